@@ -1,0 +1,1 @@
+"""Ensue finds what follows from what."""

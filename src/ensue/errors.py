@@ -1,0 +1,58 @@
+"""Everything Ensue raises on purpose, in one tree.
+
+    EnsueError
+    ├── LibraryError        a library that cannot be used; carries every diagnostic
+    ├── EventError          one event that cannot be read; the run goes on
+    ├── CaseError           a file of golden cases that cannot be used
+    ├── SnapshotError       bytes that are no snapshot, or one of another library
+    └── UsageError          an option or argument that does not fit
+
+Each carries its facts as attributes and survives pickling, since workers on other machines
+raise them too. A message says what was asked, what was given, what is allowed and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ensue.lang.diagnostics import Diagnostic
+
+
+class EnsueError(Exception):
+    """The root of the tree: catch it to catch everything that Ensue raises on purpose."""
+
+
+class LibraryError(EnsueError):
+    """A library with at least one error. `diagnostics` holds all of them, warnings included."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(self.diagnostics)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(each) for each in self.diagnostics)
+
+
+class EventError(EnsueError):
+    """One event that cannot be read. `problems` says, one a line, what is wrong with it."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "; ".join(self.problems)
+
+
+class CaseError(EnsueError):
+    """A file of golden cases that cannot be used."""
+
+
+class SnapshotError(EnsueError):
+    """Bytes that are no snapshot of this library."""
+
+
+class UsageError(EnsueError):
+    """An option or an argument that does not fit what was asked."""

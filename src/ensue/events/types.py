@@ -1,0 +1,92 @@
+"""Event types: what attributes an event carries, and which type stands under which.
+
+In come declarations; out goes a `TypeSystem` that answers three questions: is this type a subtype
+of that one, which attributes does it have, and does this value fit that attribute. It knows
+nothing of text or positions: mistakes in a declaration are found and placed by `ensue.lang`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+INTEGER_RANGES: Mapping[str, tuple[int, int]] = {
+    "octet": (0, 2**8 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "unsigned short": (0, 2**16 - 1),
+    "long": (-(2**31), 2**31 - 1),
+    "unsigned long": (0, 2**32 - 1),
+    "long long": (-(2**63), 2**63 - 1),
+    "unsigned long long": (0, 2**64 - 1),
+}
+REALS = frozenset({"float", "double"})
+SCALARS = frozenset({*INTEGER_RANGES, *REALS, "boolean", "char", "string", "timestamp"})
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """The type of one attribute: a scalar by its name, or `sequence` of an element type."""
+
+    name: str
+    element: ValueType | None = None
+
+    @property
+    def kind(self) -> str:
+        """`integer`, `real`, `boolean`, `string`, `timestamp` or `sequence`: what CESQL sees."""
+        if self.name in INTEGER_RANGES:
+            return "integer"
+        if self.name in REALS:
+            return "real"
+        return "string" if self.name == "char" else self.name
+
+    def __str__(self) -> str:
+        return f"sequence<{self.element}>" if self.element else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    name: str
+    type: ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """A declared type: its name, its parent's name if it has one, and its own attributes."""
+
+    name: str
+    parent: str | None = None
+    attributes: tuple[Attribute, ...] = ()
+
+
+@dataclass(frozen=True)
+class TypeSystem:
+    """The declared types of a library. Parents must exist and must not form a circle."""
+
+    types: Mapping[str, EventType] = field(default_factory=dict)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.types
+
+    def __iter__(self) -> Iterator[EventType]:
+        return iter(self.types.values())
+
+    def lineage(self, name: str) -> Iterator[str]:
+        """The type itself, its parent, and so on up."""
+        current: str | None = name
+        while current is not None:
+            yield current
+            declared = self.types.get(current)
+            current = declared.parent if declared else None
+
+    def is_subtype(self, name: str, of: str) -> bool:
+        """Every type is a subtype of itself. A type that is not declared has no relatives."""
+        return of in self.lineage(name)
+
+    def subtypes(self, of: str) -> tuple[str, ...]:
+        """`of` and everything below it, in order of declaration."""
+        return tuple(name for name in self.types if self.is_subtype(name, of))
+
+    def attributes(self, name: str) -> Mapping[str, ValueType]:
+        """All attributes of a declared type, the inherited ones first."""
+        chain = [self.types[each] for each in self.lineage(name) if each in self.types]
+        return {a.name: a.type for each in reversed(chain) for a in each.attributes}

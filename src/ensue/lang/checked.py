@@ -1,0 +1,24 @@
+"""A library in which every name is known and every type fits: what the later rooms work from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ensue.events.types import TypeSystem
+from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.syntax import Correlation, LibraryTree
+
+
+@dataclass(frozen=True)
+class CheckedLibrary:
+    """`feeds` says for each correlation which others read what it puts out; it has no circles."""
+
+    tree: LibraryTree
+    types: TypeSystem
+    feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def correlations(self) -> tuple[Correlation, ...]:
+        return self.tree.correlations

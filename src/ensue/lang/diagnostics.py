@@ -1,0 +1,96 @@
+"""What is wrong with a library: where, what, and what to do about it.
+
+Every stage of `ensue.lang` reports into a `Diagnostics` and goes on, so that a user sees all
+mistakes at once. A diagnostic holds its facts (file, line, column, the line itself) as plain
+values: it needs no source to be shown and survives pickling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Literal
+
+from ensue.lang.source import Source, Span
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding. `code` is a stable, short name such as `unknown-port`."""
+
+    severity: Severity
+    code: str
+    message: str
+    file: str
+    line: int
+    column: int
+    width: int
+    text: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        # A caret line must keep the tabs of the line above it, or it points elsewhere.
+        margin = "".join(c if c == "\t" else " " for c in self.text[: self.column - 1])
+        marks = "^" * max(1, min(self.width, len(self.text) - self.column + 1))
+        number = str(self.line)
+        lines = [
+            f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message} [{self.code}]",
+            f"  {number} | {self.text}",
+            f"  {' ' * len(number)} | {margin}{marks}",
+        ]
+        if self.hint:
+            lines.append(f"  {' ' * len(number)} = {self.hint}")
+        return "\n".join(lines)
+
+
+@dataclass
+class Diagnostics:
+    """Collects findings over the source of one library."""
+
+    source: Source
+    found: list[Diagnostic] = field(default_factory=list)
+
+    def error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        self._add("error", code, message, span, hint)
+
+    def warning(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
+        self._add("warning", code, message, span, hint)
+
+    def _add(
+        self, severity: Severity, code: str, message: str, span: Span, hint: str | None
+    ) -> None:
+        place = self.source.position(span.start)
+        width = max(1, span.end - span.start)
+        text = self.source.line_at(span.start)
+        self.found.append(Diagnostic(severity, code, message, *place, width, text, hint))
+
+    @property
+    def has_errors(self) -> bool:
+        return any(each.severity == "error" for each in self.found)
+
+    def in_order(self) -> tuple[Diagnostic, ...]:
+        """What was found, file by file and from top to bottom."""
+        files = [name for name, _ in self.source.files]
+        return tuple(sorted(self.found, key=lambda d: (files.index(d.file), d.line, d.column)))
+
+
+def close_match(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `name` was probably meant to be, if there is one."""
+    candidates = sorted(set(known))
+    by_case = [each for each in candidates if each.lower() == name.lower()]
+    return next(iter(by_case or get_close_matches(name, candidates, n=1, cutoff=0.7)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint: the close match, else what there is to choose from."""
+    names = sorted(set(known))
+    match = close_match(name, names)
+    if match:
+        return f"did you mean `{match}`?"
+    if not names:
+        return "none is declared"
+    shown = ", ".join(f"`{each}`" for each in names[:8])
+    return f"known: {shown}" + (f" and {len(names) - 8} more" if len(names) > 8 else "")

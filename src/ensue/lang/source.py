@@ -1,0 +1,70 @@
+"""A library's text and places in it.
+
+A library may be spread over several files. They are joined into one text, so that a place is one
+number wherever it is; `Source` knows which file, line and column that number stands for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a source, as offsets into its text."""
+
+    start: int
+    end: int
+
+
+class Position(NamedTuple):
+    """A place as a person names it; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """The texts of a library's files, in order. Strings get a name made up for messages."""
+
+    files: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, text: str, name: str = "<text>") -> Source:
+        return cls(((name, text),))
+
+    @cached_property
+    def text(self) -> str:
+        """All files, each followed by a line end, so that no token runs across two of them."""
+        return "".join(f"{text}\n" for _, text in self.files)
+
+    @cached_property
+    def _file_starts(self) -> Sequence[int]:
+        starts = [0]
+        for _, text in self.files:
+            starts.append(starts[-1] + len(text) + 1)
+        return starts
+
+    @cached_property
+    def _line_starts(self) -> Sequence[int]:
+        return [0, *(i + 1 for i, c in enumerate(self.text) if c == "\n")]
+
+    def position(self, offset: int) -> Position:
+        file = min(bisect_right(self._file_starts, offset), len(self.files)) - 1
+        line = bisect_right(self._line_starts, offset)
+        first = bisect_right(self._line_starts, self._file_starts[file])
+        return Position(
+            self.files[file][0], line - first + 1, offset - self._line_starts[line - 1] + 1
+        )
+
+    def line_at(self, offset: int) -> str:
+        """The text of the line that holds an offset, without its end."""
+        start = self._line_starts[bisect_right(self._line_starts, offset) - 1]
+        end = self.text.find("\n", start)
+        return self.text[start : len(self.text) if end < 0 else end].rstrip("\r")

@@ -1,0 +1,381 @@
+"""The syntax tree of a library: what was written, and nothing derived from it.
+
+Every node is immutable, compares by meaning (its place in the text is left aside), and prints as
+library text through `ensue.lang.printer`. Chains are flat: `a ; b ; c` is one `Then` of three
+parts, for the combinators are associative and a rule may have thousands of them. What a node
+means is told where it is run: `ensue.engine.reference` for the definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ensue.events.types import ValueType
+from ensue.lang.expressions import Expression
+from ensue.lang.source import Span
+
+NOWHERE = Span(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time, in whole microseconds."""
+
+    microseconds: int
+
+
+# --- event types -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeDeclaration:
+    name: str
+    type: ValueType
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTypeDeclaration:
+    name: str
+    parent: str | None = None
+    attributes: tuple[AttributeDeclaration, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    parent_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+# --- ports and clauses -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EventPort:
+    """`Type name from "source" where predicate`."""
+
+    type: str
+    name: str
+    source: str | None = None
+    where: Expression | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    name_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TimerPort:
+    """`every D name` (an interval timer) or `deadline D name` (a watchdog)."""
+
+    kind: Literal["every", "deadline"]
+    period: Duration
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    name_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Port = EventPort | TimerPort
+
+
+@dataclass(frozen=True, slots=True)
+class CommonKey:
+    """`by name`: one attribute name for all ports."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PortKeys:
+    """`by a.x = b.y`: an attribute for each port."""
+
+    parts: tuple[tuple[str, str], ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Key = CommonKey | PortKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """What stands between the ports (or the filter) and the body."""
+
+    within: Duration | None = None
+    by: tuple[Key, ...] = ()
+    bind: Literal["first", "last"] | None = None
+    within_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    bind_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+# --- filters ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PortRef:
+    """A port, where an expression waits for one of its events (in filters and in ECL)."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """`label:x`."""
+
+    label: str
+    body: Filter
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """`x + y + ...`: all of them, in any order."""
+
+    parts: tuple[Filter, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """`x | y | ...`: one of them."""
+
+    parts: tuple[Filter, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """`x ; y ; ...`: one after the other."""
+
+    parts: tuple[Filter, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """`x{n}`: short for `x ; x ; ... ; x`."""
+
+    body: Filter
+    count: int
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Filter = PortRef | Labelled | Both | Either | Then | Times
+
+
+# --- transformers ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTrue:
+    """`case true`."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelName:
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelNot:
+    body: LabelExpression
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAnd:
+    parts: tuple[LabelExpression, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOr:
+    parts: tuple[LabelExpression, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+LabelExpression = LabelTrue | LabelName | LabelNot | LabelAnd | LabelOr
+
+
+@dataclass(frozen=True, slots=True)
+class PushPort:
+    """`push a`: send on the event bound to a port."""
+
+    port: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    name: str
+    value: Expression
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PushNew:
+    """`push new Type { name = value, ... }`."""
+
+    type: str
+    assignments: tuple[Assignment, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    type_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`abort(l, ...)`, `revive(l, ...)` or `toggle(l, ...)`."""
+
+    kind: Literal["abort", "revive", "toggle"]
+    labels: tuple[LabelName, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Statement = PushPort | PushNew | Change
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    condition: LabelExpression
+    statements: tuple[Statement, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+# --- ECL -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """`< predicate >`: an event of which the predicate holds."""
+
+    predicate: Expression
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`true` (any event that is read) or `false` (none)."""
+
+    value: bool
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """`timeout(D)`."""
+
+    after: Duration
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`accumulate`, `select`, `select*`, `sequential` or `parallel` over its parts."""
+
+    kind: Literal["accumulate", "select", "select*", "sequential", "parallel"]
+    parts: tuple[Ecl, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unless:
+    """`do { x } unless { y }`."""
+
+    body: Ecl
+    stop: Ecl
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """`fail { x }`."""
+
+    body: Ecl
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """`repeat`, `persist` or `loop`, with a bound on the rounds or without."""
+
+    kind: Literal["repeat", "persist", "loop"]
+    body: Ecl
+    bound: int | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """`push(Type) { x }`, or `notify { x }` where `type` is None."""
+
+    type: str | None
+    body: Ecl
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    type_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """`in (guard) do { body }`."""
+
+    guard: Ecl
+    body: Ecl
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    modes: tuple[Mode, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Ecl = PortRef | Holds | Constant | Timeout | Group | Unless | Fail | Round | Push | Modes
+
+
+# --- definitions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FilterCorrelation:
+    """The two-phase correlation: a filter of one or more branches, then a transformer."""
+
+    output: str
+    name: str
+    ports: tuple[Port, ...]
+    branches: tuple[Filter, ...]
+    clauses: Clauses = Clauses()
+    initially: tuple[Statement, ...] = ()
+    cases: tuple[Case, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    output_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EclCorrelation:
+    """A correlation written as an ECL expression."""
+
+    output: str
+    name: str
+    ports: tuple[Port, ...]
+    body: Ecl
+    clauses: Clauses = Clauses()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    output_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Correlation = FilterCorrelation | EclCorrelation
+Definition = EventTypeDeclaration | FilterCorrelation | EclCorrelation
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryTree:
+    """A whole library, its definitions in the order in which they stand."""
+
+    definitions: tuple[Definition, ...] = ()
+
+    @property
+    def types(self) -> tuple[EventTypeDeclaration, ...]:
+        return tuple(d for d in self.definitions if isinstance(d, EventTypeDeclaration))
+
+    @property
+    def correlations(self) -> tuple[Correlation, ...]:
+        return tuple(d for d in self.definitions if not isinstance(d, EventTypeDeclaration))
