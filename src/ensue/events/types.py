@@ -1,8 +1,9 @@
 """Event types: what attributes an event carries, and which type stands under which.
 
 In come declarations; out goes a `TypeSystem` that answers three questions: is this type a subtype
-of that one, which attributes does it have, and does this value fit that attribute. It knows
-nothing of text or positions: mistakes in a declaration are found and placed by `ensue.lang`.
+of that one, which are below it, and which attributes does it have. It knows nothing of text or
+positions (mistakes in a declaration are found and placed by `ensue.lang`), nor of values (whether
+one fits its attribute is asked in `conformance`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,18 @@ class ValueType:
             return "real"
         return "string" if self.name == "char" else self.name
 
+    @classmethod
+    def of(cls, text: str) -> ValueType:
+        """The inverse of `str`: `ValueType.of("sequence<unsigned long>")`."""
+        if text.startswith("sequence<") and text.endswith(">"):
+            return cls("sequence", cls.of(text[len("sequence<") : -1]))
+        if text not in SCALARS:
+            raise ValueError(
+                f"`{text}` is no attribute type: there are {', '.join(sorted(SCALARS))},"
+                " and `sequence<...>` of one of them"
+            )
+        return cls(text)
+
     def __str__(self) -> str:
         return f"sequence<{self.element}>" if self.element else self.name
 
@@ -63,6 +76,14 @@ class TypeSystem:
     """The declared types of a library. Parents must exist and must not form a circle."""
 
     types: Mapping[str, EventType] = field(default_factory=dict)
+    # Every event that is read asks for the attributes of its type; they are worked out once.
+    _attributes: dict[str, Mapping[str, ValueType]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    @classmethod
+    def of(cls, *types: EventType) -> TypeSystem:
+        return cls({each.name: each for each in types})
 
     def __contains__(self, name: object) -> bool:
         return name in self.types
@@ -88,5 +109,9 @@ class TypeSystem:
 
     def attributes(self, name: str) -> Mapping[str, ValueType]:
         """All attributes of a declared type, the inherited ones first."""
-        chain = [self.types[each] for each in self.lineage(name) if each in self.types]
-        return {a.name: a.type for each in reversed(chain) for a in each.attributes}
+        known = self._attributes.get(name)
+        if known is None:
+            chain = [self.types[each] for each in self.lineage(name) if each in self.types]
+            known = {a.name: a.type for each in reversed(chain) for a in each.attributes}
+            self._attributes[name] = known
+        return known

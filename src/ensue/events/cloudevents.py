@@ -1,0 +1,252 @@
+"""CloudEvents 1.0 as JSON, in the structured form: one event, one line.
+
+In comes a line; out goes an `Event`, or an `EventError` with everything that is wrong with the
+line. `encode` is the way back. Two liberties: `specversion` may be left out, and `time`, which
+CloudEvents leaves open, is needed. A member that is null counts as absent. Data is not compared
+with declared types here: that is `conformance`. Files of many lines are read by `reading`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ensue.errors import EventError
+from ensue.events.event import RESERVED, Event
+from ensue.events.times import format_time, microseconds_of, parse_time
+
+VERSION = "1.0"
+TEXT_ATTRIBUTES = frozenset({"datacontenttype", "dataschema", "subject"})
+"""Optional context attributes of CloudEvents that are text, unlike extensions, which may differ."""
+
+_decode_json = msgspec.json.Decoder().decode
+_encode_json = msgspec.json.Encoder().encode
+_UNCHANGED = frozenset({str, int, float, bool, type(None)})
+
+
+def decode(line: bytes | str) -> Event:
+    """The event that a line of JSON holds. Raises `EventError` with all problems."""
+    members = read_json(line)
+    if not isinstance(members, dict):
+        raise EventError([f"a JSON object is needed, one event a line; given is {_kind(members)}"])
+    problems: list[str] = []
+    if (version := members.pop("specversion", None)) is not None and version != VERSION:
+        problems.append(version_problem(version))
+    identity, source, type_ = (
+        _text(members.pop(name, None), name, problems) for name in ("id", "source", "type")
+    )
+    time = _time(members.pop("time", None), problems)
+    data = members.pop("data", None)
+    if (encoded := members.pop("data_base64", None)) is not None:
+        if data is not None:
+            problems.append("`data` and `data_base64` are both given: leave one of them out")
+        else:
+            data = _unpack(encoded, members.get("datacontenttype"), problems)
+    for name, value in members.items():
+        if type(value) is not str and value is not None:
+            problems.extend(extension_problems(name, value))
+    if problems:
+        raise EventError(problems)
+    if None in members.values():
+        members = {name: value for name, value in members.items() if value is not None}
+    return Event(identity, source, type_, time, data, members)
+
+
+def encode(event: Event) -> bytes:
+    """The event as one line of JSON, without the newline at its end."""
+    members: dict[str, Any] = {
+        "specversion": VERSION,
+        "id": event.id,
+        "source": event.source,
+        "type": event.type,
+        "time": format_time(event.time),
+    }
+    for name, value in event.extensions.items():
+        if value is not None and name not in RESERVED:
+            members[name] = value
+    if isinstance(event.data, bytes):
+        members["data_base64"] = base64.b64encode(event.data).decode()
+    elif event.data is not None:
+        members["data"] = plain_json(event.data)
+    return _encode_json(members)
+
+
+def read_json(text: bytes | str) -> Any:
+    """Any JSON value. Raises `EventError` that says where and why the text is no JSON."""
+    try:
+        value = _decode_json(text)
+    except RecursionError:
+        raise EventError(["the JSON is nested too deep to be read"]) from None
+    except UnicodeError:
+        raise EventError([_encoding_problem(text)]) from None
+    except ValueError as error:
+        raise EventError([_syntax_problem(text, str(error))]) from None
+    colons, escape = (b":", b"\\") if isinstance(text, bytes) else (":", "\\")
+    # The decoder keeps the last of two members of one name. A line that lost one has more colons
+    # than its value; with escapes the count may differ for other reasons, and only then it is
+    # worth the time to read the line once more with a reader that sees every member.
+    if isinstance(value, dict | list) and (
+        escape in text  # type: ignore[operator]
+        or _encode_json(value).count(b":") != text.count(colons)  # type: ignore[arg-type]
+    ):
+        _refuse_duplicates(text)
+    return value
+
+
+def plain_json(value: Any) -> Any:
+    """The value with every datetime in it as RFC 3339 text; itself if there is none."""
+    if type(value) in _UNCHANGED:
+        return value
+    if isinstance(value, datetime):
+        return format_time(microseconds_of(value))
+    if isinstance(value, Mapping):
+        return {str(name): plain_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(each) for each in value]
+    return value
+
+
+def extension_problems(name: str, value: Any) -> list[str]:
+    """What is wrong with a context attribute that is none of the required ones; empty if nothing.
+
+    The optional attributes of CloudEvents are text; extensions are text, booleans or integers.
+    """
+    if isinstance(value, str):
+        return []
+    if name in TEXT_ATTRIBUTES:
+        return [f"`{name}` must be a string; given is {_kind(value)}"]
+    if isinstance(value, int):
+        return []
+    return [
+        f"the extension `{name}` must be a string, a boolean or an integer;"
+        f" given is {_kind(value)}: put it into `data` if it belongs to the event's content"
+    ]
+
+
+def version_problem(version: Any) -> str:
+    return f"`specversion` must be `{VERSION}` or left out; given is {_brief(version)}"
+
+
+def text_problem(name: str, value: Any) -> str:
+    given = "it is missing" if value is None else f"given is {_brief(value)}"
+    return f"`{name}` must be a non-empty string; {given}"
+
+
+def _text(value: Any, name: str, problems: list[str]) -> str:
+    if isinstance(value, str) and value:
+        return value
+    problems.append(text_problem(name, value))
+    return ""
+
+
+def _time(value: Any, problems: list[str]) -> int:
+    if not isinstance(value, str):
+        given = "it is missing" if value is None else f"given is {_kind(value)}"
+        problems.append(f"`time` must be an RFC 3339 string; {given}")
+        return 0
+    try:
+        return parse_time(value)
+    except ValueError as error:
+        problems.append(f"`time`: {error}")
+        return 0
+
+
+def _unpack(encoded: Any, content_type: Any, problems: list[str]) -> Any:
+    """What `data_base64` stands for: JSON unless the content type says otherwise, else bytes."""
+    if not isinstance(encoded, str):
+        problems.append(f"`data_base64` must be a string; given is {_kind(encoded)}")
+        return None
+    try:
+        content = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError) as error:
+        problems.append(f"`data_base64` is no base64: {str(error).lower()}")
+        return None
+    if isinstance(content_type, str) and not _is_json(content_type):
+        return content
+    try:
+        return read_json(content)
+    except EventError as error:
+        problems.extend(f"the content of `data_base64`: {problem}" for problem in error.problems)
+        return None
+
+
+def _is_json(content_type: str) -> bool:
+    media_type = content_type.partition(";")[0].strip().lower()
+    return media_type.endswith(("/json", "+json"))
+
+
+def _encoding_problem(text: bytes | str) -> str:
+    try:
+        _ = text.decode() if isinstance(text, bytes) else text.encode()
+    except UnicodeDecodeError as error:
+        return f"the text is not UTF-8: byte {error.start + 1} is 0x{error.object[error.start]:02x}"
+    except UnicodeEncodeError as error:
+        return f"the text is no valid Unicode: character {error.start + 1} is half a character"
+    return "the text is not UTF-8"
+
+
+def _syntax_problem(text: bytes | str, reason: str) -> str:
+    if not text.strip():
+        return "the text is empty: a JSON value is needed"
+    if place := re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", reason):
+        return f"no JSON: {place[1]} at byte {int(place[2]) + 1}"
+    if "truncated" not in reason:
+        return f"no JSON that can be held: {reason[0].lower()}{reason[1:].partition(' - at')[0]}"
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return f"no JSON: the text ends too early, after byte {len(text)}"
+    # What another reader takes although it looks cut off is an escape for half a character.
+    return r"no JSON: a `\u` escape stands for half a character (a lone surrogate)"
+
+
+def _refuse_duplicates(text: bytes | str) -> None:
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> None:
+        names: set[str] = set()
+        for name, _ in pairs:
+            if name in names:
+                twice.append(name)
+            names.add(name)
+
+    try:
+        json.loads(text, object_pairs_hook=note, parse_int=len)
+    except (ValueError, RecursionError):
+        # The fast reader took it, so all that this one can add is the names.
+        return
+    if twice:
+        whole = text.decode() if isinstance(text, bytes) else text
+        raise EventError([_duplicate_problem(name, whole) for name in dict.fromkeys(twice)])
+
+
+def _duplicate_problem(name: str, text: str) -> str:
+    places = [each.start() for each in re.finditer(rf"{re.escape(json.dumps(name))}\s*:", text)]
+    place = f" (again at character {places[1] + 1})" if len(places) > 1 else ""
+    return f"the member `{name}` is given twice{place}: leave one of them out"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return f"the boolean {_brief(value)}"
+    if isinstance(value, str):
+        return f"the string {_brief(value)}"
+    if isinstance(value, int | float):
+        return f"the number {_brief(value)}"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    return "null" if value is None else f"a {type(value).__name__}"
+
+
+def _brief(value: Any) -> str:
+    text = _encode_json(plain_json(value)).decode()
+    return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,0 +1,213 @@
+"""Does an event fit its declared type? And a single value its attribute?
+
+In comes an event as a codec read it; out goes the same event, or a copy with values in the form
+that engines rely on (reals as floats, timestamps as aware datetimes in UTC). What does not fit is
+an `EventError` that names every problem at once. An event of a type that nobody declared passes
+as it is, and so do attributes that its type does not know. Text is not turned into numbers here:
+only CSV has that need, and `columns` meets it.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from ensue.errors import EventError
+from ensue.events.event import Event
+from ensue.events.times import EXAMPLE, datetime_of, parse_time
+from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
+
+
+def conform(event: Event, types: TypeSystem) -> Event:
+    """The event with its data in normal form; itself if nothing had to change.
+
+    Raises `EventError` with all problems if the event's type is declared and its data do not fit.
+    """
+    if event.type not in types.types:
+        return event
+    attributes = types.attributes(event.type)
+    data = event.data
+    if data is None and not attributes:
+        return event
+    if not isinstance(data, Mapping):
+        raise EventError([_no_mapping(event, attributes)])
+
+    changed: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, type_ in attributes.items():
+        value = data.get(name)
+        if value is None:
+            if name not in data:
+                problems.append(
+                    f"attribute `{name}` of `{event.type}` is missing:"
+                    f" {describe(type_)} is needed, or null"
+                )
+            continue
+        try:
+            held = _CHECKS[type_.name](value, type_)
+        except ValueError as error:
+            problems.append(f"attribute `{name}` of `{event.type}`: {error}")
+        else:
+            if held is not value:
+                changed[name] = held
+    if problems:
+        raise EventError(problems)
+    if not changed:
+        return event
+    return msgspec.structs.replace(event, data={**data, **changed})
+
+
+def conform_value(value: Any, type_: ValueType) -> Any:
+    """The value in normal form, itself if it is; `ValueError` if it does not fit. Null fits."""
+    return None if value is None else _CHECKS[type_.name](value, type_)
+
+
+def fits(value: Any, type_: ValueType) -> bool:
+    """Whether `conform_value` takes the value."""
+    try:
+        conform_value(value, type_)
+    except ValueError:
+        return False
+    return True
+
+
+def describe(type_: ValueType) -> str:
+    """What a type allows, in words: `a short, which is a whole number from -32768 to 32767`."""
+    if type_.element:
+        return f"a list, each element {describe(type_.element)}"
+    if type_.name in INTEGER_RANGES:
+        low, high = INTEGER_RANGES[type_.name]
+        article = "an" if type_.name[0] in "ou" else "a"
+        return f"{article} `{type_}` (a whole number from {low} to {high})"
+    return _DESCRIPTIONS[type_.name]
+
+
+def _no_mapping(event: Event, attributes: Mapping[str, ValueType]) -> str:
+    given = "there is none" if event.data is None else f"{_shown(event.data)} was given"
+    allowed = ", ".join(f"`{name}`" for name in attributes) or "no attributes"
+    return f"`data` of `{event.type}` must be an object with {allowed}, but {given}"
+
+
+def _misfit(value: Any, type_: ValueType) -> ValueError:
+    return ValueError(f"{_shown(value)} was given, {describe(type_)} is needed")
+
+
+def _integer(value: Any, type_: ValueType) -> int:
+    # A boolean is an `int` in Python, but no integer here.
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _misfit(value, type_)
+    low, high = INTEGER_RANGES[type_.name]
+    if not low <= value <= high:
+        raise _misfit(value, type_)
+    return value
+
+
+def _double(value: Any, type_: ValueType) -> float:
+    if isinstance(value, float):
+        held = value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        try:
+            held = float(value)
+        except OverflowError:
+            raise _misfit(value, type_) from None
+    else:
+        raise _misfit(value, type_)
+    if not math.isfinite(held):
+        raise _misfit(value, type_)
+    return held
+
+
+def _float(value: Any, type_: ValueType) -> float:
+    held = _double(value, type_)
+    try:
+        # Packing refuses exactly what no 32-bit float comes near to. The double is kept.
+        _FLOAT32.pack(held)
+    except OverflowError:
+        raise _misfit(value, type_) from None
+    return held
+
+
+def _boolean(value: Any, type_: ValueType) -> bool:
+    if not isinstance(value, bool):
+        raise _misfit(value, type_)
+    return value
+
+
+def _string(value: Any, type_: ValueType) -> str:
+    if not isinstance(value, str):
+        raise _misfit(value, type_)
+    return value
+
+
+def _char(value: Any, type_: ValueType) -> str:
+    if not isinstance(value, str) or len(value) != 1:
+        raise _misfit(value, type_)
+    return value
+
+
+def _timestamp(value: Any, type_: ValueType) -> datetime:
+    if isinstance(value, str):
+        return datetime_of(parse_time(value))
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise _misfit(value, type_)
+    if value.tzinfo is UTC:
+        return value
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise _misfit(value, type_) from None
+
+
+def _sequence(value: Any, type_: ValueType) -> list[Any]:
+    if not isinstance(value, list | tuple) or type_.element is None:
+        raise _misfit(value, type_)
+    held = []
+    for place, each in enumerate(value):
+        try:
+            held.append(conform_value(each, type_.element))
+        except ValueError as error:
+            raise ValueError(f"at place {place}, {error}") from None
+    if isinstance(value, list) and all(a is b for a, b in zip(value, held, strict=True)):
+        return value
+    return held
+
+
+def _shown(value: Any) -> str:
+    """A value as JSON would show it, cut short: a bad event may hold megabytes."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        text = f"a Python `{type(value).__name__}`"
+    if isinstance(value, float) and not math.isfinite(value):
+        text = repr(value)
+    if isinstance(value, datetime) and value.utcoffset() is None:
+        text = f"the datetime `{value}` without a time zone"
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+_FLOAT32 = struct.Struct("<f")
+
+_CHECKS: Mapping[str, Callable[[Any, ValueType], Any]] = {
+    **dict.fromkeys(INTEGER_RANGES, _integer),
+    "float": _float,
+    "double": _double,
+    "boolean": _boolean,
+    "char": _char,
+    "string": _string,
+    "timestamp": _timestamp,
+    "sequence": _sequence,
+}
+
+_DESCRIPTIONS: Mapping[str, str] = {
+    "float": "a `float` (a finite number of at most 3.4028235e38 in size)",
+    "double": "a `double` (a finite number)",
+    "boolean": "a `boolean` (true or false)",
+    "char": "a `char` (text of exactly one character)",
+    "string": "a `string`",
+    "timestamp": f"a `timestamp` (RFC 3339 text such as `{EXAMPLE}`)",
+}

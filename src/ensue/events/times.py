@@ -1,0 +1,85 @@
+"""Instants: RFC 3339 text on the outside, whole microseconds since 1970 (UTC) on the inside.
+
+In comes text with any offset; out goes an integer, and back again as text in UTC with a `Z`.
+Digits beyond microseconds are cut off, never rounded, so that no instant moves forward. The
+second `:60` is the first instant of the next minute: the clock of an engine knows no leap
+seconds. Text that is only nearly RFC 3339 (no offset, a space for the `T`, a date alone) is
+refused here, because a guess would silently move events in time.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND = 1_000_000
+
+# `datetime.fromisoformat` also reads forms that RFC 3339 does not know, so the shape comes first.
+_has_shape = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+).fullmatch
+
+EXAMPLE = "2024-05-06T07:08:09.5Z"
+
+
+def datetime_of(microseconds: int) -> datetime:
+    """The instant that lies so many microseconds after 1970, in UTC."""
+    # timedelta keeps microseconds exact where a float of seconds would not.
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+def microseconds_of(instant: datetime) -> int:
+    """The inverse of `datetime_of`. The datetime must be aware."""
+    delta = instant - EPOCH
+    return (delta.days * 86_400 + delta.seconds) * SECOND + delta.microseconds
+
+
+EARLIEST = microseconds_of(datetime.min.replace(tzinfo=UTC))
+LATEST = microseconds_of(datetime.max.replace(tzinfo=UTC))
+
+
+def parse_time(text: str) -> int:
+    """The instant that an RFC 3339 text names, in microseconds since 1970.
+
+    Raises `ValueError` for any other text, and for instants outside the years 1 to 9999 of UTC.
+    """
+    if not _has_shape(text):
+        raise ValueError(f"{_quoted(text)} is no RFC 3339 time{_hint(text)}")
+    leap = text[17:19] == "60"
+    plain = f"{text[:17]}59{text[19:]}" if leap else text
+    try:
+        instant = microseconds_of(datetime.fromisoformat(plain.upper()))
+    except ValueError as error:
+        raise ValueError(f"{_quoted(text)} is no RFC 3339 time: {error}") from None
+    if leap:
+        instant += SECOND - instant % SECOND
+    if not EARLIEST <= instant <= LATEST:
+        raise ValueError(f"{_quoted(text)} lies outside the years 1 to 9999 of UTC")
+    return instant
+
+
+def format_time(microseconds: int) -> str:
+    """The instant as RFC 3339 text in UTC, with no more digits of a second than it needs."""
+    if not EARLIEST <= microseconds <= LATEST:
+        raise ValueError(
+            f"{microseconds} microseconds since 1970 lie outside the years 1 to 9999 of UTC"
+        )
+    text = datetime_of(microseconds).isoformat()[:-6]
+    return f"{text.rstrip('0')}Z" if microseconds % SECOND else f"{text}Z"
+
+
+def _quoted(text: str) -> str:
+    return f"`{text}`" if len(text) <= 60 else f"`{text[:60]}...`"
+
+
+def _hint(text: str) -> str:
+    """What to change, for the near misses that people write most."""
+    if _has_shape(f"{text}Z"):
+        return f": the offset is missing, write `{text}Z` if it is UTC"
+    if _has_shape(text.replace(" ", "T", 1)):
+        return (
+            f": the date and the time of day are joined by `T`, write `{text.replace(' ', 'T', 1)}`"
+        )
+    return f": write it like `{EXAMPLE}` or `2024-05-06T09:08:09+02:00`"
