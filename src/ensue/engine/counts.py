@@ -1,0 +1,16 @@
+"""What a run has read, put out and could not read: nothing is lost without being counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Counts:
+    """`without_key` counts, for each correlation, events that match a port but have no key."""
+
+    events: int = 0
+    outputs: int = 0
+    late: int = 0
+    without_key: Counter[str] = field(default_factory=Counter)

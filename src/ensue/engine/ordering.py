@@ -1,0 +1,49 @@
+"""Puts a stream in order: events may come out of order within an allowed lateness.
+
+In come events as they arrive; out come those that nothing earlier can precede any more, by time and
+then by arrival. An event older than (the latest time so far - the lateness) comes too late: it is
+handed back as such, never dropped.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+from ensue.events.event import Event
+
+
+class Ordering:
+    def __init__(self, lateness: int) -> None:
+        self.lateness = lateness
+        self._latest: int | None = None
+        self._arrived = 0
+        self._waiting: list[tuple[int, int, Event]] = []
+
+    @property
+    def settled(self) -> int | None:
+        """The time up to which the order is final."""
+        return None if self._latest is None else self._latest - self.lateness
+
+    def is_late(self, time: int) -> bool:
+        return self.settled is not None and time < self.settled
+
+    def add(self, event: Event) -> None:
+        """Take an event that is not late."""
+        heapq.heappush(self._waiting, (event.time, self._arrived, event))
+        self._arrived += 1
+        self.observe(event.time)
+
+    def observe(self, time: int) -> None:
+        """The stream has come as far as this time."""
+        self._latest = time if self._latest is None else max(self._latest, time)
+
+    def ready(self) -> Iterator[Event]:
+        settled = self.settled
+        while self._waiting and settled is not None and self._waiting[0][0] <= settled:
+            yield heapq.heappop(self._waiting)[2]
+
+    def rest(self) -> Iterator[Event]:
+        """What is still waiting, in order: the stream has ended."""
+        while self._waiting:
+            yield heapq.heappop(self._waiting)[2]

@@ -1,0 +1,92 @@
+"""Which ports of a correlation an event matches, and under which keys.
+
+In comes an event; out come `Reading`s, one for each key under which the correlation reads it, each
+with the set of ports that it matches there (type or subtype, `from`, `where`). Whoever runs a
+correlation starts from these; nothing here remembers anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions.evaluation import MISSING, EventScope, holds, text_of
+from ensue.lang.syntax import CommonKey, Correlation, EventPort, TimerPort
+
+KeyValue = tuple[str, object]
+"""A key's value with its kind, for in Python `1`, `1.0` and `True` would be one key."""
+
+Key = tuple[KeyValue, ...]
+NO_KEY: Key = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a correlation reads: an event, or the firing of a timer, and the ports it matches."""
+
+    time: int
+    ports: frozenset[str]
+    event: Event | None = None
+
+
+def key_text(key: Key) -> str:
+    """The `partitionkey` of an output."""
+    return ",".join(text_of(value) for _, value in key)
+
+
+class Ports:
+    """The ports of one correlation, ready to be asked about events."""
+
+    def __init__(self, correlation: Correlation, types: TypeSystem) -> None:
+        self.timers = [p for p in correlation.ports if isinstance(p, TimerPort)]
+        self._events = [p for p in correlation.ports if isinstance(p, EventPort)]
+        self._accepted = {p.name: frozenset(types.subtypes(p.type)) for p in self._events}
+        self._key_names = {p.name: _key_names(correlation, p) for p in self._events}
+
+    def matched(self, event: Event) -> list[str]:
+        """The names of the event ports that the event matches, in their order."""
+        return [
+            port.name
+            for port in self._events
+            if event.type in self._accepted[port.name]
+            and (port.source is None or port.source == event.source)
+            and (port.where is None or holds(port.where, event))
+        ]
+
+    def readings(self, event: Event, matched: list[str]) -> dict[Key, Reading]:
+        """The event as each key reads it, in the order of ports; a port without a key does not."""
+        by_key: dict[Key, list[str]] = {}
+        for port in matched:
+            key = _key_of(event, self._key_names[port])
+            if key is not None:
+                by_key.setdefault(key, []).append(port)
+        return {key: Reading(event.time, frozenset(p), event) for key, p in by_key.items()}
+
+
+def _key_names(correlation: Correlation, port: EventPort) -> tuple[str, ...]:
+    """The attribute that each `by` key asks of one port."""
+
+    def names() -> Iterator[str]:
+        for key in correlation.clauses.by:
+            if isinstance(key, CommonKey):
+                yield key.name
+            else:
+                yield dict(key.parts)[port.name]
+
+    return tuple(names())
+
+
+def _key_of(event: Event, names: tuple[str, ...]) -> Key | None:
+    scope = EventScope(event)
+    values = [scope.lookup((name,)) for name in names]
+    if any(value is MISSING or isinstance(value, list | dict) for value in values):
+        return None
+    return tuple((_kind(value), value) for value in values)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return "number" if isinstance(value, int | float) else type(value).__name__

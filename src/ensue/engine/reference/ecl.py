@@ -1,0 +1,380 @@
+"""ECL: expressions under way, and what each operator does with a moment.
+
+A moment is an event that is read, or a tick of the clock at which timeouts are due. An expression
+under way takes a moment and goes on, succeeds or fails. What is inside takes the moment first, all
+of it; then what is around it decides. Success goes before failure. An expression that has been
+started takes its first moment at the next event; its timeouts count from when it was started.
+
+Each operator is a class below; its `take` is its definition.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import assert_never
+
+from ensue.engine.outputs import Outputs, Trigger
+from ensue.engine.ports import Reading
+from ensue.engine.reference.instance import Instance
+from ensue.events.event import Event
+from ensue.lang.expressions import Expression
+from ensue.lang.expressions.evaluation import TimerScope, evaluate, holds
+from ensue.lang.syntax import (
+    Constant,
+    Ecl,
+    EclCorrelation,
+    Fail,
+    Group,
+    Holds,
+    Mode,
+    Modes,
+    PortRef,
+    Push,
+    Round,
+    Timeout,
+    TimerPort,
+    Unless,
+)
+
+
+class Status(Enum):
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+RUNNING, SUCCEEDED, FAILED = Status.RUNNING, Status.SUCCEEDED, Status.FAILED
+
+
+@dataclass(slots=True)
+class Moment:
+    """An event that is read or, without a reading, a tick of the clock. Pushes gather in it."""
+
+    time: int
+    reading: Reading | None = None
+    pushed: list[str | None] = field(default_factory=list)
+
+
+class EclInstance(Instance):
+    """An ECL correlation under one key. Once its expression completes it is finished."""
+
+    def __init__(
+        self,
+        correlation: EclCorrelation,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs,
+        started: int,
+    ) -> None:
+        super().__init__(number, timers, outputs, started)
+        self._correlation = correlation
+        self._top = Part(correlation.body, started)
+
+    def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
+        return []
+
+    def read(self, reading: Reading) -> list[Event]:
+        return self._take(Moment(reading.time, reading))
+
+    def next_due(self) -> int | None:
+        if self._top.status is not RUNNING:
+            return None
+        return _earliest([super().next_due(), self._top.next_due()])
+
+    def fire(self, time: int) -> list[Event]:
+        """Timer ports go first; then all timeouts that are due, together."""
+        if super().next_due() == time:
+            return super().fire(time)
+        return self._take(Moment(time))
+
+    def _take(self, moment: Moment) -> list[Event]:
+        self._top.take(moment)
+        if moment.pushed:
+            self.triggered(moment.time)
+        event = moment.reading.event if moment.reading else None
+        trigger = Trigger(moment.time, event.id if event else None)
+        return [
+            self.outputs.create(trigger, pushed or self._correlation.output, {})
+            for pushed in moment.pushed
+        ]
+
+
+class UnderWay(ABC):
+    """An expression that has been started and has not completed."""
+
+    @abstractmethod
+    def take(self, moment: Moment) -> Status: ...
+
+    def next_due(self) -> int | None:
+        """When its next timeout is due."""
+        return None
+
+
+class Part:
+    """A place for an expression: it is under way, or it is done and stays done."""
+
+    def __init__(self, expression: Ecl, time: int) -> None:
+        self._expression = expression
+        self.start(time)
+
+    def start(self, time: int) -> None:
+        self.status = RUNNING
+        self._under_way = start(self._expression, time)
+
+    def take(self, moment: Moment) -> Status:
+        if self.status is RUNNING:
+            self.status = self._under_way.take(moment)
+        return self.status
+
+    def next_due(self) -> int | None:
+        return self._under_way.next_due() if self.status is RUNNING else None
+
+
+# --- what waits for an event, or for the clock -------------------------------------------------
+
+
+class AwaitEvent(UnderWay):
+    """`a`, `<predicate>`, `true`, `false`: succeeds at an event that is accepted; never fails."""
+
+    def __init__(self, accepts: Callable[[Reading], bool]) -> None:
+        self._accepts = accepts
+
+    def take(self, moment: Moment) -> Status:
+        return SUCCEEDED if moment.reading and self._accepts(moment.reading) else RUNNING
+
+
+class AwaitClock(UnderWay):
+    """`timeout(D)`: succeeds when the clock reaches D after it was started."""
+
+    def __init__(self, due: int) -> None:
+        self._due = due
+
+    def take(self, moment: Moment) -> Status:
+        ticked = moment.reading is None and moment.time >= self._due
+        return SUCCEEDED if ticked else RUNNING
+
+    def next_due(self) -> int | None:
+        return self._due
+
+
+# --- several parts ------------------------------------------------------------------------------
+
+
+class SideBySide(UnderWay):
+    """All parts take every moment; how they stand decides. A part that is done stays done."""
+
+    def __init__(self, parts: Sequence[Ecl], time: int) -> None:
+        self._parts = [Part(part, time) for part in parts]
+
+    def take(self, moment: Moment) -> Status:
+        return self.decide([part.take(moment) for part in self._parts])
+
+    def next_due(self) -> int | None:
+        return _earliest([part.next_due() for part in self._parts])
+
+    @abstractmethod
+    def decide(self, statuses: list[Status]) -> Status: ...
+
+
+class Accumulate(SideBySide):
+    """Succeeds when all have; fails as soon as one does."""
+
+    def decide(self, statuses: list[Status]) -> Status:
+        if all(status is SUCCEEDED for status in statuses):
+            return SUCCEEDED
+        return FAILED if FAILED in statuses else RUNNING
+
+
+class Select(SideBySide):
+    """Succeeds as soon as one does; fails when all have."""
+
+    def decide(self, statuses: list[Status]) -> Status:
+        if SUCCEEDED in statuses:
+            return SUCCEEDED
+        return FAILED if all(status is FAILED for status in statuses) else RUNNING
+
+
+class SelectStar(SideBySide):
+    """Succeeds as soon as one does; fails as soon as one does."""
+
+    def decide(self, statuses: list[Status]) -> Status:
+        if SUCCEEDED in statuses:
+            return SUCCEEDED
+        return FAILED if FAILED in statuses else RUNNING
+
+
+class Parallel(SideBySide):
+    """Never completes."""
+
+    def decide(self, statuses: list[Status]) -> Status:  # noqa: ARG002
+        return RUNNING
+
+
+class DoUnless(SideBySide):
+    """Succeeds when its body does; fails when the body fails or the other succeeds."""
+
+    def decide(self, statuses: list[Status]) -> Status:
+        body, stop = statuses
+        if body is SUCCEEDED:
+            return SUCCEEDED
+        return FAILED if body is FAILED or stop is SUCCEEDED else RUNNING
+
+
+class Sequential(UnderWay):
+    """One part after the other; succeeds after the last, fails when one does."""
+
+    def __init__(self, parts: Sequence[Ecl], time: int) -> None:
+        self._coming = list(parts)
+        self._current = Part(self._coming.pop(0), time)
+
+    def take(self, moment: Moment) -> Status:
+        status = self._current.take(moment)
+        if status is SUCCEEDED and self._coming:
+            self._current = Part(self._coming.pop(0), moment.time)
+            return RUNNING
+        return status
+
+    def next_due(self) -> int | None:
+        return self._current.next_due()
+
+
+# --- one part -----------------------------------------------------------------------------------
+
+
+class Around(UnderWay):
+    """What has one part, and changes how its completion shows outside."""
+
+    def __init__(self, body: Ecl, time: int) -> None:
+        self._body = Part(body, time)
+
+    def take(self, moment: Moment) -> Status:
+        status = self._body.take(moment)
+        return status if status is RUNNING else self.completed(status, moment)
+
+    def next_due(self) -> int | None:
+        return self._body.next_due()
+
+    @abstractmethod
+    def completed(self, status: Status, moment: Moment) -> Status: ...
+
+
+class Inverted(Around):
+    """`fail { x }`: succeeds when x fails and fails when it succeeds."""
+
+    def completed(self, status: Status, moment: Moment) -> Status:  # noqa: ARG002
+        return FAILED if status is SUCCEEDED else SUCCEEDED
+
+
+class Pushing(Around):
+    """`push(T) { x }` and `notify { x }`: puts out when x succeeds."""
+
+    def __init__(self, type_name: str | None, body: Ecl, time: int) -> None:
+        super().__init__(body, time)
+        self._type_name = type_name
+
+    def completed(self, status: Status, moment: Moment) -> Status:
+        if status is SUCCEEDED:
+            moment.pushed.append(self._type_name)
+        return status
+
+
+class Rounds(Around):
+    """`repeat`, `persist` and `loop`: start the body again, until they complete themselves."""
+
+    def __init__(self, expression: Round, time: int) -> None:
+        super().__init__(expression.body, time)
+        self._kind = expression.kind
+        self._left = expression.bound
+
+    def completed(self, status: Status, moment: Moment) -> Status:
+        # `persist` is over at a success, `loop` at a failure, `repeat` at neither.
+        if (self._kind, status) in {("persist", SUCCEEDED), ("loop", FAILED)}:
+            return status
+        if self._left is not None:
+            self._left -= 1
+            if self._left == 0:
+                return FAILED if self._kind == "persist" else SUCCEEDED
+        self._body.start(moment.time)
+        return RUNNING
+
+
+class InModes(UnderWay):
+    """`modes`: one body under way, and the guards of the other modes. Never completes."""
+
+    def __init__(self, modes: Sequence[Mode], time: int) -> None:
+        self._modes = modes
+        self._enter(0, time)
+
+    def _enter(self, entered: int, time: int) -> None:
+        self._body = Part(self._modes[entered].body, time)
+        self._guards = {
+            number: Part(mode.guard, time)
+            for number, mode in enumerate(self._modes)
+            if number != entered
+        }
+
+    def take(self, moment: Moment) -> Status:
+        taken = [(number, guard.take(moment)) for number, guard in self._guards.items()]
+        entered = [number for number, status in taken if status is SUCCEEDED]
+        if entered:
+            self._enter(entered[0], moment.time)
+        else:
+            self._body.take(moment)
+        return RUNNING
+
+    def next_due(self) -> int | None:
+        parts = [self._body, *self._guards.values()]
+        return _earliest([part.next_due() for part in parts])
+
+
+# --- starting -----------------------------------------------------------------------------------
+
+
+def start(x: Ecl, time: int) -> UnderWay:
+    match x:
+        case PortRef(name):
+            return AwaitEvent(lambda reading: name in reading.ports)
+        case Holds(predicate):
+            return AwaitEvent(lambda reading: _holds(predicate, reading))
+        case Constant(value):
+            return AwaitEvent(lambda _: value)
+        case Timeout(after):
+            return AwaitClock(time + after.microseconds)
+        case Group("sequential", parts):
+            return Sequential(parts, time)
+        case Group(kind, parts):
+            return _SIDE_BY_SIDE[kind](parts, time)
+        case Unless(body, stop):
+            return DoUnless((body, stop), time)
+        case Fail(body):
+            return Inverted(body, time)
+        case Push(type_name, body):
+            return Pushing(type_name, body, time)
+        case Round():
+            return Rounds(x, time)
+        case Modes(modes):
+            return InModes(modes, time)
+        case _:
+            assert_never(x)
+
+
+_SIDE_BY_SIDE: dict[str, type[SideBySide]] = {
+    "accumulate": Accumulate,
+    "select": Select,
+    "select*": SelectStar,
+    "parallel": Parallel,
+}
+
+
+def _holds(predicate: Expression, reading: Reading) -> bool:
+    if reading.event is not None:
+        return holds(predicate, reading.event)
+    outcome = evaluate(predicate, TimerScope(reading.time))
+    return outcome.value is True and not outcome.errors
+
+
+def _earliest(times: Sequence[int | None]) -> int | None:
+    return min((time for time in times if time is not None), default=None)

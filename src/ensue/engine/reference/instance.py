@@ -1,0 +1,54 @@
+"""One correlation under one key, from its start on: what is common to both bodies.
+
+An instance starts at the first event that it reads. It holds its timer ports: `every` fires at its
+period from the start; `deadline` when the correlation has not triggered for that long. What a
+reading means is the body's: `filters` or `ecl`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from ensue.engine.outputs import Outputs
+from ensue.engine.ports import Reading
+from ensue.events.event import Event
+from ensue.lang.syntax import TimerPort
+
+
+class Instance(ABC):
+    """`number` counts a correlation's instances; `started` is the time of its first event."""
+
+    def __init__(
+        self, number: int, timers: Sequence[TimerPort], outputs: Outputs, started: int
+    ) -> None:
+        self.number = number
+        self.outputs = outputs
+        self.armed_for: int | None = None
+        self._timers = timers
+        self._due = {port.name: started + port.period.microseconds for port in timers}
+
+    @abstractmethod
+    def start(self, first: Reading) -> list[Event]:
+        """Run what comes before the first event is read."""
+
+    @abstractmethod
+    def read(self, reading: Reading) -> list[Event]:
+        """Read an event or the firing of a timer port."""
+
+    def next_due(self) -> int | None:
+        """When the clock has to call `fire` next."""
+        return min(self._due.values(), default=None)
+
+    def fire(self, time: int) -> list[Event]:
+        """Fire the first timer port that is due."""
+        for port in self._timers:
+            if self._due[port.name] == time:
+                self._due[port.name] = time + port.period.microseconds
+                return self.read(Reading(time, frozenset({port.name})))
+        return []
+
+    def triggered(self, time: int) -> None:
+        for port in self._timers:
+            if port.kind == "deadline":
+                self._due[port.name] = time + port.period.microseconds

@@ -1,0 +1,122 @@
+"""The reference engine: the definitions over a stream, as plainly as they can be written.
+
+One clock for the whole stream. Each event first moves it: timers due at or before the event's time
+fire, in the order of their due times. Then every correlation reads the event, in the order of the
+library, and under each key of it its own instance. What they put out is read by the others after
+that, first in, first out.
+
+It is the judge of all other engines, so it prefers clarity to speed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ensue.engine.counts import Counts
+from ensue.engine.outputs import Outputs
+from ensue.engine.ports import Key, Ports
+from ensue.engine.reference.ecl import EclInstance
+from ensue.engine.reference.filters import FilterInstance
+from ensue.engine.reference.instance import Instance
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.syntax import Correlation, FilterCorrelation
+
+
+@dataclass(order=True, slots=True)
+class Alarm:
+    """A due time of an instance. The numbers order those that are due together."""
+
+    due: int
+    correlation: int
+    number: int
+    instance: Instance = field(compare=False)
+
+
+class ReferenceEngine:
+    """Reads events in the order of their times; whoever calls has put them in order."""
+
+    def __init__(self, library: CheckedLibrary, counts: Counts) -> None:
+        self._counts = counts
+        self._running = [
+            RunningCorrelation(number, correlation, library.types)
+            for number, correlation in enumerate(library.correlations)
+        ]
+        self._alarms: list[Alarm] = []
+
+    def read(self, event: Event) -> list[Event]:
+        return self.advance(event.time) + self._spread([event], author=None)
+
+    def advance(self, time: int) -> list[Event]:
+        """Move the clock and fire what is due on the way."""
+        made: list[Event] = []
+        while self._alarms and self._alarms[0].due <= time:
+            alarm = heapq.heappop(self._alarms)
+            # What has become of an instance since may have moved its due time elsewhere.
+            if alarm.due == alarm.instance.next_due():
+                alarm.instance.armed_for = None
+                fired = alarm.instance.fire(alarm.due)
+                self._arm(alarm.correlation, alarm.instance)
+                made += fired + self._spread(fired, author=alarm.correlation)
+        return made
+
+    def _spread(self, events: Iterable[Event], author: int | None) -> list[Event]:
+        """Let every correlation but its author read each event, and what comes of it in turn."""
+        made: list[Event] = []
+        waiting = deque((event, author) for event in events)
+        while waiting:
+            event, author = waiting.popleft()
+            for running in self._running:
+                if running.number != author:
+                    outputs = self._let_read(running, event)
+                    made += outputs
+                    waiting.extend((output, running.number) for output in outputs)
+        return made
+
+    def _let_read(self, running: RunningCorrelation, event: Event) -> list[Event]:
+        matched = running.ports.matched(event)
+        readings = running.ports.readings(event, matched)
+        if matched and not readings:
+            self._counts.without_key[running.correlation.name] += 1
+        made: list[Event] = []
+        for key, reading in readings.items():
+            instance = running.instances.get(key)
+            if instance is None:
+                instance = running.start(key, reading.time)
+                made += instance.start(reading)
+            made += instance.read(reading)
+            self._arm(running.number, instance)
+        return made
+
+    def _arm(self, correlation: int, instance: Instance) -> None:
+        due = instance.next_due()
+        if due is not None and due != instance.armed_for:
+            heapq.heappush(self._alarms, Alarm(due, correlation, instance.number, instance))
+        instance.armed_for = due
+
+
+class RunningCorrelation:
+    """A correlation of the library and its instances, one for each key that has started."""
+
+    def __init__(self, number: int, correlation: Correlation, types: TypeSystem) -> None:
+        self.number = number
+        self.correlation = correlation
+        self.ports = Ports(correlation, types)
+        self.instances: dict[Key, Instance] = {}
+        self._types = types
+
+    def start(self, key: Key, time: int) -> Instance:
+        rule = self.correlation
+        outputs = Outputs(rule.name, key, bool(rule.clauses.by), self._types)
+        number, timers = len(self.instances), self.ports.timers
+        instance: Instance
+        if isinstance(rule, FilterCorrelation):
+            instance = FilterInstance(rule, number, timers, outputs, time)
+        else:
+            instance = EclInstance(rule, number, timers, outputs, time)
+        self.instances[key] = instance
+        return instance

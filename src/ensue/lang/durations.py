@@ -1,0 +1,37 @@
+"""Durations as text: `10 s`, `1.5 h`, and back."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from ensue.lang.syntax import Duration
+
+MICROSECONDS = {
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+_TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+def parse_duration(text: str) -> Duration:
+    """Raises ValueError, with a message for a person, for what is no duration."""
+    found = _TEXT.fullmatch(text)
+    if not found or found[2] not in MICROSECONDS:
+        units = ", ".join(f"`{unit}`" for unit in MICROSECONDS)
+        raise ValueError(f"`{text}` is no duration: write a number and one of {units}, as in `10 s`")
+    microseconds = Decimal(found[1]) * MICROSECONDS[found[2]]
+    if microseconds != int(microseconds):
+        raise ValueError(f"`{text}` is not a whole number of microseconds, the finest step of time")
+    return Duration(int(microseconds))
+
+
+def print_duration(duration: Duration) -> str:
+    """In the largest unit in which it is a whole number; below a millisecond as decimals of it."""
+    for unit, size in sorted(MICROSECONDS.items(), key=lambda each: -each[1]):
+        if duration.microseconds % size == 0:
+            return f"{duration.microseconds // size} {unit}"
+    return f"{Decimal(duration.microseconds) / 1_000} ms"
