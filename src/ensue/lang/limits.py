@@ -1,0 +1,62 @@
+"""How large a library may be: every limit by its name, its value, and what it bounds.
+
+The reader (`ensue.lang.parser`, `ensue.lang.files`) asks here before it does work that a text of
+a few bytes could make endless. What a limit refuses is an ordinary diagnostic that carries what
+was given and what is allowed; its code is `limit-` and the name of the limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.source import Span
+
+
+def _limit(value: int, bounds: str, advice: str) -> int:
+    limit: int = field(default=value, metadata={"bounds": bounds, "advice": advice})
+    return limit
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of one library. The defaults leave room for generated rules."""
+
+    bytes: int = _limit(
+        4 * 1024 * 1024, "bytes in the files of a library", "split the library into several"
+    )
+    definitions: int = _limit(100_000, "definitions in a library", "split the library into several")
+    nesting: int = _limit(
+        100,
+        "levels of brackets and operators inside each other",
+        "take brackets away, or write a flat chain",
+    )
+    ports: int = _limit(1_000, "ports of a correlation", "split the correlation into several")
+    repetition: int = _limit(
+        100_000, "repetitions in `x{n}`", "use a smaller count, or count in a rule below this one"
+    )
+    places: int = _limit(
+        1_000_000,
+        "places of ports in a branch once every `x{n}` is written out",
+        "use smaller counts, or count in a rule below this one",
+    )
+    rounds: int = _limit(
+        1_000_000_000, "rounds of `repeat(n)`, `persist(n)` or `loop(n)`", "use a smaller count"
+    )
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def report_limit(
+    diagnostics: Diagnostics, limits: Limits, name: str, given: int | str, span: Span
+) -> None:
+    """Report at `span` that `given` is more than the limit called `name` allows."""
+    described = next(each for each in fields(limits) if each.name == name).metadata
+    shown = f"{given:,}" if isinstance(given, int) else given
+    diagnostics.error(
+        f"limit-{name}",
+        f"there are {shown} {described['bounds']}, and {getattr(limits, name):,} are allowed",
+        span,
+        described["advice"],
+    )

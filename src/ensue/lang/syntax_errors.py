@@ -1,0 +1,261 @@
+"""What Lark could not parse, in the words of the person who wrote it.
+
+In comes Lark's exception and the piece of text that was parsed, out goes one diagnostic: what was
+found, what could have stood there, and a hint where a typical mistake can be recognised. The names
+of terminals never leave this module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.lexer import TerminalDef
+
+from ensue.lang.cutting import Piece, last_written, open_brackets
+from ensue.lang.diagnostics import Diagnostics, close_match
+from ensue.lang.source import Span
+
+_MOST_ALTERNATIVES = 6
+_LONGEST_SHOWN = 30
+
+_OPERATORS = frozenset(["LOGIC", "COMPARE", "ADDITIVE", "MULTIPLICATIVE", "_LIKE", "_IN"])
+_VALUES = frozenset(
+    ["STRING", "INTEGER", "REAL", "TIMESTAMP", "TRUE", "FALSE", "_EXISTS", "_MINUS"]
+)
+_EXPRESSIONS = frozenset(
+    [
+        "GROUP",
+        "ROUND",
+        "_DO",
+        "_FAIL",
+        "_NOTIFY",
+        "_MODES",
+        "_TIMEOUT",
+        "LESSTHAN",
+        "_TRUE_WORD",
+        "_FALSE_WORD",
+        "_PUSH",
+    ]
+)
+_TYPES = frozenset(
+    [
+        "SHORT",
+        "LONG",
+        "UNSIGNED",
+        "FLOAT",
+        "DOUBLE",
+        "BOOLEAN",
+        "CHAR",
+        "OCTET",
+        "STRING_TYPE",
+        "TIMESTAMP_TYPE",
+        "_SEQUENCE",
+    ]
+)
+
+# Terminals that are best named together: if all of the first are possible, the second are left
+# out and the words are shown.
+_TOGETHER: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
+    (_EXPRESSIONS, _EXPRESSIONS | {"NAME"}, "an expression such as a port or `accumulate`"),
+    (_VALUES, _VALUES | {"NAME", "NOT", "LPAR"}, "a value"),
+    (_OPERATORS, _OPERATORS | {"NOT"}, "an operator"),
+    (_TYPES, _TYPES, "a type such as `long` or `string`"),
+    (
+        frozenset({"_PUSH", "ABORT", "REVIVE", "TOGGLE"}),
+        frozenset({"_PUSH", "ABORT", "REVIVE", "TOGGLE"}),
+        "a statement such as `push`",
+    ),
+    (
+        frozenset({"_EVENTTYPE", "NAME"}),
+        frozenset({"_EVENTTYPE", "NAME"}),
+        "a definition such as `eventtype A {}`",
+    ),
+)
+_PLAIN = {
+    "NAME": "a name",
+    "INTEGER": "a whole number",
+    "REAL": "a number",
+    "DURATION": "a duration such as `10 s`",
+    "STRING": "a text in quotes",
+    "CLOSE_ANGLE": "`>`",
+    "_REPEAT": "a count such as `{3}`",
+    "FIRST": "`first`",
+    "LAST": "`last`",
+    "LOGIC": "`AND` or `OR`",
+    "COMPARE": "a comparison",
+    "_MINUS": "`-`",
+    "$END": "the end of the definition",
+}
+
+
+def place_of(error: UnexpectedInput, end: int) -> Span:
+    """Where the text stops making sense; for a text that stops too early, past its last word."""
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        start = error.token.start_pos or 0
+        return Span(start, error.token.end_pos or start + 1)
+    if isinstance(error, UnexpectedCharacters):
+        return Span(error.pos_in_stream, error.pos_in_stream + 1)
+    return Span(end, end)
+
+
+def report_syntax_error(error: UnexpectedInput, piece: Piece, diagnostics: Diagnostics) -> None:
+    """Report why a piece of the text could not be parsed."""
+    text = diagnostics.source.text
+    span = place_of(error, piece.end)
+    accepted, terminals = _accepted(error)
+    rest = text[span.start : piece.end]
+    if rest[:1] in {'"', "'"} and isinstance(error, UnexpectedCharacters):
+        line_end = text.find("\n", span.start)
+        span = Span(span.start, line_end if line_end >= 0 else len(text))
+        quote = rest[0]
+        message = "this text in quotes is not closed on its line"
+        diagnostics.error("syntax", message, span, f"close it with `{quote}`")
+        return
+    if rest.startswith("/*"):
+        span = Span(span.start, span.start + 2)
+        diagnostics.error("syntax", "this comment is not closed", span, "close it with `*/`")
+        return
+    still_open = open_brackets(text, piece.start, span.start)
+    if span.start >= piece.end:
+        _report_early_end(text, piece, still_open, accepted, terminals, diagnostics)
+        return
+    found = rest[: span.end - span.start]
+    hint = _hint(text, span, found, accepted, terminals)
+    if hint is None and found in {")", "}"} and still_open:
+        opener = still_open[-1]
+        if {"(": ")", "{": "}"}[text[opener]] != found:
+            place = diagnostics.source.position(opener)
+            hint = f"`{text[opener]}` in line {place.line}, column {place.column} is not closed yet"
+    message = f"found {_shown(found)}, expected {_listed(accepted, terminals)}"
+    diagnostics.error("syntax", message, span, hint)
+
+
+def _report_early_end(
+    text: str,
+    piece: Piece,
+    still_open: list[int],
+    accepted: frozenset[str],
+    terminals: dict[str, TerminalDef],
+    diagnostics: Diagnostics,
+) -> None:
+    expected = _listed(accepted, terminals)
+    if still_open:
+        opener = still_open[-1]
+        closer = ")" if text[opener] == "(" else "}"
+        diagnostics.error(
+            "syntax",
+            f"`{text[opener]}` is not closed: the definition ends, expected {expected}",
+            Span(opener, opener + 1),
+            f"close it with `{closer}`",
+        )
+        return
+    at = last_written(text, piece.start, piece.end)
+    message = f"the definition ends here, expected {expected}"
+    diagnostics.error("syntax", message, Span(at, at + 1))
+
+
+def _accepted(error: UnexpectedInput) -> tuple[frozenset[str], dict[str, TerminalDef]]:
+    """The terminals that could have stood there, and all terminals by their names."""
+    parser = getattr(error, "interactive_parser", None)
+    terminals = getattr(error, "_terminals_by_name", None) or {}
+    if parser is not None:
+        return frozenset(parser.accepts()), terminals
+    allowed: Iterable[str] = getattr(error, "expected", None) or getattr(error, "allowed", ()) or ()
+    return frozenset(allowed), terminals
+
+
+def _shown(found: str) -> str:
+    if found.isspace() or not found.isprintable():
+        return f"the character U+{ord(found[0]):04X}"
+    shortened = found if len(found) <= _LONGEST_SHOWN else f"{found[: _LONGEST_SHOWN - 3]}..."
+    return f"`{shortened}`"
+
+
+def _listed(accepted: frozenset[str], terminals: dict[str, TerminalDef]) -> str:
+    """The alternatives in words, the most telling first."""
+    left = set(accepted)
+    if len(left) > 1:
+        # A definition can end almost anywhere, and a `;` is never what was missing there.
+        left -= {"$END"}
+    words: list[str] = []
+    for needed, covered, name in _TOGETHER:
+        if needed <= left:
+            left -= covered
+            words.append(name)
+    if "an operator" in words or "RBRACE" in left:
+        optional = {"SEMICOLON"} if len(left) > 1 and "COMMA" not in left else set()
+        left -= optional
+    words += sorted(_in_words(each, terminals) for each in left)
+    if len(words) > _MOST_ALTERNATIVES:
+        words = [*words[: _MOST_ALTERNATIVES - 1], "something else that fits"]
+    if not words:
+        return "nothing more"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _in_words(terminal: str, terminals: dict[str, TerminalDef]) -> str:
+    if terminal in _PLAIN:
+        return _PLAIN[terminal]
+    return f"`{_keyword(terminal, terminals)}`"
+
+
+def _keyword(terminal: str, terminals: dict[str, TerminalDef]) -> str:
+    """The word or sign that a terminal stands for."""
+    definition = terminals.get(terminal)
+    if definition is None:
+        return terminal.strip("_").lower()
+    pattern = str(definition.pattern.value)
+    return re.sub(r"\\b$|\\", "", pattern)
+
+
+_ARROWS = ("->", "=>", "~>")
+
+
+def _hint(
+    text: str,
+    span: Span,
+    found: str,
+    accepted: frozenset[str],
+    terminals: dict[str, TerminalDef],
+) -> str | None:
+    """What was probably meant, where that can be told."""
+    here = text[span.start : span.start + 2]
+    in_filter = "PLUS" in accepted
+    in_labels = "AMPERSAND" in accepted
+    before = text[span.start - 1 : span.start]
+    word = found.lower()
+    if here in _ARROWS and in_filter:
+        return "`a ; b` says that `b` comes after `a`"
+    if in_filter and (here in {"&&", "& "} or word in {"&", "and"}):
+        return "`a + b` asks for both in any order, `a ; b` for one after the other"
+    if in_filter and word == "or":
+        return "`a | b` asks for one of them"
+    if in_filter and word == ",":
+        return "ports are joined by `+`, `;` or `|`"
+    if (in_labels and word in {"and", "or", "||"}) or (before == "&" and found == "&"):
+        return "labels are joined by `&` and `|`, and `!` stands for not"
+    if "LOGIC" in accepted and here in {"&&", "||"}:
+        return "conditions are joined by `AND` and `OR`"
+    if "_EXISTS" in accepted and before == "=" and found == "=":
+        return "values are compared by a single `=`"
+    if "_EXISTS" in accepted and found == "!":
+        return "a condition is turned around by `NOT`"
+    if "DURATION" in accepted and found[:1].isdigit():
+        return "give the duration a unit: ms, s, min, h or d"
+    if accepted == {"COMMA", "SEMICOLON"}:
+        return "an attribute ends with `;`"
+    if re.fullmatch(r"[A-Za-z_]\w*", found):
+        return _misspelt(found, accepted, terminals)
+    return None
+
+
+def _misspelt(
+    found: str, accepted: frozenset[str], terminals: dict[str, TerminalDef]
+) -> str | None:
+    words = {_keyword(each, terminals) for each in accepted if each not in _PLAIN}
+    words |= {"accumulate", "select", "sequential", "parallel"} if "GROUP" in accepted else set()
+    words |= {"repeat", "persist", "loop"} if "ROUND" in accepted else set()
+    match = close_match(found, {each for each in words if each.isalpha()} - {found})
+    return f"did you mean `{match}`?" if match else None
