@@ -22,7 +22,7 @@ from ensue.events.types import ValueType
 from ensue.lang import expressions, syntax
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.durations import MICROSECONDS
-from ensue.lang.expressions.reading import ExpressionReading, Unreadable
+from ensue.lang.expressions.reading import ExpressionReading, UnreadableError
 from ensue.lang.limits import Limits, report_limit
 from ensue.lang.source import Span
 
@@ -347,6 +347,6 @@ class LibraryReading(DefinitionReading, ExpressionReading):
     def timestamp(self, children: Sequence[Any]) -> expressions.Expression:
         try:
             return super().timestamp(children)
-        except Unreadable as error:
+        except UnreadableError as error:
             self.diagnostics.error(error.code, error.message, error.span, error.hint)
             return expressions.Literal(EPOCH, error.span)

@@ -1,0 +1,282 @@
+"""A syntax tree as library text again, so that reading the text gives the same tree.
+
+In comes a tree or any node of one, out goes its text in one canonical layout: four spaces a level,
+a clause a line, a case a line. Brackets stand only where the tree differs without them. Comments
+and the layout of the original are not in the tree and are not kept. Predicates and values are
+printed by `ensue.lang.expressions.printing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from ensue.lang import syntax
+from ensue.lang.durations import print_duration
+from ensue.lang.expressions.printing import print_expression, quote
+
+_WIDTH = 100
+_INDENT = "    "
+
+# How tightly the rules of the grammar bind, loosest first.
+_EITHER, _THEN, _BOTH, _LABELLED, _TIMES, _ATOM = range(6)
+_OR, _AND, _NOT = range(3)
+
+
+def print_library(tree: syntax.LibraryTree) -> str:
+    """The whole library. Event types that follow each other stand together."""
+    lines: list[str] = []
+    before: syntax.Definition | None = None
+    for each in tree.definitions:
+        both_types = isinstance(each, syntax.EventTypeDeclaration) and isinstance(
+            before, syntax.EventTypeDeclaration
+        )
+        if before is not None and not both_types:
+            lines.append("")
+        lines.append(print_definition(each))
+        before = each
+    return "".join(f"{line}\n" for line in lines)
+
+
+def print_definition(node: syntax.Definition) -> str:
+    match node:
+        case syntax.EventTypeDeclaration():
+            return _print_event_type(node)
+        case syntax.FilterCorrelation():
+            body = [f"{print_statement(each)};" for each in node.initially]
+            body += _print_cases(node.cases)
+            lines = [
+                _print_heading(node.output, "correlation", node.name, node.ports),
+                _INDENT + _print_branches(node.branches),
+                *_print_clauses(node.clauses),
+                "{",
+                *(_INDENT + line for line in body),
+                "}",
+            ]
+            return "\n".join(lines)
+        case syntax.EclCorrelation():
+            lines = [
+                _print_heading(node.output, "ecl", node.name, node.ports),
+                *_print_clauses(node.clauses),
+                "{",
+                _INDENT + _lay_out(node.body, 1),
+                "}",
+            ]
+            return "\n".join(lines)
+
+
+# --- event types -----------------------------------------------------------------------------
+
+
+def _print_event_type(node: syntax.EventTypeDeclaration) -> str:
+    parent = f" : {node.parent}" if node.parent is not None else ""
+    heading = f"eventtype {node.name}{parent}"
+    attributes = [print_attribute(each) for each in node.attributes]
+    if not attributes:
+        return f"{heading} {{}};"
+    if len(attributes) == 1:
+        return f"{heading} {{ {attributes[0]} }};"
+    inside = "".join(f"{_INDENT}{each}\n" for each in attributes)
+    return f"{heading} {{\n{inside}}};"
+
+
+def print_attribute(node: syntax.AttributeDeclaration) -> str:
+    return f"attribute {node.type} {node.name};"
+
+
+# --- ports and clauses -----------------------------------------------------------------------
+
+
+def _print_heading(output: str, word: str, name: str, ports: Sequence[syntax.Port]) -> str:
+    printed = [print_port(each) for each in ports]
+    heading = f"{output} {word} {name} ("
+    on_one_line = f"{heading}{', '.join(printed)})"
+    if len(on_one_line) <= _WIDTH:
+        return on_one_line
+    return f"{heading}\n{_INDENT}" + f",\n{_INDENT}".join(printed) + "\n)"
+
+
+def print_port(node: syntax.Port) -> str:
+    if isinstance(node, syntax.TimerPort):
+        return f"{node.kind} {print_duration(node.period)} {node.name}"
+    source = f" from {quote(node.source)}" if node.source is not None else ""
+    where = f" where {print_expression(node.where)}" if node.where is not None else ""
+    return f"{node.type} {node.name}{source}{where}"
+
+
+def print_key(node: syntax.Key) -> str:
+    if isinstance(node, syntax.CommonKey):
+        return node.name
+    return " = ".join(f"{port}.{attribute}" for port, attribute in node.parts)
+
+
+def _print_clauses(clauses: syntax.Clauses) -> Iterable[str]:
+    if clauses.within is not None:
+        yield f"{_INDENT}within {print_duration(clauses.within)}"
+    if clauses.by:
+        yield f"{_INDENT}by {', '.join(map(print_key, clauses.by))}"
+    if clauses.bind is not None:
+        yield f"{_INDENT}bind {clauses.bind}"
+
+
+# --- filters ---------------------------------------------------------------------------------
+
+
+def _print_branches(branches: Sequence[syntax.Filter]) -> str:
+    printed = [print_filter(each) for each in branches]
+    on_one_line = " || ".join(printed)
+    if len(_INDENT + on_one_line) <= _WIDTH:
+        return on_one_line
+    return f"\n{_INDENT}|| ".join(printed)
+
+
+def print_filter(node: syntax.Filter) -> str:
+    return _filter(node, _EITHER)
+
+
+def _filter(node: syntax.Filter, at_least: int) -> str:
+    match node:
+        case syntax.PortRef(name):
+            return name
+        case syntax.Labelled(label, body):
+            tightness, text = _LABELLED, f"{label}:{_filter(body, _LABELLED)}"
+        case syntax.Times(body, count):
+            tightness, text = _TIMES, f"{_filter(body, _TIMES)}{{{count}}}"
+        case syntax.Both(parts):
+            tightness, text = _BOTH, " + ".join(_filter(each, _LABELLED) for each in parts)
+        case syntax.Then(parts):
+            tightness, text = _THEN, " ; ".join(_filter(each, _BOTH) for each in parts)
+        case syntax.Either(parts):
+            tightness, text = _EITHER, " | ".join(_filter(each, _THEN) for each in parts)
+        case _:
+            assert_never(node)
+    return text if tightness >= at_least else f"({text})"
+
+
+# --- transformers ----------------------------------------------------------------------------
+
+
+def _print_cases(cases: Sequence[syntax.Case]) -> Iterable[str]:
+    conditions = [f"case {print_labels(each.condition)}:" for each in cases]
+    # A long condition stands out by itself; the others line up.
+    column = max((len(each) for each in conditions if len(each) <= 40), default=0)
+    for case, condition in zip(cases, conditions, strict=True):
+        statements = " ".join(f"{print_statement(each)};" for each in case.statements)
+        yield f"{condition:{column}} {statements}".rstrip()
+
+
+def print_case(node: syntax.Case) -> str:
+    return next(iter(_print_cases([node])))
+
+
+def print_labels(node: syntax.LabelExpression) -> str:
+    return _labels(node, _OR)
+
+
+def _labels(node: syntax.LabelExpression, at_least: int) -> str:
+    match node:
+        case syntax.LabelTrue():
+            return "true"
+        case syntax.LabelName(name):
+            return name
+        case syntax.LabelNot(body):
+            return f"!{_labels(body, _NOT)}"
+        case syntax.LabelAnd(parts):
+            tightness, text = _AND, " & ".join(_labels(each, _NOT) for each in parts)
+        case syntax.LabelOr(parts):
+            tightness, text = _OR, " | ".join(_labels(each, _AND) for each in parts)
+        case _:
+            assert_never(node)
+    return text if tightness >= at_least else f"({text})"
+
+
+def print_statement(node: syntax.Statement) -> str:
+    """The statement without the `;` that may follow it."""
+    match node:
+        case syntax.PushPort(port):
+            return f"push {port}"
+        case syntax.PushNew(kind, assignments):
+            given = ", ".join(map(print_assignment, assignments))
+            return f"push new {kind} {{ {given} }}" if given else f"push new {kind} {{}}"
+        case syntax.Change(kind, labels):
+            return f"{kind}({', '.join(each.name for each in labels)})"
+
+
+def print_assignment(node: syntax.Assignment) -> str:
+    return f"{node.name} = {print_expression(node.value)}"
+
+
+# --- ECL -------------------------------------------------------------------------------------
+
+
+def print_ecl(node: syntax.Ecl) -> str:
+    """An ECL expression on one line."""
+    match node:
+        case syntax.PortRef(name):
+            return name
+        case syntax.Holds(predicate):
+            return f"< {print_expression(predicate)} >"
+        case syntax.Constant(value):
+            return "true" if value else "false"
+        case syntax.Timeout(after):
+            return f"timeout({print_duration(after)})"
+        case syntax.Unless(body, stop):
+            return f"do {{ {print_ecl(body)} }} unless {{ {print_ecl(stop)} }}"
+        case syntax.Modes(modes):
+            return f"modes {{ {' '.join(map(print_mode, modes))} }}"
+        case _:
+            inside = ", ".join(map(print_ecl, _parts(node)))
+            return f"{_opening(node)} {{ {inside} }}"
+
+
+def print_mode(node: syntax.Mode) -> str:
+    return f"in ({print_ecl(node.guard)}) do {{ {print_ecl(node.body)} }}"
+
+
+_Block = syntax.Group | syntax.Fail | syntax.Round | syntax.Push
+
+
+def _opening(node: _Block) -> str:
+    """What stands before the bracket."""
+    match node:
+        case syntax.Group(kind):
+            return kind
+        case syntax.Fail():
+            return "fail"
+        case syntax.Round(kind, bound=bound):
+            return kind if bound is None else f"{kind}({bound})"
+        case syntax.Push(kind):
+            return "notify" if kind is None else f"push({kind})"
+
+
+def _parts(node: _Block) -> tuple[syntax.Ecl, ...]:
+    return node.parts if isinstance(node, syntax.Group) else (node.body,)
+
+
+def _lay_out(node: syntax.Ecl, level: int) -> str:
+    """An ECL expression over as many lines as it needs; `level` is how far it stands in."""
+    on_one_line = print_ecl(node)
+    fits = len(_INDENT) * level + len(on_one_line) <= _WIDTH
+    if isinstance(node, syntax.Modes):
+        modes = [_lay_out_mode(each, level + 1) for each in node.modes]
+        return _block("modes", modes, level, "")
+    if fits or isinstance(node, syntax.PortRef | syntax.Holds | syntax.Constant | syntax.Timeout):
+        return on_one_line
+    if isinstance(node, syntax.Unless):
+        body = _block("do", [_lay_out(node.body, level + 1)], level, "")
+        return f"{body} {_block('unless', [_lay_out(node.stop, level + 1)], level, '')}"
+    inside = [_lay_out(each, level + 1) for each in _parts(node)]
+    return _block(_opening(node), inside, level, ",")
+
+
+def _lay_out_mode(node: syntax.Mode, level: int) -> str:
+    on_one_line = print_mode(node)
+    if len(_INDENT) * level + len(on_one_line) <= _WIDTH:
+        return on_one_line
+    heading = f"in ({print_ecl(node.guard)}) do"
+    return _block(heading, [_lay_out(node.body, level + 1)], level, "")
+
+
+def _block(opening: str, inside: Sequence[str], level: int, between: str) -> str:
+    margin = f"\n{_INDENT * (level + 1)}"
+    return f"{opening} {{{margin}" + f"{between}{margin}".join(inside) + f"\n{_INDENT * level}}}"
