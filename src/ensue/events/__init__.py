@@ -1,0 +1,34 @@
+"""Events: what they are, what types they have, and how they come in and go out.
+
+A record of a file (`reading`) is decoded (`cloudevents` for JSON, `columns` for tables), compared
+with its declared type (`types`, `conformance`), and from then on is an `Event` whose values every
+engine can rely on. What cannot be read is kept as `Rejected`, and never stops a stream. Events in
+Arrow columns live in `arrow`, which is imported by those who need it, since pyarrow is slow to
+load. This room knows nothing of correlations.
+"""
+
+from ensue.events.cloudevents import decode, encode
+from ensue.events.conformance import conform, conform_value, fits
+from ensue.events.event import Event, Rejected
+from ensue.events.reading import read_events
+from ensue.events.times import datetime_of, format_time, microseconds_of, parse_time
+from ensue.events.types import Attribute, EventType, TypeSystem, ValueType
+
+__all__ = [
+    "Attribute",
+    "Event",
+    "EventType",
+    "Rejected",
+    "TypeSystem",
+    "ValueType",
+    "conform",
+    "conform_value",
+    "datetime_of",
+    "decode",
+    "encode",
+    "fits",
+    "format_time",
+    "microseconds_of",
+    "parse_time",
+    "read_events",
+]

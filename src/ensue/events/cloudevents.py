@@ -23,6 +23,8 @@ from ensue.events.event import RESERVED, Event
 from ensue.events.times import format_time, microseconds_of, parse_time
 
 VERSION = "1.0"
+NESTING_LIMIT = 200
+"""How deep data may be nested: deeper than people write, and no danger to the Python stack."""
 TEXT_ATTRIBUTES = frozenset({"datacontenttype", "dataschema", "subject"})
 """Optional context attributes of CloudEvents that are text, unlike extensions, which may differ."""
 
@@ -60,22 +62,14 @@ def decode(line: bytes | str) -> Event:
 
 
 def encode(event: Event) -> bytes:
-    """The event as one line of JSON, without the newline at its end."""
-    members: dict[str, Any] = {
-        "specversion": VERSION,
-        "id": event.id,
-        "source": event.source,
-        "type": event.type,
-        "time": format_time(event.time),
-    }
-    for name, value in event.extensions.items():
-        if value is not None and name not in RESERVED:
-            members[name] = value
-    if isinstance(event.data, bytes):
-        members["data_base64"] = base64.b64encode(event.data).decode()
-    elif event.data is not None:
-        members["data"] = plain_json(event.data)
-    return _encode_json(members)
+    """The event as one line of JSON, without the newline at its end.
+
+    Raises `EventError` if it holds something that JSON cannot say.
+    """
+    try:
+        return _encode_json(_members(event))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise EventError([f"`{event.id}` cannot be written as JSON: {error}"]) from None
 
 
 def read_json(text: bytes | str) -> Any:
@@ -83,21 +77,27 @@ def read_json(text: bytes | str) -> Any:
     try:
         value = _decode_json(text)
     except RecursionError:
-        raise EventError(["the JSON is nested too deep to be read"]) from None
+        raise EventError([f"the JSON is nested deeper than {NESTING_LIMIT} levels"]) from None
     except UnicodeError:
         raise EventError([_encoding_problem(text)]) from None
     except ValueError as error:
         raise EventError([_syntax_problem(text, str(error))]) from None
-    colons, escape = (b":", b"\\") if isinstance(text, bytes) else (":", "\\")
+    raw = text if isinstance(text, bytes) else text.encode()
+    if raw.count(b"{") + raw.count(b"[") > NESTING_LIMIT and _depth(value) > NESTING_LIMIT:
+        raise EventError([f"the JSON is nested deeper than {NESTING_LIMIT} levels"])
     # The decoder keeps the last of two members of one name. A line that lost one has more colons
     # than its value; with escapes the count may differ for other reasons, and only then it is
     # worth the time to read the line once more with a reader that sees every member.
     if isinstance(value, dict | list) and (
-        escape in text  # type: ignore[operator]
-        or _encode_json(value).count(b":") != text.count(colons)  # type: ignore[arg-type]
+        b"\\" in raw or _encode_json(value).count(b":") != raw.count(b":")
     ):
         _refuse_duplicates(text)
     return value
+
+
+def write_json(value: Any) -> str:
+    """Any value of an event as JSON text."""
+    return _encode_json(plain_json(value)).decode()
 
 
 def plain_json(value: Any) -> Any:
@@ -137,6 +137,26 @@ def version_problem(version: Any) -> str:
 def text_problem(name: str, value: Any) -> str:
     given = "it is missing" if value is None else f"given is {_brief(value)}"
     return f"`{name}` must be a non-empty string; {given}"
+
+
+def _members(event: Event) -> dict[str, Any]:
+    members: dict[str, Any] = {
+        "specversion": VERSION,
+        "id": event.id,
+        "source": event.source,
+        "type": event.type,
+        "time": format_time(event.time),
+    }
+    members |= {
+        name: value
+        for name, value in event.extensions.items()
+        if value is not None and name not in RESERVED
+    }
+    if isinstance(event.data, bytes):
+        members["data_base64"] = base64.b64encode(event.data).decode()
+    elif event.data is not None:
+        members["data"] = plain_json(event.data)
+    return members
 
 
 def _text(value: Any, name: str, problems: list[str]) -> str:
@@ -207,6 +227,16 @@ def _syntax_problem(text: bytes | str, reason: str) -> str:
     return r"no JSON: a `\u` escape stands for half a character (a lone surrogate)"
 
 
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [
+            inner for each in level for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return depth
+
+
 def _refuse_duplicates(text: bytes | str) -> None:
     twice: list[str] = []
 
@@ -248,5 +278,5 @@ def _kind(value: Any) -> str:
 
 
 def _brief(value: Any) -> str:
-    text = _encode_json(plain_json(value)).decode()
+    text = write_json(value)
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -127,13 +127,12 @@ def instant_of(time: int | datetime | str) -> int:
                 f"the datetime `{time}` has no time zone: give it one, such as `datetime.UTC`"
             )
         return microseconds_of(time)
-    if isinstance(time, int) and not isinstance(time, bool):
-        if not EARLIEST <= time <= LATEST:
-            raise ValueError(
-                f"`{time}` microseconds since 1970 lie outside the years 1 to 9999 of UTC"
-            )
-        return time
-    raise ValueError(
-        f"a time is RFC 3339 text, an aware datetime or an integer of microseconds since 1970,"
-        f" not `{time!r}`"
-    )
+    # What comes from outside need not keep to the annotation, and a boolean is an `int` too.
+    if type(time) is not int:
+        raise ValueError(
+            "a time is RFC 3339 text, an aware datetime or an integer of microseconds since 1970,"
+            f" not `{time!r}`"
+        )
+    if not EARLIEST <= time <= LATEST:
+        raise ValueError(f"`{time}` microseconds since 1970 lie outside the years 1 to 9999 of UTC")
+    return time

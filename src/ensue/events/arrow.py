@@ -1,0 +1,256 @@
+"""Events in columns: types as Arrow schemas, events as Arrow tables, and both ways back.
+
+In come event types and events, or anything that speaks Arrow's C stream; out go schemas and
+tables, or events. Values never change on the way: a `float` is held as a 64-bit column, and a
+field's metadata says which of our types it stands for. In columns, no data and empty data are the
+same. Which column is what stands in `columns`. This module needs pyarrow, so nothing imports it
+but those who hold columns already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.errors import EventError, UsageError
+from ensue.events.arrow_types import MEANING, arrow_type, field_of, held_type, value_type, widen
+from ensue.events.cloudevents import write_json
+from ensue.events.columns import (
+    DATA_COLUMN,
+    Layout,
+    RowReader,
+    convert_number,
+    extension_column,
+    is_attribute_column,
+)
+from ensue.events.conformance import conform
+from ensue.events.event import Event, Rejected
+from ensue.events.times import EARLIEST, LATEST, datetime_of, format_time
+from ensue.events.types import Attribute, EventType, TypeSystem, ValueType
+
+TIME = pa.timestamp("us", "UTC")
+CONTEXT_FIELDS = (
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("source", pa.string(), nullable=False),
+    pa.field("type", pa.string(), nullable=False),
+    pa.field("time", TIME, nullable=False),
+)
+TYPE_NAME = b"ensue.eventtype"
+"""The key under which the metadata of a schema keeps the name of its event type."""
+
+
+def schema_of(type_name: str, types: TypeSystem) -> pa.Schema:
+    """One field for each attribute of a declared type, the inherited ones first."""
+    if type_name not in types:
+        known = ", ".join(f"`{each.name}`" for each in types) or "none"
+        raise UsageError(f"there is no event type `{type_name}`: the declared ones are {known}")
+    fields = [field_of(name, type_) for name, type_ in types.attributes(type_name).items()]
+    return pa.schema(fields, metadata={TYPE_NAME: type_name.encode()})
+
+
+def types_of(schema: Any, name: str | None = None) -> EventType:
+    """The event type that a schema (or a table) describes, with all attributes its own.
+
+    Columns that hold CloudEvents attributes are no part of it. `name` may be left out where the
+    schema comes from `schema_of`.
+    """
+    schema = schema.schema if isinstance(getattr(schema, "schema", None), pa.Schema) else schema
+    schema = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
+    if name is None:
+        name = (schema.metadata or {}).get(TYPE_NAME, b"").decode()
+    if not name:
+        raise UsageError("the schema does not name its event type: give the name as well")
+    attributes = [
+        Attribute(field.name, value_type(field))
+        for field in schema
+        if is_attribute_column(field.name) or MEANING in (field.metadata or {})
+    ]
+    return EventType(name, None, tuple(attributes))
+
+
+def table_of(events: Iterable[Event], types: TypeSystem) -> pa.Table:
+    """The events as a table: `id`, `source`, `type`, `time`, attributes, and extensions.
+
+    There is a column for each attribute of all declared types that occur. What no column holds
+    (attributes that nobody declared, or that are named like a CloudEvents attribute) stands as
+    JSON text in a column `data`, which is there only if it is needed.
+    """
+    held = [conform(event, types) for event in events]
+    attributes = _common_attributes(dict.fromkeys(event.type for event in held), types)
+    fields = list(CONTEXT_FIELDS)
+    columns = [
+        pa.array([event.id for event in held], pa.string()),
+        pa.array([event.source for event in held], pa.string()),
+        pa.array([event.type for event in held], pa.string()),
+        pa.array([event.time for event in held], TIME),
+    ]
+    for name, type_ in attributes.items():
+        values = [
+            event.attributes.get(name) if name in types.attributes(event.type) else None
+            for event in held
+        ]
+        fields.append(field_of(name, type_))
+        columns.append(pa.array(values, arrow_type(type_)))
+    rest = [_rest(event, attributes, types) for event in held]
+    if any(text is not None for text in rest):
+        fields.append(pa.field(DATA_COLUMN, pa.string()))
+        columns.append(pa.array(rest, pa.string()))
+    for name in dict.fromkeys(name for event in held for name in event.extensions):
+        column = _extension([event.extensions.get(name) for event in held])
+        fields.append(pa.field(extension_column(name), column.type))
+        columns.append(column)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def events_of(table: Any, types: TypeSystem, *, source: str = "arrow") -> Iterator[Event]:
+    """The events of anything with `__arrow_c_stream__`: a table, a reader, a data frame.
+
+    Raises `EventError` at the first row that is no event, naming the row from 1. `source` stands
+    in for the source of rows that have none.
+    """
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise UsageError(
+            f"a `{type(table).__name__}` gives no Arrow stream: hand over a pyarrow table, a"
+            " data frame, or anything else with `__arrow_c_stream__`"
+        )
+    reader = pa.RecordBatchReader.from_stream(table)
+    for record in read_batches(reader, reader.schema, types, source, where="the table"):
+        if isinstance(record, Rejected):
+            raise EventError([f"row {record.number}: {problem}" for problem in record.problems])
+        yield record
+
+
+def read_batches(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    types: TypeSystem,
+    source: str,
+    *,
+    where: str | None = None,
+    rows_before: int = 0,
+) -> Iterator[Event | Rejected]:
+    """The rows of the batches, each as an event or as what was wrong with it.
+
+    Raises `UsageError` before the first row if the columns do not make events.
+    """
+    where = where or f"`{source}`"
+    reader = RowReader(Layout.of(schema.names, where), types, source, convert_number)
+    _check_time_column(schema.field("time").type, where)
+    held = [held_type(field, where) for field in schema]
+    number = rows_before
+    for batch in batches:
+        columns = [
+            _values(column, type_, name, where)
+            for column, type_, name in zip(batch.columns, held, schema.names, strict=True)
+        ]
+        for row in zip(*columns, strict=True):
+            number += 1
+            try:
+                event = reader.event(number, row)
+            except EventError as error:
+                yield Rejected(number, _raw(schema.names, row), error.problems)
+            else:
+                yield event
+
+
+def _common_attributes(type_names: Iterable[str], types: TypeSystem) -> Mapping[str, ValueType]:
+    """One type for each attribute that has a column, wide enough for all types that have it."""
+    common: dict[str, ValueType] = {}
+    first: dict[str, str] = {}
+    for type_name in type_names:
+        for name, type_ in types.attributes(type_name).items():
+            if not is_attribute_column(name):
+                continue
+            wide = widen(common[name], type_) if name in common else type_
+            if wide is None:
+                raise UsageError(
+                    f"the attribute `{name}` is `{common[name]}` in `{first[name]}` and `{type_}`"
+                    f" in `{type_name}`, and no column holds both: rename one of them, or make a"
+                    " table for each type"
+                )
+            common[name] = wide
+            first.setdefault(name, type_name)
+    return common
+
+
+def _rest(event: Event, columns: Mapping[str, ValueType], types: TypeSystem) -> str | None:
+    """What of the event's data no column holds, as JSON text."""
+    data = event.data
+    if isinstance(data, Mapping):
+        declared = types.attributes(event.type)
+        data = {
+            name: value
+            for name, value in data.items()
+            if name not in columns or name not in declared
+        }
+    return None if data is None or data == {} else write_json(data)
+
+
+def _extension(values: Sequence[Any]) -> pa.Array:
+    """A column of the values' own type; where they are of several types, of their text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {bool}:
+        return pa.array(values, pa.bool_())
+    if kinds == {int} and all(-(2**63) <= value < 2**63 for value in values if value is not None):
+        return pa.array(values, pa.int64())
+    texts = [
+        value if value is None or isinstance(value, str) else write_json(value) for value in values
+    ]
+    return pa.array(texts, pa.string())
+
+
+def _check_time_column(type_: pa.DataType, where: str) -> None:
+    plain = type_.value_type if pa.types.is_dictionary(type_) else type_
+    if pa.types.is_timestamp(plain) or pa.types.is_null(plain):
+        return
+    if not (pa.types.is_string(plain) or pa.types.is_large_string(plain)):
+        raise UsageError(
+            f"the column `time` of {where} is `{type_}`: it must be a timestamp of any unit, or"
+            " RFC 3339 text"
+        )
+
+
+def _values(column: pa.Array, held: pa.DataType, name: str, where: str) -> list[Any]:
+    """The values of a column in Python: instants in `time` as microseconds, else as datetimes."""
+    try:
+        if column.type != held:
+            column = column.cast(options=pc.CastOptions(held, allow_time_truncate=True))
+        if pa.types.is_timestamp(held):
+            instants = column.cast(pa.int64()).to_pylist()
+            return instants if name == "time" else [_datetime(each) for each in instants]
+        values = column.to_pylist()
+    except (pa.ArrowException, OverflowError) as error:
+        raise UsageError(f"the column `{name}` of {where} cannot be read: {error}") from None
+    return [_plain(value, held) for value in values] if pa.types.is_nested(held) else values
+
+
+def _datetime(instant: int | None) -> Any:
+    # An instant that no datetime can hold stays a number, which no timestamp attribute takes.
+    if instant is None or not EARLIEST <= instant <= LATEST:
+        return instant
+    return datetime_of(instant)
+
+
+def _plain(value: Any, type_: pa.DataType) -> Any:
+    """A nested value with maps as mappings and instants in the zone that events use."""
+    if value is None:
+        return None
+    if pa.types.is_map(type_):
+        return {str(key): _plain(each, type_.item_type) for key, each in value}
+    if pa.types.is_struct(type_):
+        return {field.name: _plain(value[field.name], field.type) for field in type_}
+    if pa.types.is_list(type_):
+        return [_plain(each, type_.value_type) for each in value]
+    return value.astimezone(UTC) if pa.types.is_timestamp(type_) else value
+
+
+def _raw(names: Sequence[str], row: Sequence[Any]) -> str:
+    """A row as JSON text, so that what was rejected can be kept and mended."""
+    members = dict(zip(names, row, strict=True))
+    if isinstance(time := members["time"], int) and EARLIEST <= time <= LATEST:
+        members["time"] = format_time(time)
+    return write_json({name: value for name, value in members.items() if value is not None})

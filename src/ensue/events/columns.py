@@ -1,0 +1,239 @@
+"""Which column is what: the one rule by which rows of CSV, Parquet and Arrow become events.
+
+- `specversion`, `id`, `source`, `type`, `time`, `subject`, `datacontenttype` and `dataschema` are
+  those CloudEvents attributes. `type` and `time` must be there. Without an `id` the number of the
+  row is the id, and without a `source` the name of the file is the source.
+- `data` is the whole data: a struct, a map, or JSON text.
+- `ce_<name>` is the extension `<name>`.
+- Every other column is an attribute of the data, and goes before what `data` says of it.
+
+An empty cell is null. A null attribute is kept where the event's type declares it, else left out.
+In come rows of plain values; out go conformed events. Bytes are read in `reading` and `arrow`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ensue.errors import EventError, UsageError
+from ensue.events.cloudevents import (
+    TEXT_ATTRIBUTES,
+    VERSION,
+    extension_problems,
+    read_json,
+    text_problem,
+    version_problem,
+)
+from ensue.events.conformance import conform
+from ensue.events.event import RESERVED, Event, instant_of
+from ensue.events.types import TypeSystem, ValueType
+
+NEEDED = ("type", "time")
+CONTEXT_COLUMNS = frozenset({"specversion", "id", "source", *NEEDED, *TEXT_ATTRIBUTES})
+DATA_COLUMN = "data"
+EXTENSION_PREFIX = "ce_"
+
+Convert = Callable[[Any, ValueType], Any]
+"""Turns the value of a cell into one that its declared type may take; if it cannot, it gives the
+value back as it is, and conformance says what is wrong with it."""
+
+
+def is_attribute_column(name: str) -> bool:
+    """Whether the rule makes this column an attribute of the data."""
+    if name.startswith(EXTENSION_PREFIX):
+        return name == EXTENSION_PREFIX
+    return name not in CONTEXT_COLUMNS and name != DATA_COLUMN
+
+
+def extension_column(name: str) -> str:
+    """The column that holds an extension, or one of the optional attributes of CloudEvents."""
+    return name if name in TEXT_ATTRIBUTES else f"{EXTENSION_PREFIX}{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The places of the columns in a row, sorted by what they are."""
+
+    context: Mapping[str, int]
+    extensions: tuple[tuple[str, int], ...]
+    attributes: tuple[tuple[str, int], ...]
+    data: int | None
+
+    @classmethod
+    def of(cls, columns: Sequence[str], where: str) -> Layout:
+        """Raises `UsageError` if the columns do not make events; `where` names their file."""
+        context: dict[str, int] = {}
+        extensions: dict[str, int] = {}
+        attributes: dict[str, int] = {}
+        data: dict[str, int] = {}
+        for place, column in enumerate(columns):
+            name, group = column, attributes
+            if column in TEXT_ATTRIBUTES:
+                group = extensions
+            elif column in CONTEXT_COLUMNS:
+                group = context
+            elif column == DATA_COLUMN:
+                group = data
+            elif not is_attribute_column(column):
+                name, group = column.removeprefix(EXTENSION_PREFIX), extensions
+                if name in RESERVED:
+                    raise UsageError(
+                        f"{where} has a column `{column}`, but `{name}` is no extension:"
+                        f" name the column `{name}`"
+                    )
+            if name in group:
+                raise UsageError(f"{where} has two columns for `{name}`: leave one of them out")
+            group[name] = place
+        if missing := [name for name in NEEDED if name not in context]:
+            raise UsageError(_missing_columns(missing, columns, where))
+        return cls(
+            context, tuple(extensions.items()), tuple(attributes.items()), data.get(DATA_COLUMN)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Makes events of rows that share a layout. `source` stands in where a row has none."""
+
+    layout: Layout
+    types: TypeSystem
+    source: str
+    convert: Convert
+
+    def event(self, number: int, row: Sequence[Any]) -> Event:
+        """The event in a row. Raises `EventError` with all problems."""
+        problems: list[str] = []
+        version = self._cell(row, "specversion")
+        if version is not None and version != VERSION:
+            problems.append(version_problem(version))
+        identity = self._cell(row, "id")
+        if isinstance(identity, int) and not isinstance(identity, bool):
+            identity = str(identity)
+        texts = {
+            "id": str(number) if identity is None else identity,
+            "source": self._cell(row, "source") or self.source,
+            "type": self._cell(row, "type"),
+        }
+        problems += [
+            text_problem(name, value)
+            for name, value in texts.items()
+            if not isinstance(value, str) or not value
+        ]
+        time = self._time(row, problems)
+        extensions = {
+            name: row[place] for name, place in self.layout.extensions if row[place] is not None
+        }
+        for name, value in extensions.items():
+            problems += extension_problems(name, value)
+        data = self._data(row, str(texts["type"]), problems)
+        if problems:
+            raise EventError(problems)
+        return conform(Event(time=time, data=data, extensions=extensions, **texts), self.types)
+
+    def _cell(self, row: Sequence[Any], column: str) -> Any:
+        place = self.layout.context.get(column)
+        return None if place is None else row[place]
+
+    def _time(self, row: Sequence[Any], problems: list[str]) -> int:
+        value = self._cell(row, "time")
+        if value is None:
+            problems.append("`time` is missing")
+            return 0
+        try:
+            return instant_of(value)
+        except ValueError as error:
+            problems.append(f"`time`: {error}")
+            return 0
+
+    def _data(self, row: Sequence[Any], type_name: str, problems: list[str]) -> Any:
+        known = self.types.attributes(type_name)
+        attributes: dict[str, Any] = {}
+        for name, place in self.layout.attributes:
+            value, declared = row[place], known.get(name)
+            if declared is None:
+                if value is not None:
+                    attributes[name] = value
+            else:
+                attributes[name] = None if value is None else self.convert(value, declared)
+        whole = self._whole_data(row, known, problems)
+        if whole is None:
+            return attributes or None
+        if isinstance(whole, Mapping):
+            for name, value in whole.items():
+                if attributes.get(name) is None:
+                    attributes[name] = value
+            return attributes
+        if any(value is not None for value in attributes.values()):
+            names = ", ".join(f"`{name}`" for name in attributes)
+            problems.append(f"`data` is no object, so the columns {names} cannot be added to it")
+        return whole
+
+    def _whole_data(
+        self, row: Sequence[Any], known: Mapping[str, ValueType], problems: list[str]
+    ) -> Any:
+        value = None if self.layout.data is None else row[self.layout.data]
+        if isinstance(value, str):
+            try:
+                return read_json(value)
+            except EventError as error:
+                problems += [f"the column `data`: {problem}" for problem in error.problems]
+                return None
+        if isinstance(value, Mapping):
+            # A struct has all of its fields in every row, so a null there means as little as a
+            # null in a column of its own.
+            return {
+                name: self.convert(each, known[name])
+                if each is not None and name in known
+                else each
+                for name, each in value.items()
+                if each is not None or name in known
+            }
+        return value
+
+
+_is_integer = re.compile(r"[+-]?[0-9]+").fullmatch
+_is_real = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?").fullmatch
+_LONGEST_INTEGER = 40
+_BOOLEANS = {"true": True, "false": False}
+
+
+def convert_text(value: Any, type_: ValueType) -> Any:
+    """A CSV cell by its declared type: numbers, `true` and `false`, and sequences as JSON."""
+    text = value.strip()
+    kind = type_.kind
+    if kind == "integer" and len(text) <= _LONGEST_INTEGER and _is_integer(text):
+        return int(text)
+    if kind == "real" and _is_real(text):
+        return float(text)
+    if kind == "boolean":
+        return _BOOLEANS.get(text.lower(), value)
+    if kind == "timestamp":
+        return text
+    if kind == "sequence":
+        try:
+            return read_json(text)
+        except EventError:
+            return value
+    return value
+
+
+def convert_number(value: Any, type_: ValueType) -> Any:
+    """A whole number in a column of reals, which is how a column of integers with gaps travels."""
+    if isinstance(value, float) and type_.kind == "integer" and value.is_integer():
+        return int(value)
+    if type_.element and isinstance(value, list):
+        return [convert_number(each, type_.element) for each in value]
+    return value
+
+
+def _missing_columns(missing: Sequence[str], columns: Sequence[str], where: str) -> str:
+    lacking = " and no ".join(f"column `{name}`" for name in missing)
+    present = ", ".join(f"`{name}`" for name in columns) or "none at all"
+    return (
+        f"{where} has no {lacking}: its columns are {present}. an event needs a `type` (the name of"
+        " its event type) and a `time` (when it happened): add them, or rename the columns that"
+        " hold them"
+    )
