@@ -16,7 +16,7 @@ from ensue.events.conformance import conform_value
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import PortScope, evaluate
+from ensue.lang.expressions.evaluation import PortScope, TimerScope, evaluate
 from ensue.lang.syntax import PushNew
 
 TIMER = "timer"
@@ -76,7 +76,9 @@ class Outputs:
 
     def build(self, trigger: Trigger, statement: PushNew) -> Event:
         """`push new`: a value that cannot be had, or does not fit its attribute, is null."""
-        scope = PortScope({port: reading.event for port, reading in trigger.bound.items()})
+        scope = PortScope(
+            {port: read.event or TimerScope(read.time) for port, read in trigger.bound.items()}
+        )
         attributes = self._types.attributes(statement.type)
         data = {
             assignment.name: _value(assignment.value, scope, attributes[assignment.name])
