@@ -1,0 +1,62 @@
+"""From a syntax tree to a library that can run: every name is known and every type fits.
+
+In comes what was written, from text or from the builder; out goes a `CheckedLibrary`, or nothing
+if there is an error. All mistakes are reported at once, each at the name that is wrong. What text
+is no library at all is refused before, by `ensue.lang.parser`; the single checks are in
+`ensue.lang.checking`, whose opening says which is where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.ecl import check_ecl
+from ensue.lang.checking.event_types import check_event_types
+from ensue.lang.checking.feeding import check_feeding
+from ensue.lang.checking.filters import check_filter
+from ensue.lang.checking.ports import check_keys, check_ports, warn_unused
+from ensue.lang.checking.scope import LibraryScope
+from ensue.lang.checking.transformers import Transformer
+from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.syntax import Correlation, EclCorrelation, LibraryTree
+
+
+def check(tree: LibraryTree, diagnostics: Diagnostics) -> CheckedLibrary | None:
+    """The library, or None where it has an error (one that was reported before counts too)."""
+    scope = check_event_types(tree.types, diagnostics)
+    correlations = tree.correlations
+    _check_names(correlations, scope)
+    for correlation in correlations:
+        _check_correlation(correlation, scope)
+    feeds = check_feeding(correlations, scope)
+    if diagnostics.has_errors:
+        return None
+    return CheckedLibrary(tree, scope.types.type_system(), feeds, diagnostics.in_order())
+
+
+def _check_names(correlations: Sequence[Correlation], scope: LibraryScope) -> None:
+    named: dict[str, Correlation] = {}
+    for each in correlations:
+        first = named.setdefault(each.name, each)
+        if first is not each:
+            scope.error(
+                "duplicate-correlation",
+                f"correlation `{each.name}` is defined twice",
+                each.span,
+                f"the first one is at {scope.place(first.span)}; rename or remove one of them",
+            )
+
+
+def _check_correlation(correlation: Correlation, scope: LibraryScope) -> None:
+    scope.check_type(correlation.output, correlation.output_span)
+    ports = check_ports(correlation, scope)
+    check_keys(correlation.clauses.by, ports, scope)
+    if isinstance(correlation, EclCorrelation):
+        used = check_ecl(correlation, ports, scope)
+    else:
+        facts = check_filter(correlation, ports, scope)
+        transformer = Transformer(correlation, ports, facts, scope)
+        transformer.check()
+        used = facts.ports | transformer.used_ports
+    warn_unused(ports, used, correlation.clauses.by, scope)

@@ -1,0 +1,149 @@
+"""Checks the declarations of event types, and turns them into a `TypeForest`.
+
+Reports types and attributes that are declared twice, parents that do not exist or form a circle,
+and names that a CloudEvents attribute hides. What is broken is cut off and marked as open, so
+that one mistake up here does not become fifty further down.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ensue.events.types import Attribute, EventType
+from ensue.lang.checking.names import CONTEXT_ATTRIBUTES
+from ensue.lang.checking.scope import LibraryScope
+from ensue.lang.checking.type_forest import TypeForest
+from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.syntax import AttributeDeclaration, EventTypeDeclaration
+
+
+def check_event_types(
+    declarations: Iterable[EventTypeDeclaration], diagnostics: Diagnostics
+) -> LibraryScope:
+    """Report every mistake in the declarations; the rest of the checker works in the result."""
+    scope = LibraryScope(diagnostics, TypeForest({}))
+    declared = _without_duplicates(declarations, scope)
+    unread = _unread(declared, diagnostics)
+    declared.update(unread)
+    broken = unread.keys() | _unknown_parents(declared, scope) | _circles(declared, scope)
+    attributes = {each.name: _attributes(each, scope) for each in declared.values()}
+    types = {
+        each.name: EventType(
+            each.name,
+            None if each.name in broken else each.parent,
+            tuple(Attribute(a.name, a.type) for a in attributes[each.name]),
+        )
+        for each in declared.values()
+    }
+    scope.types = TypeForest(types, broken)
+    _report_redeclared(scope, attributes)
+    return scope
+
+
+_DECLARATION = re.compile(r"\beventtype\s+([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def _unread(
+    declared: Mapping[str, EventTypeDeclaration], diagnostics: Diagnostics
+) -> dict[str, EventTypeDeclaration]:
+    """Types that the text declares with a syntax error in them: there, but nothing is known."""
+    if not diagnostics.has_errors:
+        return {}
+    names = {each[1] for each in _DECLARATION.finditer(diagnostics.source.text)}
+    return {name: EventTypeDeclaration(name) for name in sorted(names - declared.keys())}
+
+
+def _without_duplicates(
+    declarations: Iterable[EventTypeDeclaration], scope: LibraryScope
+) -> dict[str, EventTypeDeclaration]:
+    declared: dict[str, EventTypeDeclaration] = {}
+    for each in declarations:
+        first = declared.setdefault(each.name, each)
+        if first is not each:
+            scope.error(
+                "duplicate-type",
+                f"event type `{each.name}` is declared twice",
+                each.span,
+                f"the first one is at {scope.place(first.span)}; rename or remove one of them",
+            )
+    return declared
+
+
+def _unknown_parents(declared: Mapping[str, EventTypeDeclaration], scope: LibraryScope) -> set[str]:
+    broken: set[str] = set()
+    for each in declared.values():
+        if each.parent is not None and each.parent not in declared:
+            broken.add(each.name)
+            others = declared.keys() - {each.name}
+            hint = scope.hint(each.parent, others)
+            if not others:
+                hint = f"declare it: `eventtype {each.parent} {{}};`"
+            message = f"there is no event type `{each.parent}` to inherit from"
+            scope.error("unknown-type", message, each.parent_span, hint)
+    return broken
+
+
+def _circles(declared: Mapping[str, EventTypeDeclaration], scope: LibraryScope) -> set[str]:
+    """One type of each circle, at which it is cut open."""
+    cut: set[str] = set()
+    settled: set[str] = set()
+    order = {name: index for index, name in enumerate(declared)}
+    for start in declared:
+        trail: dict[str, None] = {}
+        current: str | None = start
+        while current is not None and current in declared:
+            if current in settled or current in trail:
+                break
+            trail[current] = None
+            current = declared[current].parent
+        if current is not None and current in trail:
+            names = list(trail)
+            circle = names[names.index(current) :]
+            first = circle.index(min(circle, key=order.__getitem__))
+            path = [*circle[first:], *circle[:first]]
+            cut.add(path[0])
+            scope.error(
+                "circular-inheritance",
+                f"event type `{path[0]}` inherits from itself: {' -> '.join([*path, path[0]])}",
+                declared[path[0]].parent_span,
+                "let one of them inherit from nothing, or from a type outside of the circle",
+            )
+        settled.update(trail)
+    return cut
+
+
+def _attributes(
+    declaration: EventTypeDeclaration, scope: LibraryScope
+) -> list[AttributeDeclaration]:
+    kept: dict[str, AttributeDeclaration] = {}
+    for each in declaration.attributes:
+        first = kept.setdefault(each.name, each)
+        if first is not each:
+            scope.error(
+                "duplicate-attribute",
+                f"event type `{declaration.name}` declares attribute `{each.name}` twice",
+                each.span,
+                f"the first one is at {scope.place(first.span)}; rename or remove one of them",
+            )
+        elif each.name in CONTEXT_ATTRIBUTES:
+            scope.warning(
+                "hidden-attribute",
+                f"attribute `{each.name}` is hidden by the CloudEvents attribute of that name",
+                each.span,
+                f"predicates, keys and values that say `{each.name}` find that one; rename yours",
+            )
+    return list(kept.values())
+
+
+def _report_redeclared(
+    scope: LibraryScope, attributes: Mapping[str, Iterable[AttributeDeclaration]]
+) -> None:
+    for type_name, name, ancestor in scope.types.redeclared():
+        span = next(each.span for each in attributes[type_name] if each.name == name)
+        scope.error(
+            "redeclared-attribute",
+            f"event type `{type_name}` has attribute `{name}` from `{ancestor}` already",
+            span,
+            "remove it here, or give it another name",
+        )

@@ -1,0 +1,151 @@
+"""Event types as trees, numbered so that questions about thousands of them stay cheap.
+
+In come declarations, out go answers: is this type below that one, which attribute does a name
+mean on it, which on the types below it. Each type gets the number at which a walk from parents to
+children enters it and the last number below it; a type is below another if its number lies in
+the other's range. Broken declarations are let through: a type whose parents cannot be told is
+`open`, and no one should complain about an attribute that it seems to lack.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+
+from ensue.events.types import EventType, TypeSystem, ValueType
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One place where an attribute is declared; `enclosing` is the nearest one above it."""
+
+    type_name: str
+    value_type: ValueType
+    first: int
+    last: int
+    enclosing: Declared | None
+
+
+@dataclass
+class TypeForest:
+    """The types of a library, with parents that exist and form no circle.
+
+    `broken` are those of which it is not known what they inherit; they come without a parent.
+    """
+
+    types: Mapping[str, EventType]
+    broken: Set[str] = frozenset()
+    open_types: frozenset[str] = field(init=False)
+    children: dict[str, list[str]] = field(init=False)
+    _first: dict[str, int] = field(init=False)
+    _last: dict[str, int] = field(init=False)
+    _declared: dict[str, list[Declared]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.children = {name: [] for name in self.types}
+        for each in self.types.values():
+            if each.parent is not None:
+                self.children[each.parent].append(each.name)
+        self._first, self._last = {}, {}
+        order = self._number()
+        self._declared = self._index_attributes(order)
+        self.open_types = frozenset(name for each in self.broken for name in self.below(each))
+
+    def _number(self) -> list[str]:
+        order: list[str] = []
+        for root in (each.name for each in self.types.values() if each.parent is None):
+            pending: list[tuple[str, Iterator[str]]] = [(root, iter(self.children[root]))]
+            self._first[root] = len(order)
+            order.append(root)
+            while pending:
+                name, rest = pending[-1]
+                child = next(rest, None)
+                if child is None:
+                    self._last[name] = len(order) - 1
+                    pending.pop()
+                else:
+                    self._first[child] = len(order)
+                    order.append(child)
+                    pending.append((child, iter(self.children[child])))
+        return order
+
+    def _index_attributes(self, order: Iterable[str]) -> dict[str, list[Declared]]:
+        index: dict[str, list[Declared]] = {}
+        for name in order:
+            first, last = self._first[name], self._last[name]
+            for attribute in self.types[name].attributes:
+                places = index.setdefault(attribute.name, [])
+                above = places[-1] if places else None
+                while above is not None and above.last < first:
+                    above = above.enclosing
+                places.append(Declared(name, attribute.type, first, last, above))
+        return index
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.types
+
+    def is_subtype(self, name: str, of: str) -> bool:
+        """Every type is a subtype of itself."""
+        return self._first[of] <= self._first[name] <= self._last[of]
+
+    def may_be_subtype(self, name: str, of: str) -> bool:
+        """False only if it is certain: both are known, and so are all parents of `name`."""
+        if name not in self.types or of not in self.types or name in self.open_types:
+            return True
+        return self.is_subtype(name, of)
+
+    def redeclared(self) -> Iterator[tuple[str, str, str]]:
+        """Each attribute that an ancestor has already: type, attribute, that ancestor."""
+        for attribute, places in self._declared.items():
+            for place in places:
+                if place.enclosing is not None:
+                    yield place.type_name, attribute, place.enclosing.type_name
+
+    def attribute(self, type_name: str, attribute: str) -> ValueType | None:
+        """The type of an attribute that is declared on a type or above it."""
+        places = self._declared.get(attribute)
+        if not places:
+            return None
+        number = self._first[type_name]
+        index = bisect_right(places, number, key=lambda place: place.first) - 1
+        place = places[index] if index >= 0 else None
+        while place is not None and place.last < number:
+            place = place.enclosing
+        return place.value_type if place else None
+
+    def attributes_below(self, type_name: str, attribute: str) -> frozenset[ValueType]:
+        """The types that an attribute has on the types below one."""
+        places = self._declared.get(attribute, [])
+        start = bisect_right(places, self._first[type_name], key=lambda place: place.first)
+        end = bisect_right(places, self._last[type_name], key=lambda place: place.first)
+        return frozenset(place.value_type for place in places[start:end])
+
+    def lineage(self, name: str) -> Iterator[str]:
+        """The type itself, its parent, and so on up."""
+        current: str | None = name
+        while current is not None:
+            yield current
+            current = self.types[current].parent
+
+    def below(self, name: str) -> Iterator[str]:
+        """The type itself and everything under it."""
+        pending = [name]
+        while pending:
+            current = pending.pop()
+            yield current
+            pending.extend(reversed(self.children[current]))
+
+    def attributes(self, name: str) -> dict[str, ValueType]:
+        """All attributes of a type, the inherited ones first."""
+        chain = [self.types[each] for each in self.lineage(name)]
+        return {a.name: a.type for each in reversed(chain) for a in each.attributes}
+
+    def names_near(self, type_name: str) -> frozenset[str]:
+        """Every attribute name that an event on a port of this type may carry by declaration."""
+        above = {a.name for each in self.lineage(type_name) for a in self.types[each].attributes}
+        under = {a.name for each in self.below(type_name) for a in self.types[each].attributes}
+        return frozenset(above | under)
+
+    def type_system(self) -> TypeSystem:
+        return TypeSystem(dict(self.types))
