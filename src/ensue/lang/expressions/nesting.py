@@ -1,0 +1,64 @@
+"""How deep an expression is, found without going deep.
+
+Everything that works on a tree (`printing`, `evaluation`, `kinds`) walks it by recursion. That is
+safe because no expression passes this gate that is nested deeper than `Limits.nesting`; the walk
+here keeps its own stack and so survives any tree. Chains are flat and count as one level.
+"""
+
+from __future__ import annotations
+
+from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.expressions.tree import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Logic,
+    Negate,
+    Not,
+)
+from ensue.lang.limits import DEFAULT_LIMITS, Limits, report_limit
+from ensue.lang.source import Span
+
+
+def parts_of(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions that stand directly in this one, from left to right."""
+    match expression:
+        case Not(operand) | Negate(operand) | Like(operand):
+            return (operand,)
+        case Arithmetic(first, rest) | Comparison(first, rest):
+            return (first, *(operand for _, operand in rest))
+        case Logic(operands):
+            return operands
+        case In(operand, options):
+            return (operand, *options)
+        case Exists(name):
+            return (name,)
+        case Call(_, arguments):
+            return arguments
+        case _:
+            return ()
+
+
+def report_nesting(
+    expression: Expression, diagnostics: Diagnostics, limits: Limits = DEFAULT_LIMITS
+) -> bool:
+    """Report an expression that is nested too deep, where it is; tell whether it is not."""
+    deepest, place = 0, expression
+    waiting = [(1, expression)]
+    while waiting:
+        depth, current = waiting.pop()
+        if depth > deepest:
+            deepest = depth
+            # The first node past the limit is what a person has to look at.
+            place = current if depth <= limits.nesting + 1 else place
+        waiting.extend((depth + 1, part) for part in reversed(parts_of(current)))
+    if deepest <= limits.nesting:
+        return True
+    # Marking all of it would mark thousands of characters.
+    start = Span(place.span.start, place.span.start + 1)
+    report_limit(diagnostics, limits, "nesting", deepest, start)
+    return False
