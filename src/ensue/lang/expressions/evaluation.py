@@ -1,0 +1,295 @@
+"""What an expression means over one event, or over the events bound to the ports.
+
+In come a tree and a `Scope`, out goes an `Outcome`: a value and the kinds of errors that were met.
+CESQL is total: an operator or function whose operand is missing, in error or of a kind that cannot
+be cast gives the zero value of its result, passes the errors on, and evaluation goes on. Nothing
+is raised. The one exception to the zero is NOT: CESQL negates the `false` that a failed cast
+gives. What makes a predicate hold is stricter, and stands in `holds`.
+
+Only AND and OR leave an operand unread. Sets are unordered, so IN reads all of its options.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from ensue.events.event import Event
+from ensue.lang.expressions.functions import FUNCTIONS
+from ensue.lang.expressions.like import matches
+from ensue.lang.expressions.scopes import MISSING, EventScope, PortScope, Scope, TimerScope
+from ensue.lang.expressions.tree import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
+from ensue.lang.expressions.values import (
+    CASTS,
+    LARGEST_INTEGER,
+    SMALLEST_INTEGER,
+    ZEROS,
+    FaultError,
+    kind_of,
+    text_of,
+    to_boolean,
+    to_number,
+    to_string,
+    to_timestamp,
+)
+
+__all__ = [
+    "MISSING",
+    "EventScope",
+    "Outcome",
+    "PortScope",
+    "Scope",
+    "TimerScope",
+    "evaluate",
+    "holds",
+    "text_of",
+]
+
+NO_ERRORS: frozenset[str] = frozenset()
+
+_N = TypeVar("_N", int, float)
+
+
+class Outcome(NamedTuple):
+    """A value, and the kinds of errors met on the way to it.
+
+    The kinds are `missingAttribute`, `cast`, `math`, `missingFunction` and `functionEvaluation`.
+    """
+
+    value: Any
+    errors: frozenset[str] = NO_ERRORS
+
+
+def holds(expression: Expression, event: Event | Scope) -> bool:
+    """Whether an event passes a predicate: it comes out true, and without any error."""
+    scope = EventScope(event) if isinstance(event, Event) else event
+    outcome = evaluate(expression, scope)
+    return outcome.value is True and not outcome.errors
+
+
+def evaluate(expression: Expression, scope: Scope) -> Outcome:
+    """The value of an expression. Trees deeper than `Limits.nesting` are not for here."""
+    match expression:
+        case Literal(value):
+            return _literal(value)
+        case Name(parts):
+            value = scope.lookup(parts)
+            return _failed("boolean", "missingAttribute") if value is MISSING else Outcome(value)
+        case Exists(name):
+            return Outcome(scope.lookup(name.parts) is not MISSING)
+        case Not(operand):
+            return _not(evaluate(operand, scope))
+        case Negate(operand):
+            return _apply("number", lambda x: _bounded(-to_number(x)), evaluate(operand, scope))
+        case Like(operand, pattern, negated):
+            return _apply(
+                "boolean",
+                lambda x: matches(to_string(x), pattern) is not negated,
+                evaluate(operand, scope),
+            )
+        case In(operand, options, negated):
+            return _apply(
+                "boolean",
+                lambda x, *others: _is_among(x, others) is not negated,
+                evaluate(operand, scope),
+                *(evaluate(each, scope) for each in options),
+            )
+        case Arithmetic(first, rest):
+            return _chain("number", _ARITHMETIC, first, rest, scope)
+        case Comparison(first, rest):
+            return _chain("boolean", _COMPARISONS, first, rest, scope)
+        case Logic(operands, operators):
+            return _logic(operands, operators, scope)
+        case Call(name, arguments):
+            return _call(name, arguments, scope)
+
+
+def _failed(kind: str, *errors: str) -> Outcome:
+    return Outcome(ZEROS[kind], frozenset(errors))
+
+
+def _apply(kind: str, compute: Callable[..., Any], *operands: Outcome) -> Outcome:
+    """An operator or function over its operands: the rule for errors, in one place."""
+    errors = NO_ERRORS.union(*(each.errors for each in operands))
+    if errors:
+        return Outcome(ZEROS[kind], errors)
+    try:
+        return Outcome(compute(*(each.value for each in operands)))
+    except FaultError as fault:
+        value = ZEROS[kind] if fault.value is None else fault.value
+        return Outcome(value, frozenset({fault.kind}))
+
+
+def _literal(value: Any) -> Outcome:
+    is_real = isinstance(value, float)
+    if kind_of(value) is None or (is_real and not math.isfinite(value)):
+        return Outcome(0.0 if is_real else 0, frozenset({"math"}))
+    return Outcome(value)
+
+
+def _not(operand: Outcome) -> Outcome:
+    if operand.errors:
+        return Outcome(False, operand.errors)
+    try:
+        return Outcome(not to_boolean(operand.value))
+    except FaultError as fault:
+        return Outcome(True, frozenset({fault.kind}))
+
+
+def _chain(
+    kind: str,
+    operators: Mapping[str, Callable[[Any, Any], Any]],
+    first: Expression,
+    rest: Sequence[tuple[str, Expression]],
+    scope: Scope,
+) -> Outcome:
+    result = evaluate(first, scope)
+    for sign, operand in rest:
+        result = _apply(kind, operators[sign], result, evaluate(operand, scope))
+    return result
+
+
+def _logic(operands: Sequence[Expression], operators: Sequence[str], scope: Scope) -> Outcome:
+    """`a AND b OR c` is `a AND (b OR c)`: each link decides whether what is behind it is read."""
+    errors = NO_ERRORS
+    flips = False
+    value = False
+    for operand, sign in zip(operands, (*operators, None), strict=True):
+        outcome = _apply("boolean", to_boolean, evaluate(operand, scope))
+        errors |= outcome.errors
+        value = outcome.value
+        if (sign == "AND" and not value) or (sign == "OR" and value):
+            break
+        if sign == "XOR":
+            flips ^= value
+    return Outcome(not errors and value is not flips, errors)
+
+
+def _call(name: str, arguments: Sequence[Expression], scope: Scope) -> Outcome:
+    function = FUNCTIONS.get(name)
+    if function is None or not function.accepts(len(arguments)):
+        return _failed("boolean", "missingFunction")
+
+    def compute(*values: Any) -> Any:
+        return function.compute(
+            *(CASTS[function.parameter(i)](each) for i, each in enumerate(values))
+        )
+
+    return _apply(function.result, compute, *(evaluate(each, scope) for each in arguments))
+
+
+# --- arithmetic --------------------------------------------------------------------------------
+
+
+def _arithmetic(
+    integers: Callable[[int, int], int], reals: Callable[[float, float], float]
+) -> Callable[[Any, Any], int | float]:
+    def compute(left: Any, right: Any) -> int | float:
+        x, y = to_number(left), to_number(right)
+        if isinstance(x, int) and isinstance(y, int):
+            return _bounded(_or_math_error(integers, x, y, 0))
+        return _bounded(_or_math_error(reals, float(x), float(y), 0.0))
+
+    return compute
+
+
+def _or_math_error(compute: Callable[[_N, _N], _N], x: _N, y: _N, zero: _N) -> _N:
+    try:
+        return compute(x, y)
+    except (ArithmeticError, ValueError):
+        raise FaultError("math", zero) from None
+
+
+def _bounded(number: int | float) -> int | float:
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise FaultError("math", 0.0)
+    elif not SMALLEST_INTEGER <= number <= LARGEST_INTEGER:
+        raise FaultError("math", 0)
+    return number
+
+
+def _quotient(x: int, y: int) -> int:
+    size = abs(x) // abs(y)
+    return size if (x < 0) == (y < 0) else -size
+
+
+def _remainder(x: int, y: int) -> int:
+    return x - y * _quotient(x, y)
+
+
+_ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": _arithmetic(operator.add, operator.add),
+    "-": _arithmetic(operator.sub, operator.sub),
+    "*": _arithmetic(operator.mul, operator.mul),
+    "/": _arithmetic(_quotient, operator.truediv),
+    "%": _arithmetic(_remainder, math.fmod),
+}
+
+
+# --- comparison --------------------------------------------------------------------------------
+
+
+def _equal_as(kind: str | None, x: Any, y: Any) -> bool:
+    """Whether two values are the same once both are of a kind."""
+    if kind is None:
+        raise FaultError("cast")
+    left, right = CASTS[kind](x), CASTS[kind](y)
+    if isinstance(left, float) or isinstance(right, float):
+        # An integer meets a real as a real; Python would compare them exactly.
+        return float(left) == float(right)
+    return bool(left == right)
+
+
+def _is_equal(x: Any, y: Any) -> bool:
+    """The right operand's kind decides, but a timestamp on either side makes timestamps."""
+    kind = "timestamp" if kind_of(x) == "timestamp" else _family(y)
+    return _equal_as(kind, x, y)
+
+
+def _is_among(x: Any, options: Sequence[Any]) -> bool:
+    """The left operand's kind decides. All are compared, so that no order hides a failing cast."""
+    equal = [_equal_as(_family(x), x, option) for option in options]
+    return True in equal
+
+
+def _family(value: Any) -> str | None:
+    kind = kind_of(value)
+    return "number" if kind in ("integer", "real") else kind
+
+
+def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def compute(left: Any, right: Any) -> bool:
+        if "timestamp" in (kind_of(left), kind_of(right)):
+            return compare(to_timestamp(left), to_timestamp(right))
+        x, y = to_number(left), to_number(right)
+        if isinstance(x, float) or isinstance(y, float):
+            return compare(float(x), float(y))
+        return compare(x, y)
+
+    return compute
+
+
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": _is_equal,
+    "!=": lambda x, y: not _is_equal(x, y),
+    "<": _ordering(operator.lt),
+    "<=": _ordering(operator.le),
+    ">": _ordering(operator.gt),
+    ">=": _ordering(operator.ge),
+}

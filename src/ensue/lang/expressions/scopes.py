@@ -1,0 +1,102 @@
+"""What a name stands for.
+
+In an event's predicate a name is looked for as a CloudEvents attribute, then in the event's data,
+then as a CloudEvents attribute in lower case; a dotted name walks into nested data. In a
+transformer the first part names a port, the rest is looked for in the event bound to it. A value
+of null is missing, as is everything about a port that is not bound. Nothing is cast here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from ensue.events.event import Event
+from ensue.events.times import datetime_of
+
+
+class Missing:
+    """The type of `MISSING`, which stands for what is not there."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing()
+
+
+class Scope(Protocol):
+    """Something that names can be looked up in."""
+
+    def lookup(self, parts: tuple[str, ...]) -> Any:
+        """The value of a bare or dotted name, or `MISSING`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventScope:
+    """One event."""
+
+    event: Event
+
+    def lookup(self, parts: tuple[str, ...]) -> Any:
+        if len(parts) > 1:
+            return _walk(self.event.data, parts)
+        (name,) = parts
+        found = self._attribute(name)
+        if found is MISSING:
+            found = _walk(self.event.data, parts)
+        return self._attribute(name.lower()) if found is MISSING else found
+
+    def _attribute(self, name: str) -> Any:
+        match name:
+            case "id":
+                return self.event.id
+            case "source":
+                return self.event.source
+            case "type":
+                return self.event.type
+            case "time":
+                return datetime_of(self.event.time)
+            case "specversion":
+                return "1.0"
+            case _:
+                return _present(self.event.extensions.get(name))
+
+
+@dataclass(frozen=True, slots=True)
+class TimerScope:
+    """The firing of a timer: it has a time, in microseconds since 1970, and nothing else."""
+
+    time: int
+
+    def lookup(self, parts: tuple[str, ...]) -> Any:
+        is_time = len(parts) == 1 and parts[0].lower() == "time"
+        return datetime_of(self.time) if is_time else MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class PortScope:
+    """What is bound to the ports of a correlation, where anything is."""
+
+    bindings: Mapping[str, Event | Scope | None]
+
+    def lookup(self, parts: tuple[str, ...]) -> Any:
+        port, *rest = parts
+        bound = self.bindings.get(port)
+        if bound is None or not rest:
+            return MISSING
+        scope = EventScope(bound) if isinstance(bound, Event) else bound
+        return scope.lookup(tuple(rest))
+
+
+def _walk(data: Any, parts: tuple[str, ...]) -> Any:
+    for part in parts:
+        if not isinstance(data, Mapping):
+            return MISSING
+        data = data.get(part)
+    return _present(data)
+
+
+def _present(value: Any) -> Any:
+    return MISSING if value is None else value
