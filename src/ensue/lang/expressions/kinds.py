@@ -1,0 +1,329 @@
+"""What can be told about an expression before it runs.
+
+In comes a tree and a way to ask for the declared type of a name; into the `Diagnostics` go calls
+of functions that do not exist, numbers out of range, operands that no cast can save, and chains
+that read otherwise than they look. Out goes the kind of the result: `boolean`, `integer`, `real`,
+`number` (an integer or a real), `string`, `timestamp`, `sequence`, or None where only a run can
+tell. Names are the resolver's to report. Whether a value fits an attribute is asked in `fitting`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from ensue.events.types import ValueType
+from ensue.lang.diagnostics import Diagnostics, did_you_mean
+from ensue.lang.expressions.functions import FUNCTIONS
+from ensue.lang.expressions.printing import print_expression, quote
+from ensue.lang.expressions.tree import (
+    NOWHERE,
+    Arithmetic,
+    Call,
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
+from ensue.lang.expressions.values import CASTS, LARGEST_INTEGER, FaultError, kind_of
+
+Kind = str
+Resolve = Callable[[Name], ValueType | None]
+
+# By the kind that an operator wants: the kinds whose values the implicit cast never takes.
+_NEVER: dict[Kind, frozenset[Kind]] = {
+    "any": frozenset(),
+    "string": frozenset({"sequence"}),
+    "boolean": frozenset({"integer", "real", "number", "timestamp", "sequence"}),
+    "integer": frozenset({"real", "timestamp", "sequence"}),
+    "number": frozenset({"timestamp", "sequence"}),
+    "timestamp": frozenset({"boolean", "integer", "real", "number", "sequence"}),
+}
+_EXPLICIT_NEVER: dict[str, frozenset[Kind]] = {
+    "INT": frozenset({"timestamp", "sequence"}),
+    "BOOL": frozenset({"timestamp", "sequence"}),
+    "STRING": frozenset({"sequence"}),
+}
+_ADVICE = {
+    "boolean": "compare it with something, or use `BOOL(...)`",
+    "integer": "use `INT(...)`",
+    "string": "a sequence can only be passed on, or asked for with `EXISTS`",
+    "number": "only numbers, booleans and strings that hold a number can be computed with",
+    "timestamp": "a timestamp is compared with a timestamp or with RFC 3339 text",
+}
+_LONGEST_READING = 120
+_MOST_OPERANDS_SHOWN = 12
+
+
+def check_expression(
+    expression: Expression, resolve: Resolve, diagnostics: Diagnostics
+) -> Kind | None:
+    """Report what is wrong with an expression, and tell the kind of its result."""
+    return _Check(resolve, diagnostics).kind(expression)
+
+
+def check_predicate(
+    expression: Expression, resolve: Resolve, diagnostics: Diagnostics
+) -> Kind | None:
+    """As `check_expression`, for an expression that must be true or false."""
+    kind = check_expression(expression, resolve, diagnostics)
+    if kind not in (None, "boolean"):
+        diagnostics.error(
+            "predicate-not-boolean",
+            f"a predicate must be a boolean, and this is {with_article(kind)}",
+            expression.span,
+            "compare it with something"
+            + ("" if kind in ("timestamp", "sequence") else ", or use `BOOL(...)`"),
+        )
+    return kind
+
+
+def with_article(kind: Kind | None) -> str:
+    return f"{'an' if kind == 'integer' else 'a'} {kind}"
+
+
+class _Check:
+    """One walk over one expression. Depth is bounded by `Limits.nesting`."""
+
+    def __init__(self, resolve: Resolve, diagnostics: Diagnostics) -> None:
+        self._resolve = resolve
+        self._diagnostics = diagnostics
+
+    def kind(self, expression: Expression) -> Kind | None:
+        match expression:
+            case Literal():
+                return self._literal(expression)
+            case Name():
+                declared = self._resolve(expression)
+                return declared.kind if declared else None
+            case Exists(name):
+                self._resolve(name)
+                return "boolean"
+            case Not(operand):
+                self._want("boolean", operand, self.kind(operand), "`NOT`")
+                return "boolean"
+            case Negate(operand):
+                return self._negate(operand)
+            case Arithmetic(first, rest):
+                return self._arithmetic(first, rest)
+            case Comparison(first, rest):
+                return self._comparison(expression, first, rest)
+            case Logic():
+                return self._logic(expression)
+            case Like(operand):
+                self._want("string", operand, self.kind(operand), "`LIKE`")
+                self._not_binds_tightest(expression, operand)
+                return "boolean"
+            case In(operand, options):
+                self._in(operand, options)
+                self._not_binds_tightest(expression, operand)
+                return "boolean"
+            case Call():
+                return self._call(expression)
+
+    def _literal(self, literal: Literal, largest: int = LARGEST_INTEGER) -> Kind | None:
+        value = literal.value
+        kind = kind_of(value)
+        if isinstance(value, int) and not isinstance(value, bool) and value > largest:
+            self._diagnostics.error(
+                "integer-out-of-range",
+                "this integer does not fit 64 bits",
+                literal.span,
+                f"integers go from {-LARGEST_INTEGER - 1} to {LARGEST_INTEGER}",
+            )
+            return "integer"
+        if isinstance(value, float) and not math.isfinite(value):
+            self._diagnostics.error(
+                "real-out-of-range",
+                "this number does not fit a double",
+                literal.span,
+                "reals go up to about 1.8e308",
+            )
+        return kind
+
+    def _negate(self, operand: Expression) -> Kind | None:
+        # The smallest integer is written as the negation of one that alone would be too large.
+        if isinstance(operand, Literal):
+            kind = self._literal(operand, LARGEST_INTEGER + 1)
+        else:
+            kind = self.kind(operand)
+        self._want("number", operand, kind, "`-`")
+        return _number_kind([kind])
+
+    def _arithmetic(self, first: Expression, rest: Sequence[tuple[str, Expression]]) -> Kind | None:
+        kinds = [self.kind(first), *(self.kind(operand) for _, operand in rest)]
+        signs = [rest[0][0], *(sign for sign, _ in rest)]
+        operands = [first, *(operand for _, operand in rest)]
+        for sign, operand, kind in zip(signs, operands, kinds, strict=True):
+            self._want("number", operand, kind, f"`{sign}`")
+        return _number_kind(kinds)
+
+    def _comparison(
+        self, whole: Comparison, first: Expression, rest: Sequence[tuple[str, Expression]]
+    ) -> Kind:
+        self._not_binds_tightest(whole, first)
+        left, left_kind = first, self.kind(first)
+        for sign, right in rest:
+            right_kind = self.kind(right)
+            wanted = _compared_as(sign, left_kind, right_kind)
+            if wanted is not None:
+                self._want(wanted, left, left_kind, f"`{sign}`")
+                self._want(wanted, right, right_kind, f"`{sign}`")
+            # What stands left of the next sign is the result so far, and no constant.
+            left, left_kind = whole, "boolean"
+        return "boolean"
+
+    def _in(self, operand: Expression, options: Sequence[Expression]) -> None:
+        kind = self.kind(operand)
+        if kind == "sequence":
+            self._want("string", operand, kind, "`IN`")
+        for option in options:
+            option_kind = self.kind(option)
+            if kind is not None and kind != "sequence":
+                self._want(_family(kind), option, option_kind, "`IN`")
+
+    def _call(self, call: Call) -> Kind | None:
+        kinds = [self.kind(each) for each in call.arguments]
+        function = FUNCTIONS.get(call.function)
+        if function is None:
+            self._diagnostics.error(
+                "unknown-function",
+                f"there is no function `{call.function}`",
+                call.span,
+                did_you_mean(call.function, FUNCTIONS),
+            )
+            return None
+        if not function.accepts(len(kinds)):
+            self._diagnostics.error(
+                "wrong-argument-count",
+                f"`{call.function}` is given {len(kinds)} arguments",
+                call.span,
+                f"it takes {function.allowed}",
+            )
+            return function.result
+        for index, (argument, kind) in enumerate(zip(call.arguments, kinds, strict=True)):
+            never = _EXPLICIT_NEVER.get(call.function)
+            if never is not None and kind in never:
+                self._cannot_cast(argument, kind, f"`{call.function}`", "pass it as it is")
+            self._want(function.parameter(index), argument, kind, f"`{call.function}`")
+        return _number_kind(kinds) if function.result == "number" else function.result
+
+    def _logic(self, logic: Logic) -> Kind:
+        for index, operand in enumerate(logic.operands):
+            sign = logic.operators[max(0, index - 1)]
+            self._want("boolean", operand, self.kind(operand), f"`{sign}`")
+        if len(set(logic.operators)) > 1:
+            self._diagnostics.warning(
+                "mixed-logic",
+                f"{' and '.join(f'`{each}`' for each in sorted(set(logic.operators)))} are mixed "
+                "without brackets, have one precedence and are read from the right",
+                logic.span,
+                _reading_of(logic),
+            )
+        return "boolean"
+
+    def _not_binds_tightest(self, whole: Comparison | Like | In, operand: Expression) -> None:
+        text = self._diagnostics.source.text
+        if not isinstance(operand, Not) or operand.span == NOWHERE:
+            return
+        # The place of what stood in brackets begins with the bracket.
+        if text[operand.span.start : operand.span.start + 1] == "(":
+            return
+        inner = print_expression(operand.operand)
+        match whole:
+            case Comparison(_, ((sign, right), *_)):
+                shown = f"(NOT {inner}) {sign} {print_expression(right)}"
+                instead = f"NOT ({inner} {sign} {print_expression(right)})"
+            case Like(_, pattern, negated):
+                sign = "NOT LIKE" if negated else "LIKE"
+                shown = f"(NOT {inner}) {sign} {quote(pattern)}"
+                instead = f"{inner} {'LIKE' if negated else 'NOT LIKE'} {quote(pattern)}"
+            case In(_, _, negated):
+                sign = "NOT IN" if negated else "IN"
+                shown = f"(NOT {inner}) {sign} (...)"
+                instead = f"{inner} {'IN' if negated else 'NOT IN'} (...)"
+            case _:
+                return
+        hint = f"it is read as `{shown}`; to negate the whole, write `{instead}`"
+        if len(shown) > _LONGEST_READING:
+            hint = "put brackets around what is to be negated"
+        self._diagnostics.warning(
+            "not-binds-tightest", "`NOT` binds tighter than what follows", whole.span, hint
+        )
+
+    def _want(self, wanted: Kind, operand: Expression, kind: Kind | None, by: str) -> None:
+        """Report an operand that the implicit cast to the wanted kind never takes."""
+        if kind is None:
+            return
+        if kind in _NEVER[wanted]:
+            # CESQL defines what comes of a failed cast between its own types, so that is legal.
+            is_legal = kind not in ("timestamp", "sequence") and wanted != "timestamp"
+            self._cannot_cast(operand, kind, by, _ADVICE[wanted], is_legal)
+        elif isinstance(operand, Literal) and isinstance(operand.value, str):
+            try:
+                CASTS[wanted](operand.value)
+            except FaultError:
+                self._diagnostics.warning(
+                    "constant-never-fits",
+                    f"{by} needs {with_article(wanted)}, and this string is none",
+                    operand.span,
+                    "this part of the expression is always in error",
+                )
+
+    def _cannot_cast(
+        self, operand: Expression, kind: Kind | None, by: str, advice: str, is_legal: bool = False
+    ) -> None:
+        report = self._diagnostics.warning if is_legal else self._diagnostics.error
+        report("operand-never-fits", f"{by} cannot take {with_article(kind)}", operand.span, advice)
+
+
+def _family(kind: Kind) -> Kind:
+    return "number" if kind in ("integer", "real") else kind
+
+
+def _compared_as(sign: str, left: Kind | None, right: Kind | None) -> Kind | None:
+    """The kind that both sides of a comparison are cast to, where it can be told."""
+    if "sequence" in (left, right):
+        return "string"
+    if "timestamp" in (left, right):
+        return "timestamp"
+    if sign in ("=", "!="):
+        # A left side that is not known may be a timestamp, to which a string would be cast.
+        return None if right is None or left is None else _family(right)
+    # Either side may turn out to be a timestamp, unless the other could not be compared with it.
+    if {left, right} & {"boolean", "integer", "real", "number"}:
+        return "number"
+    return None if None in (left, right) else "number"
+
+
+def _number_kind(kinds: Sequence[Kind | None]) -> Kind:
+    if "real" in kinds:
+        return "real"
+    return "integer" if set(kinds) <= {"integer", "boolean"} else "number"
+
+
+def _reading_of(logic: Logic) -> str:
+    if len(logic.operands) > _MOST_OPERANDS_SHOWN:
+        return "put brackets around the parts that belong together"
+    operands = [print_expression(each) for each in logic.operands]
+    operands = [
+        f"({text})" if isinstance(each, Logic) else text
+        for each, text in zip(logic.operands, operands, strict=True)
+    ]
+    text = operands[0]
+    opened = 0
+    for index, (sign, operand) in enumerate(zip(logic.operators, operands[1:], strict=True)):
+        following = logic.operators[index + 1 : index + 2]
+        changes = bool(following) and following[0] != sign
+        opened += changes
+        text += f" {sign} {'(' if changes else ''}{operand}"
+    text += ")" * opened
+    if len(text) > _LONGEST_READING:
+        return "put brackets around the parts that belong together"
+    return f"it is read as `{text}`"
