@@ -1,0 +1,169 @@
+"""The language as Python values: `ensue.build`.
+
+    from ensue import build as b
+
+    login = b.eventtype("Login", user=b.string, ok=b.boolean)
+    alarm = b.eventtype("Alarm", user=b.string)
+    bad = b.port(login, "bad", where=b.attr("ok") == False)
+    good = b.port(login, "good", where="ok = TRUE")
+    rule = b.correlation(
+        alarm, "BruteForce", ports=[bad, good], when=(bad * 5) >> good, within="10 min", by="user",
+        cases=[b.case(True, b.push_new(alarm, user=good["user"]))],
+    )
+    print(b.library(login, alarm, rule))
+
+Everything that the text can say has a value here, every value prints as its text, and the text
+reads back as the same tree. The parts are in `ensue.lang.building`.
+"""
+
+from __future__ import annotations
+
+from typing import overload
+
+from ensue.events.types import ValueType
+from ensue.lang.building.built import Built
+from ensue.lang.building.definitions import (
+    Correlation,
+    EventType,
+    Key,
+    Library,
+    correlation,
+    ecl,
+    eventtype,
+    key,
+    library,
+    sequence,
+)
+from ensue.lang.building.ecl import (
+    Ecl,
+    Part,
+    accumulate,
+    fail,
+    holds,
+    loop,
+    modes,
+    notify,
+    parallel,
+    persist,
+    push_type,
+    repeat,
+    select,
+    select_strict,
+    sequential,
+    timeout,
+    unless,
+)
+from ensue.lang.building.filters import (
+    Filter,
+    Port,
+    TypeName,
+    both,
+    deadline,
+    either,
+    every,
+    port,
+    then,
+)
+from ensue.lang.building.transformers import (
+    Case,
+    Labels,
+    Statement,
+    abort,
+    case,
+    label,
+    push_new,
+    push_port,
+    revive,
+    toggle,
+)
+from ensue.lang.building.values import Value, attr, call, expression, literal
+
+__all__ = [
+    "Built",
+    "Case",
+    "Correlation",
+    "Ecl",
+    "EventType",
+    "Filter",
+    "Key",
+    "Labels",
+    "Library",
+    "Port",
+    "Statement",
+    "Value",
+    "abort",
+    "accumulate",
+    "attr",
+    "boolean",
+    "both",
+    "call",
+    "case",
+    "char",
+    "correlation",
+    "deadline",
+    "double",
+    "ecl",
+    "either",
+    "eventtype",
+    "every",
+    "expression",
+    "fail",
+    "float_",
+    "holds",
+    "key",
+    "label",
+    "library",
+    "literal",
+    "long",
+    "long_long",
+    "loop",
+    "modes",
+    "notify",
+    "octet",
+    "parallel",
+    "persist",
+    "port",
+    "push",
+    "push_new",
+    "repeat",
+    "revive",
+    "select",
+    "select_strict",
+    "sequence",
+    "sequential",
+    "short",
+    "string",
+    "then",
+    "timeout",
+    "timestamp",
+    "toggle",
+    "unless",
+    "unsigned_long",
+    "unsigned_long_long",
+    "unsigned_short",
+]
+
+boolean = ValueType("boolean")
+char = ValueType("char")
+double = ValueType("double")
+float_ = ValueType("float")
+long = ValueType("long")
+long_long = ValueType("long long")
+octet = ValueType("octet")
+short = ValueType("short")
+string = ValueType("string")
+timestamp = ValueType("timestamp")
+unsigned_long = ValueType("unsigned long")
+unsigned_long_long = ValueType("unsigned long long")
+unsigned_short = ValueType("unsigned short")
+
+
+@overload
+def push(what: Port | str) -> Statement: ...
+@overload
+def push(what: TypeName, body: Part) -> Ecl: ...
+def push(what: Port | TypeName, body: Part | None = None) -> Statement | Ecl:
+    """`push a` in a transformer, `push(Type) { body }` in ECL."""
+    if body is not None:
+        return push_type(what, body)  # type: ignore[arg-type]
+    return push_port(what)  # type: ignore[arg-type]

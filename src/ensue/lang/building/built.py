@@ -1,0 +1,128 @@
+"""What all values of the builder share: a node, its text, and the words they may not use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+from ensue.errors import UsageError
+from ensue.lang.durations import parse_duration
+from ensue.lang.limits import DEFAULT_LIMITS
+from ensue.lang.reading import LONGEST_DURATION
+from ensue.lang.syntax import Duration
+
+Node = TypeVar("Node", covariant=True)
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+# A word is a keyword only where it can stand; these are the places where a name would be one.
+RESERVED_IN_ECL = frozenset(
+    (
+        *("accumulate", "do", "fail", "false", "loop", "modes", "notify", "parallel"),
+        *("persist", "push", "repeat", "select", "sequential", "timeout", "true"),
+    )
+)
+RESERVED_AS_OUTPUT = frozenset({"eventtype"})
+RESERVED_AS_PORT_TYPE = frozenset({"every", "deadline"})
+RESERVED_IN_CASE = frozenset({"true"})
+RESERVED_AFTER_PUSH = frozenset({"new"})
+RESERVED_AFTER_LONG = frozenset({"long"})
+
+
+class Built(Generic[Node]):
+    """A value of the builder. Two values are the same if their nodes are."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def _text(self) -> str:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        refuse_depth(self.node)
+        return self._text()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def __eq__(self, other: object) -> Any:
+        return isinstance(other, Built) and bool(self.node == other.node)
+
+    def __hash__(self) -> int:
+        return hash(self.node)
+
+
+def identifier(name: object, what: str, reserved: Iterable[str] = ()) -> str:
+    """The name itself, if it can stand where it is used."""
+    if not isinstance(name, str):
+        raise UsageError(f"{what} must be a name, and `{name!r}` is none")
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{what} cannot be called `{name}`: a name has letters, digits and `_`, "
+            "and does not begin with a digit"
+        )
+    if name in reserved:
+        raise UsageError(
+            f"{what} cannot be called `{name}`, which is a word of the language here; "
+            "choose another name"
+        )
+    return name
+
+
+def plain_text(text: object, what: str) -> str:
+    """The text itself, if a library can hold it between quotes."""
+    if not isinstance(text, str):
+        raise UsageError(f"{what} must be a text, and `{text!r}` is none")
+    if "\n" in text or "\0" in text:
+        raise UsageError(f"{what} has a line end or a NUL in it, which a library cannot hold")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise UsageError(f"{what} has half a character in it (a lone surrogate)")
+    return text
+
+
+def duration(length: str | timedelta) -> Duration:
+    """A duration from text such as `10 s`, or as Python has it."""
+    if isinstance(length, timedelta):
+        made = Duration(length // timedelta(microseconds=1))
+    elif isinstance(length, str):
+        try:
+            made = parse_duration(length)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    else:
+        raise UsageError(f"`{length!r}` is no duration: write `10 s`, or give a timedelta")
+    if not 0 < made.microseconds <= LONGEST_DURATION:
+        raise UsageError(f"the duration `{length}` must be more than zero, and at most 1000000 d")
+    return made
+
+
+def count(number: object, what: str, most: int) -> int:
+    """A number of repetitions."""
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise UsageError(f"{what} must be a whole number, and `{number!r}` is none")
+    if not 1 <= number <= most:
+        raise UsageError(f"{what} is {number:,}, and must be from 1 to {most:,}")
+    return number
+
+
+def refuse_depth(node: object) -> None:
+    """Everything that works on trees recurses, so none may be deeper than a text could be."""
+    waiting: list[tuple[Any, int]] = [(node, 0)]
+    # A definition, its cases and statements stand around the expressions that are counted.
+    deepest = DEFAULT_LIMITS.nesting + 5
+    while waiting:
+        current, depth = waiting.pop()
+        if isinstance(current, tuple):
+            waiting.extend((each, depth) for each in current)
+        elif is_dataclass(current):
+            if depth > deepest:
+                raise UsageError(
+                    f"there are more than {DEFAULT_LIMITS.nesting} levels of operators inside "
+                    "each other, which is the most that a library may have"
+                )
+            waiting.extend(
+                (getattr(current, each.name), depth + 1) for each in fields(current) if each.compare
+            )

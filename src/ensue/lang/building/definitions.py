@@ -1,0 +1,207 @@
+"""Event types, correlations of both kinds, and the library that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Literal
+
+from ensue.errors import UsageError
+from ensue.events.types import ValueType
+from ensue.lang import syntax
+from ensue.lang.building.built import (
+    RESERVED_AFTER_LONG,
+    RESERVED_AS_OUTPUT,
+    Built,
+    duration,
+    identifier,
+    refuse_depth,
+)
+from ensue.lang.building.ecl import Part, as_ecl
+from ensue.lang.building.filters import Filter, Port, TypeName, as_filter, type_name
+from ensue.lang.building.transformers import Case, Statement, statement_nodes
+from ensue.lang.building.values import Value
+from ensue.lang.expressions import Name
+from ensue.lang.limits import DEFAULT_LIMITS
+from ensue.lang.printer import print_definition, print_key, print_library
+
+
+class EventType(Built[syntax.EventTypeDeclaration]):
+    def _text(self) -> str:
+        return print_definition(self.node)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+class Correlation(Built[syntax.Correlation]):
+    def _text(self) -> str:
+        return print_definition(self.node)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+class Key(Built[syntax.Key]):
+    def _text(self) -> str:
+        return print_key(self.node)
+
+
+class Library(Built[syntax.LibraryTree]):
+    """Definitions in their order. `str` gives the text for `ensue.parse`."""
+
+    def _text(self) -> str:
+        return print_library(self.node)
+
+    @property
+    def tree(self) -> syntax.LibraryTree:
+        return self.node
+
+    def __repr__(self) -> str:
+        return f"<Library of {len(self.node.definitions)} definitions>"
+
+
+Keys = str | Key | Sequence[str | Key]
+
+
+def sequence(element: ValueType) -> ValueType:
+    """`sequence<element>`."""
+    return ValueType("sequence", element)
+
+
+def eventtype(
+    name: str,
+    attributes: Mapping[str, ValueType] | None = None,
+    /,
+    *,
+    extends: TypeName | None = None,
+    **more: ValueType,
+) -> EventType:
+    """`eventtype name : extends { ... }`. A name that Python has taken goes in a mapping."""
+    declared = []
+    for attribute, kind in {**(attributes or {}), **more}.items():
+        if not isinstance(kind, ValueType):
+            raise UsageError(f"`{kind!r}` is no type of an attribute; `b.long` would be one")
+        # `attribute long long` would be read as one type.
+        reserved = RESERVED_AFTER_LONG if kind.name in {"long", "unsigned long"} else ()
+        declared.append(
+            syntax.AttributeDeclaration(identifier(attribute, "an attribute", reserved), kind)
+        )
+    return EventType(
+        syntax.EventTypeDeclaration(
+            identifier(name, "an event type"),
+            None if extends is None else type_name(extends, "an event type"),
+            tuple(declared),
+        )
+    )
+
+
+def key(*attributes: Value) -> Key:
+    """`a.x = b.y`: the key where it has another name on every port, as `key(a["x"], b["y"])`."""
+    parts = []
+    for each in attributes:
+        if not isinstance(each.node, Name):
+            raise UsageError(f"`{each!r}` is no attribute of a port, such as `a['x']`")
+        if len(each.node.parts) != 2:
+            raise UsageError(f"the key `{each}` must be a port and an attribute of it")
+        parts.append((each.node.parts[0], each.node.parts[1]))
+    if not parts:
+        raise UsageError("a key needs at least one attribute")
+    return Key(syntax.PortKeys(tuple(parts)))
+
+
+def correlation(
+    output: TypeName,
+    name: str,
+    *,
+    ports: Sequence[Port],
+    when: Filter | Port | Sequence[Filter | Port],
+    cases: Sequence[Case] = (),
+    initially: Sequence[Statement] = (),
+    within: str | timedelta | None = None,
+    by: Keys = (),
+    bind: Literal["first", "last"] | None = None,
+) -> Correlation:
+    """A filter and a transformer. Several filters in `when` are branches, joined by `||`."""
+    branches = when if isinstance(when, Sequence) else (when,)
+    if not branches:
+        raise UsageError(f"the correlation `{name}` needs a filter")
+    for each in cases:
+        if not isinstance(each, Case):
+            raise UsageError(f"`{each!r}` is no case")
+    return _checked(
+        syntax.FilterCorrelation(
+            type_name(output, "the output type", RESERVED_AS_OUTPUT),
+            identifier(name, "a correlation"),
+            _ports(name, ports),
+            tuple(as_filter(each).node for each in branches),
+            _clauses(within, by, bind),
+            statement_nodes(tuple(initially)),
+            tuple(each.node for each in cases),
+        )
+    )
+
+
+def ecl(
+    output: TypeName,
+    name: str,
+    *,
+    ports: Sequence[Port],
+    body: Part,
+    within: str | timedelta | None = None,
+    by: Keys = (),
+    bind: Literal["first", "last"] | None = None,
+) -> Correlation:
+    """A correlation written as an ECL expression."""
+    return _checked(
+        syntax.EclCorrelation(
+            type_name(output, "the output type", RESERVED_AS_OUTPUT),
+            identifier(name, "a correlation"),
+            _ports(name, ports),
+            as_ecl(body).node,
+            _clauses(within, by, bind),
+        )
+    )
+
+
+def library(*definitions: EventType | Correlation) -> Library:
+    for each in definitions:
+        if not isinstance(each, EventType | Correlation):
+            raise UsageError(f"`{each!r}` is neither an event type nor a correlation")
+    return Library(syntax.LibraryTree(tuple(each.node for each in definitions)))
+
+
+def _checked(node: syntax.Correlation) -> Correlation:
+    refuse_depth(node)
+    return Correlation(node)
+
+
+def _ports(name: str, ports: Sequence[Port]) -> tuple[syntax.Port, ...]:
+    if not 1 <= len(ports) <= DEFAULT_LIMITS.ports:
+        raise UsageError(
+            f"the correlation `{name}` has {len(ports)} ports, and must have from 1 to "
+            f"{DEFAULT_LIMITS.ports:,}"
+        )
+    for each in ports:
+        if not isinstance(each, Port):
+            raise UsageError(f"`{each!r}` is no port")
+    return tuple(each.node for each in ports)
+
+
+def _clauses(
+    within: str | timedelta | None, by: Keys, bind: Literal["first", "last"] | None
+) -> syntax.Clauses:
+    if bind not in {None, "first", "last"}:
+        raise UsageError(f"`bind` is `first` or `last`, and not `{bind}`")
+    given = (by,) if isinstance(by, str | Key) else by
+    return syntax.Clauses(
+        None if within is None else duration(within),
+        tuple(_key(each) for each in given),
+        bind,
+    )
+
+
+def _key(given: str | Key) -> syntax.Key:
+    return given.node if isinstance(given, Key) else syntax.CommonKey(identifier(given, "a key"))

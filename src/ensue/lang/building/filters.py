@@ -1,0 +1,156 @@
+"""Ports and filters: `(bad * 5) >> good` is `bad{5} ; good`.
+
+`+` asks for both, `|` for either, `>>` for one after the other, `* n` repeats, `.label(name)` puts
+a label before. Python binds them in the same order as the language. A chain of one operator is
+flat; `b.both`, `b.either` and `b.then` make a group that stays one, as brackets do in text.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ensue.errors import UsageError
+from ensue.lang import syntax
+from ensue.lang.building.built import (
+    RESERVED_AS_PORT_TYPE,
+    Built,
+    count,
+    duration,
+    identifier,
+    plain_text,
+)
+from ensue.lang.building.values import Value, attr, predicate
+from ensue.lang.limits import DEFAULT_LIMITS
+from ensue.lang.printer import print_filter, print_port
+from ensue.lang.syntax import EventTypeDeclaration
+
+_Chain = syntax.Both | syntax.Either | syntax.Then
+TypeName = str | Built[EventTypeDeclaration]
+
+
+class Filter(Built[syntax.Filter]):
+    """Something to wait for."""
+
+    def __init__(self, node: syntax.Filter, *, grouped: bool = True) -> None:
+        super().__init__(node)
+        self._grouped = grouped
+
+    def _text(self) -> str:
+        return print_filter(self.node)
+
+    def __add__(self, other: Filter | Port) -> Filter:
+        return _chain(syntax.Both, self, other)
+
+    def __or__(self, other: Filter | Port) -> Filter:
+        return _chain(syntax.Either, self, other)
+
+    def __rshift__(self, other: Filter | Port) -> Filter:
+        return _chain(syntax.Then, self, other)
+
+    def __mul__(self, times: int) -> Filter:
+        most = DEFAULT_LIMITS.repetition
+        return Filter(syntax.Times(self.node, count(times, "the number of repetitions", most)))
+
+    def label(self, name: str) -> Filter:
+        return Filter(syntax.Labelled(identifier(name, "a label"), self.node))
+
+
+class Port(Built[syntax.Port]):
+    """A port of a correlation. `port["Name"]` reads an attribute of its event in a transformer."""
+
+    def _text(self) -> str:
+        return print_port(self.node)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def __getitem__(self, attribute: str) -> Value:
+        return attr(f"{self.name}.{attribute}")
+
+    def __add__(self, other: Filter | Port) -> Filter:
+        return as_filter(self) + other
+
+    def __or__(self, other: Filter | Port) -> Filter:
+        return as_filter(self) | other
+
+    def __rshift__(self, other: Filter | Port) -> Filter:
+        return as_filter(self) >> other
+
+    def __mul__(self, times: int) -> Filter:
+        return as_filter(self) * times
+
+    def label(self, name: str) -> Filter:
+        return as_filter(self).label(name)
+
+
+def port(
+    type: TypeName,  # noqa: A002 - the word that the language uses
+    name: str,
+    *,
+    source: str | None = None,
+    where: str | bool | Value | None = None,
+) -> Port:
+    """`Type name from "source" where predicate`."""
+    return Port(
+        syntax.EventPort(
+            type_name(type, "the event type of a port", RESERVED_AS_PORT_TYPE),
+            identifier(name, "a port"),
+            None if source is None else plain_text(source, "the source of a port"),
+            None if where is None else predicate(where).node,
+        )
+    )
+
+
+def every(period: str | timedelta, name: str) -> Port:
+    """An interval timer."""
+    return Port(syntax.TimerPort("every", duration(period), identifier(name, "a port")))
+
+
+def deadline(period: str | timedelta, name: str) -> Port:
+    """A watchdog timer."""
+    return Port(syntax.TimerPort("deadline", duration(period), identifier(name, "a port")))
+
+
+def both(*parts: Filter | Port) -> Filter:
+    """All of them, in any order."""
+    return _group(syntax.Both, parts)
+
+
+def either(*parts: Filter | Port) -> Filter:
+    """One of them."""
+    return _group(syntax.Either, parts)
+
+
+def then(*parts: Filter | Port) -> Filter:
+    """One after the other."""
+    return _group(syntax.Then, parts)
+
+
+def as_filter(given: object) -> Filter:
+    if isinstance(given, Port):
+        return Filter(syntax.PortRef(given.name))
+    if isinstance(given, Filter):
+        return given
+    raise UsageError(f"`{given!r}` is neither a port nor a filter")
+
+
+def type_name(given: object, what: str, reserved: frozenset[str] = frozenset()) -> str:
+    """The name of an event type, given as such or as the type that was built."""
+    if isinstance(given, Built) and isinstance(given.node, EventTypeDeclaration):
+        given = given.node.name
+    return identifier(given, what, reserved)
+
+
+def _group(kind: type[_Chain], parts: tuple[Filter | Port, ...]) -> Filter:
+    if not parts:
+        raise UsageError("a group needs at least one part")
+    nodes = tuple(as_filter(each).node for each in parts)
+    return Filter(nodes[0] if len(nodes) == 1 else kind(nodes))
+
+
+def _chain(kind: type[_Chain], left: Filter, right: Filter | Port) -> Filter:
+    last = as_filter(right).node
+    if isinstance(left.node, kind) and not left._grouped:
+        return Filter(kind((*left.node.parts, last)), grouped=False)
+    return Filter(kind((left.node, last)), grouped=False)

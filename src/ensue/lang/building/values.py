@@ -1,0 +1,209 @@
+"""Predicates and values as Python expressions: `b.attr("Value") > 3.5`.
+
+Comparison, arithmetic, `&` for AND, `|` for OR, `^` for XOR and `~` for NOT give what they look
+like, with Python's brackets. A chain of one operator stays flat. `b.expression(text)` takes the
+same as CESQL text.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from typing import Any
+
+from ensue.errors import UsageError
+from ensue.lang.building.built import Built, identifier, plain_text
+from ensue.lang.expressions import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
+from ensue.lang.expressions.parsing import parse_expression
+from ensue.lang.expressions.printing import print_expression
+
+Constant = bool | int | float | str | datetime
+
+_KEYWORDS = frozenset({"and", "exists", "false", "in", "like", "not", "or", "true", "xor"})
+_SUMS = frozenset({"+", "-"})
+
+
+class Value(Built[Expression]):
+    """A CESQL expression."""
+
+    def _text(self) -> str:
+        return print_expression(self.node)
+
+    def __bool__(self) -> bool:
+        raise UsageError(
+            f"`{self}` is known only when events come: join conditions by `&`, `|` and `~`, "
+            "not by `and`, `or` and `not`, and do not chain comparisons"
+        )
+
+    def __eq__(self, other: object) -> Value:  # type: ignore[override]
+        return self._compare("=", other)
+
+    def __ne__(self, other: object) -> Value:  # type: ignore[override]
+        return self._compare("!=", other)
+
+    __hash__ = Built.__hash__
+
+    def __lt__(self, other: object) -> Value:
+        return self._compare("<", other)
+
+    def __le__(self, other: object) -> Value:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: object) -> Value:
+        return self._compare(">", other)
+
+    def __ge__(self, other: object) -> Value:
+        return self._compare(">=", other)
+
+    def _compare(self, operator: str, other: object) -> Value:
+        return Value(Comparison(self.node, ((operator, value(other).node),)))
+
+    def __add__(self, other: object) -> Value:
+        return _calculate(self, "+", value(other))
+
+    def __radd__(self, other: object) -> Value:
+        return _calculate(value(other), "+", self)
+
+    def __sub__(self, other: object) -> Value:
+        return _calculate(self, "-", value(other))
+
+    def __rsub__(self, other: object) -> Value:
+        return _calculate(value(other), "-", self)
+
+    def __mul__(self, other: object) -> Value:
+        return _calculate(self, "*", value(other))
+
+    def __rmul__(self, other: object) -> Value:
+        return _calculate(value(other), "*", self)
+
+    def __truediv__(self, other: object) -> Value:
+        return _calculate(self, "/", value(other))
+
+    def __rtruediv__(self, other: object) -> Value:
+        return _calculate(value(other), "/", self)
+
+    def __mod__(self, other: object) -> Value:
+        return _calculate(self, "%", value(other))
+
+    def __rmod__(self, other: object) -> Value:
+        return _calculate(value(other), "%", self)
+
+    def __neg__(self) -> Value:
+        return Value(Negate(self.node))
+
+    def __and__(self, other: object) -> Value:
+        return self._join("AND", other)
+
+    def __or__(self, other: object) -> Value:
+        return self._join("OR", other)
+
+    def __xor__(self, other: object) -> Value:
+        return self._join("XOR", other)
+
+    def __invert__(self) -> Value:
+        return Value(Not(self.node))
+
+    def _join(self, operator: str, other: object) -> Value:
+        node, right = self.node, value(other).node
+        # CESQL reads a chain from the right, which is the same only while the operator is.
+        if isinstance(node, Logic) and set(node.operators) == {operator}:
+            return Value(Logic((*node.operands, right), (*node.operators, operator)))
+        return Value(Logic((node, right), (operator,)))
+
+    def like(self, pattern: str) -> Value:
+        return Value(Like(self.node, plain_text(pattern, "the pattern of LIKE")))
+
+    def not_like(self, pattern: str) -> Value:
+        return Value(Like(self.node, plain_text(pattern, "the pattern of LIKE"), negated=True))
+
+    def is_in(self, *options: object) -> Value:
+        return Value(In(self.node, _options(options)))
+
+    def not_in(self, *options: object) -> Value:
+        return Value(In(self.node, _options(options), negated=True))
+
+    def exists(self) -> Value:
+        if not isinstance(self.node, Name):
+            raise UsageError(f"only a name can exist, and `{self}` is none")
+        return Value(Exists(self.node))
+
+
+def _options(options: tuple[object, ...]) -> tuple[Expression, ...]:
+    if not options:
+        raise UsageError("IN needs at least one value to choose from")
+    return tuple(value(each).node for each in options)
+
+
+def _calculate(left: Value, operator: str, right: Value) -> Value:
+    node = left.node
+    if isinstance(node, Arithmetic) and (node.rest[0][0] in _SUMS) == (operator in _SUMS):
+        return Value(Arithmetic(node.first, (*node.rest, (operator, right.node))))
+    return Value(Arithmetic(node, ((operator, right.node),)))
+
+
+def attr(name: str) -> Value:
+    """An attribute of the event: a CloudEvents attribute or data, also nested (`a.b`)."""
+    parts = plain_text(name, "an attribute").split(".")
+    first = identifier(parts[0], "an attribute")
+    if first.lower() in _KEYWORDS:
+        raise UsageError(f"`{first}` is a word of CESQL and cannot begin a name")
+    return Value(Name((first, *(identifier(each, "an attribute") for each in parts[1:]))))
+
+
+def call(function: str, *arguments: object) -> Value:
+    """A CESQL function, such as `call("UPPER", attr("name"))`."""
+    name = identifier(function, "a function")
+    if name.lower() in _KEYWORDS:
+        raise UsageError(f"`{name}` is a word of CESQL and no function")
+    return Value(Call(name.upper(), tuple(value(each).node for each in arguments)))
+
+
+def expression(text: str) -> Value:
+    """A CESQL expression from its text. Raises `LibraryError` if it is none."""
+    return Value(parse_expression(plain_text(text, "the expression")))
+
+
+def literal(constant: Constant) -> Value:
+    """A constant. A number below zero is written as a minus before a number."""
+    match constant:
+        case bool():
+            return Value(Literal(constant))
+        case int():
+            if not -(2**63) <= constant < 2**63:
+                raise UsageError(f"{constant} does not fit into 64 bits")
+            return Value(Literal(constant) if constant >= 0 else Negate(Literal(-constant)))
+        case float():
+            if not math.isfinite(constant):
+                raise UsageError(f"{constant} cannot be written in a library")
+            below = math.copysign(1, constant) < 0
+            return Value(Negate(Literal(-constant)) if below else Literal(constant))
+        case str():
+            return Value(Literal(plain_text(constant, "a text")))
+        case datetime():
+            if constant.tzinfo is None:
+                raise UsageError(f"the time `{constant}` has no zone; give it one, such as UTC")
+            return Value(Literal(constant))
+    raise UsageError(f"`{constant!r}` is neither a value nor a constant that a library can hold")
+
+
+def value(given: Any) -> Value:
+    """What Python has as a value of the language."""
+    return given if isinstance(given, Value) else literal(given)
+
+
+def predicate(given: str | bool | Value) -> Value:
+    """A condition: a value, or CESQL text."""
+    return expression(given) if isinstance(given, str) else value(given)
