@@ -216,7 +216,9 @@ def _syntax_problem(text: bytes | str, reason: str) -> str:
     if not text.strip():
         return "the text is empty: a JSON value is needed"
     if place := re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", reason):
-        return f"no JSON: {place[1]} at byte {int(place[2]) + 1}"
+        # The decoder counts from 0, and of trailing characters it has already read the first.
+        byte = int(place[2]) + (0 if place[1].startswith("trailing") else 1)
+        return f"no JSON: {place[1]} at byte {byte}"
     if "truncated" not in reason:
         return f"no JSON that can be held: {reason[0].lower()}{reason[1:].partition(' - at')[0]}"
     try:

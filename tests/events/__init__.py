@@ -1,0 +1,1 @@
+"""How events are made, checked, read and written."""

@@ -1,0 +1,139 @@
+"""Instants as RFC 3339 text and as microseconds."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ensue.events.times import (
+    EARLIEST,
+    LATEST,
+    datetime_of,
+    format_time,
+    microseconds_of,
+    parse_time,
+)
+
+from .vocabulary import instants
+
+
+@given(instants)
+def test_formatting_and_parsing_is_the_identity(instant: int) -> None:
+    assert parse_time(format_time(instant)) == instant
+
+
+@given(instants)
+def test_datetimes_and_microseconds_are_each_others_inverse(instant: int) -> None:
+    assert microseconds_of(datetime_of(instant)) == instant
+
+
+@given(st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1)), st.integers(-1439, 1439))
+def test_every_offset_names_the_same_instant(naive: datetime, minutes: int) -> None:
+    local = naive.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    assert parse_time(local.isoformat()) == microseconds_of(local.astimezone(UTC))
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("1970-01-01t00:00:01z", 1_000_000),
+        ("1970-01-01T00:00:00-00:00", 0),
+        ("1970-01-01T02:00:00+02:00", 0),
+        ("1969-12-31T23:59:59.9Z", -100_000),
+        ("1970-01-01T00:00:00.1234569Z", 123_456),
+        ("1969-12-31T23:59:59.9999999Z", -1),
+        ("1970-01-01T00:00:00." + "0" * 500 + "9Z", 0),
+        ("0001-01-01T00:00:00Z", EARLIEST),
+        ("9999-12-31T23:59:59.999999Z", LATEST),
+    ],
+)
+def test_a_time_is_read_to_the_microsecond_and_cut_off_there(text: str, instant: int) -> None:
+    assert parse_time(text) == instant
+
+
+@pytest.mark.parametrize("second", ["60", "60.5", "60.999999999"])
+def test_a_leap_second_is_the_first_instant_of_the_next_minute(second: str) -> None:
+    next_minute = parse_time("2017-01-01T00:00:00Z")
+    assert parse_time(f"2016-12-31T23:59:{second}Z") == next_minute
+    assert parse_time(f"2017-01-01T00:59:{second}+01:00") == next_minute
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "now",
+        "2024-05-06",
+        "2024-05-06T07:08Z",
+        "20240506T070809Z",
+        "2024-W19-1T07:08:09Z",
+        "2024-05-06T07:08:09,5Z",
+        "2024-05-06T07:08:09.Z",
+        "2024-05-06T07:08:09+0200",
+        "2024-05-06T07:08:09+02",
+        "2024-05-06T07:08:09+24:00",
+        "2024-05-06T07:08:09+01:60",
+        "2024-05-06T07:08:09+01:00:00",
+        "2024-05-06T24:00:00Z",
+        "2024-05-06T07:08:61Z",
+        "2024-02-30T07:08:09Z",
+        "0000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+00:01",
+        "9999-12-31T23:59:60Z",
+        " 2024-05-06T07:08:09Z",
+        "2024-05-06T07:08:09Z\n",
+        "٢٠٢٤-05-06T07:08:09Z",
+        "2024-05-06\u200a07:08:09Z",
+    ],
+)
+def test_anything_else_is_refused_by_its_text(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no RFC 3339 time|outside the years"):
+        parse_time(text)
+
+
+def test_a_missing_offset_is_named() -> None:
+    with pytest.raises(ValueError, match="write `2024-05-06T07:08:09Z` if it is UTC"):
+        parse_time("2024-05-06T07:08:09")
+
+
+def test_a_space_for_the_t_is_named() -> None:
+    with pytest.raises(ValueError, match="write `2024-05-06T07:08:09Z`"):
+        parse_time("2024-05-06 07:08:09Z")
+
+
+def test_a_long_text_is_cut_short_in_the_message() -> None:
+    with pytest.raises(ValueError, match="RFC 3339") as caught:
+        parse_time("x" * 100_000)
+    assert len(str(caught.value)) < 300
+
+
+@given(st.text())
+def test_no_text_raises_anything_but_a_value_error(text: str) -> None:
+    with suppress(ValueError):
+        parse_time(text)
+
+
+@pytest.mark.parametrize(
+    ("instant", "text"),
+    [
+        (0, "1970-01-01T00:00:00Z"),
+        (10_000_000, "1970-01-01T00:00:10Z"),
+        (1_500_000, "1970-01-01T00:00:01.5Z"),
+        (1, "1970-01-01T00:00:00.000001Z"),
+        (-1, "1969-12-31T23:59:59.999999Z"),
+        (EARLIEST, "0001-01-01T00:00:00Z"),
+    ],
+)
+def test_text_has_no_more_digits_than_needed(instant: int, text: str) -> None:
+    assert format_time(instant) == text
+
+
+@pytest.mark.parametrize("instant", [EARLIEST - 1, LATEST + 1])
+def test_an_instant_that_no_text_can_name_is_refused(instant: int) -> None:
+    with pytest.raises(ValueError, match="outside the years 1 to 9999"):
+        format_time(instant)
