@@ -1,0 +1,221 @@
+"""Runs a golden case and compares what comes with what was expected.
+
+In comes a `Case` and the name of an engine; out goes a `CaseResult`. Each kind of answer (findings
+of the checker, refused events, late events, outputs) is compared on its own, so that a person sees
+everything that differs. How a difference is shown is the business of `rendering`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ensue.casefile.case import Case, ExpectedFinding, observed_fields, output_text
+from ensue.engine.run import Run, run_bounded
+from ensue.errors import EventError, LibraryError
+from ensue.events.cloudevents import decode
+from ensue.events.conformance import conform
+from ensue.events.event import Event
+from ensue.lang.diagnostics import Diagnostic
+from ensue.library import Library, load, parse
+
+Wanted = TypeVar("Wanted")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a comparison: what was expected and what came; None where one side has nothing."""
+
+    expected: str | None
+    got: str | None
+    same: bool
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`notes` say what the rows do not: why an event was refused, the message of a finding."""
+
+    what: str
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    case: Case
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return not self.differences
+
+
+def run_case(case: Case, engine: str = "auto") -> CaseResult:
+    """Raises `UsageError` if there is no such engine; all else is in the result."""
+    library, found = _load(case)
+    errors = [each for each in found if each.severity == "error"]
+    warnings = [each for each in found if each.severity == "warning"]
+    differences = [_compare_findings("errors", case.expected.errors, errors)]
+    if case.expected.warnings is not None:
+        differences.append(_compare_findings("warnings", case.expected.warnings, warnings))
+    if library is not None and not case.expected.errors:
+        differences += _compare_run(case, library, engine)
+    return CaseResult(case, tuple(each for each in differences if each is not None))
+
+
+def _load(case: Case) -> tuple[Library | None, Sequence[Diagnostic]]:
+    try:
+        if isinstance(case.library, str):
+            library = parse(case.library, name=case.name)
+        else:
+            library = load(case.library)
+    except LibraryError as error:
+        return None, error.diagnostics
+    return library, library.warnings
+
+
+def _compare_findings(
+    what: str, expected: Sequence[ExpectedFinding], found: Sequence[Diagnostic]
+) -> Difference | None:
+    def shown(finding: Diagnostic) -> str:
+        return f"{finding.line}:{finding.column} {finding.code}"
+
+    rows = compare(expected, found, ExpectedFinding.is_met_by, str, lambda _, each: shown(each))
+    unexpected = {row.got for row in rows if not row.same}
+    notes = tuple(str(each) for each in found if shown(each) in unexpected)
+    return _difference(what, rows, notes)
+
+
+def _compare_run(case: Case, library: Library, engine: str) -> list[Difference | None]:
+    accepted: list[Event] = []
+    refused: dict[str, str] = {}
+    for members in case.events:
+        try:
+            accepted.append(conform(decode(json.dumps(members)), library.checked.types))
+        except EventError as error:
+            refused[str(members["id"])] = str(error)
+    run = Run(library.checked, engine, case.lateness or 0)
+    outputs = list(run_bounded(run, accepted, sort=case.lateness is None, until=case.until))
+    expected = case.expected
+    reasons = tuple(
+        f"event {each} was refused: {why}"
+        for each, why in refused.items()
+        if each not in expected.rejected
+    )
+    return [
+        _compare_ids("rejected", expected.rejected, list(refused), reasons),
+        _compare_ids("late", expected.late, [event.id for event in run.late]),
+        _compare_outputs(case, outputs),
+    ]
+
+
+def _compare_ids(
+    what: str, expected: Sequence[str], found: Sequence[str], notes: tuple[str, ...] = ()
+) -> Difference | None:
+    def is_met(wanted: str, got: str) -> bool:
+        return wanted == got
+
+    return _difference(what, compare(expected, found, is_met, str, lambda _, each: each), notes)
+
+
+def _compare_outputs(case: Case, outputs: Sequence[Event]) -> Difference | None:
+    plain = {"trigger": True, "type": True, "labels": True}
+
+    def shown(wanted: Any, output: Event) -> str:
+        fields = observed_fields(output)
+        asked = dict(plain if wanted is None else wanted.fields)
+        if fields["trigger"] == "timer":
+            asked["time"] = True
+        return output_text(fields, asked)
+
+    rows = compare(
+        case.expected.outputs,
+        outputs,
+        lambda wanted, output: wanted.is_met_by(output),
+        str,
+        shown,
+    )
+    return _difference("outputs", rows)
+
+
+def _difference(what: str, rows: Sequence[Row], notes: tuple[str, ...] = ()) -> Difference | None:
+    if all(row.same for row in rows):
+        return None
+    return Difference(what, tuple(rows), notes)
+
+
+def compare(
+    expected: Sequence[Wanted],
+    found: Sequence[Found],
+    is_met: Callable[[Wanted, Found], bool],
+    show_expected: Callable[[Wanted], str],
+    show_found: Callable[[Wanted | None, Found], str],
+) -> list[Row]:
+    """Both sequences side by side, equal things beside each other as far as their order allows.
+
+    `show_found` is told beside what it stands, so that both are shown with the same fields.
+    """
+    rows: list[Row] = []
+    wanted_done = found_done = 0
+    for wanted_at, found_at in [
+        *_aligned(expected, found, is_met),
+        (len(expected), len(found)),
+    ]:
+        left = expected[wanted_done:wanted_at]
+        right = found[found_done:found_at]
+        for place in range(max(len(left), len(right))):
+            wanted = left[place] if place < len(left) else None
+            rows.append(
+                Row(
+                    None if wanted is None else show_expected(wanted),
+                    show_found(wanted, right[place]) if place < len(right) else None,
+                    same=False,
+                )
+            )
+        if wanted_at < len(expected):
+            wanted = expected[wanted_at]
+            rows.append(Row(show_expected(wanted), show_found(wanted, found[found_at]), same=True))
+        wanted_done, found_done = wanted_at + 1, found_at + 1
+    return rows
+
+
+# Beyond this many comparisons a case is too large for the best alignment to be worth its time.
+_MOST_COMPARISONS = 1_000_000
+
+
+def _aligned(
+    expected: Sequence[Wanted], found: Sequence[Found], is_met: Callable[[Wanted, Found], bool]
+) -> list[tuple[int, int]]:
+    """The pairs of a longest common subsequence, by place in both; first what starts the same."""
+    start = 0
+    shortest = min(len(expected), len(found))
+    while start < shortest and is_met(expected[start], found[start]):
+        start += 1
+    pairs = [(place, place) for place in range(start)]
+    rows, columns = len(expected) - start, len(found) - start
+    if rows * columns > _MOST_COMPARISONS:
+        return pairs + [
+            (place, place)
+            for place in range(start, shortest)
+            if is_met(expected[place], found[place])
+        ]
+    longest = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for row in range(rows - 1, -1, -1):
+        for column in range(columns - 1, -1, -1):
+            if is_met(expected[start + row], found[start + column]):
+                longest[row][column] = longest[row + 1][column + 1] + 1
+            else:
+                longest[row][column] = max(longest[row + 1][column], longest[row][column + 1])
+    row = column = 0
+    while row < rows and column < columns:
+        if is_met(expected[start + row], found[start + column]):
+            pairs.append((start + row, start + column))
+            row, column = row + 1, column + 1
+        elif longest[row + 1][column] >= longest[row][column + 1]:
+            row += 1
+        else:
+            column += 1
+    return pairs

@@ -1,0 +1,311 @@
+"""From a TOML file to its golden cases.
+
+In comes the path of a file; out go its cases in order. What cannot be used is a `CaseError` that
+names every mistake in the file, one a line, each with the file and as near a line as TOML tells.
+Nothing is run here, and libraries are not looked into: that is `comparison`.
+
+A file holds `[[case]]` tables with `name`, `why`, `library` or `library_file`, `events` and
+`outputs`, and optionally `until`, `lateness`, `late`, `rejected`, `errors` and `warnings`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ensue.casefile.case import OUTPUT_FIELDS, Case, Expected, ExpectedFinding, ExpectedOutput
+from ensue.casefile.notation import (
+    read_event_text,
+    read_finding,
+    read_labels,
+    read_output_text,
+    read_time,
+)
+from ensue.errors import CaseError
+from ensue.events.times import format_time, microseconds_of
+from ensue.lang.diagnostics import did_you_mean
+from ensue.lang.durations import parse_duration
+
+KEYS = (
+    "name",
+    "why",
+    "library",
+    "library_file",
+    "events",
+    "outputs",
+    "until",
+    "lateness",
+    "late",
+    "rejected",
+    "errors",
+    "warnings",
+)
+DEFAULT_SOURCE = "case"
+
+_HEADER = re.compile(r"[ \t]*\[\[[ \t]*case[ \t]*\]\]", re.MULTILINE)
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+Read = TypeVar("Read")
+
+
+def find_case_files(path: Path) -> list[Path]:
+    """The file itself, or every `*.toml` below a folder, in the order of their names."""
+    if path.is_dir():
+        return sorted(path.rglob("*.toml"))
+    return [path]
+
+
+def read_cases(path: Path) -> list[Case]:
+    """The cases of a file. Raises `CaseError` with all that is wrong with it."""
+    try:
+        text = path.read_bytes().decode()
+    except OSError as error:
+        raise CaseError(
+            f"{path}: cannot be read: {(error.strerror or str(error)).lower()}"
+        ) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise CaseError(f"{path}:{line}: the file is not UTF-8") from None
+    try:
+        # Decimals keep times such as 0.1 exact; data gets its floats back below.
+        content = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise CaseError(_toml_problem(path, str(error))) from None
+    except RecursionError:
+        raise CaseError(f"{path}: the TOML is nested too deep to be read") from None
+    return _CaseFile(path, text).read(content)
+
+
+def _toml_problem(path: Path, reason: str) -> str:
+    place = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", reason, re.DOTALL)
+    if not place:
+        return f"{path}: no TOML: {reason}"
+    return f"{path}:{place[2]}:{place[3]}: no TOML: {place[1][0].lower()}{place[1][1:]}"
+
+
+class _CaseFile:
+    """Reads one file and gathers its mistakes on the way."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path = path
+        self.problems: list[str] = []
+        self._headers = [text.count("\n", 0, at.start()) + 1 for at in _HEADER.finditer(text)]
+        self._where = str(path)
+
+    def read(self, content: Mapping[str, Any]) -> list[Case]:
+        for key in content.keys() - {"case"}:
+            self._complain(f"unknown key `{key}`: a file of cases holds `[[case]]` tables")
+        tables = content.get("case", [])
+        if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
+            self._complain("`case` must be an array of tables: start each case with `[[case]]`")
+            tables = []
+        elif not tables:
+            self._complain("the file holds no case: start one with `[[case]]`")
+        cases = [self._case(index, table) for index, table in enumerate(tables)]
+        self._where = str(self.path)
+        self._refuse_doubles([case.name for case in cases])
+        if self.problems:
+            raise CaseError("\n".join(self.problems))
+        return cases
+
+    def _refuse_doubles(self, names: list[str]) -> None:
+        for name in dict.fromkeys(name for name in names if name and names.count(name) > 1):
+            self._complain(f"two cases are named `{name}`: names must differ within a file")
+
+    def _complain(self, problem: str) -> None:
+        self.problems.append(f"{self._where}: {problem}")
+
+    def _case(self, index: int, table: dict[str, Any]) -> Case:
+        self._place(index, table)
+        for key in table:
+            if key not in KEYS:
+                self._complain(f"unknown key `{key}`; {did_you_mean(key, KEYS)}")
+        name = self._text(table, "name")
+        if name and not _NAME.fullmatch(name):
+            self._complain(f"the name `{name}` is not in lower case with hyphens, as `two-alarms`")
+        errors = self._findings(table, "errors") or ()
+        if not errors:
+            for key in ("events", "outputs"):
+                if key not in table:
+                    self._complain(f"`{key}` is missing: a case without `errors` needs it")
+        return Case(
+            file=self.path,
+            name=name,
+            why=self._text(table, "why"),
+            library=self._library(table),
+            events=tuple(self._events(table)),
+            expected=Expected(
+                outputs=tuple(self._outputs(table)),
+                late=self._ids(table, "late"),
+                rejected=self._ids(table, "rejected"),
+                errors=errors,
+                warnings=self._findings(table, "warnings"),
+            ),
+            until=self._value(table, "until", read_time),
+            lateness=self._value(table, "lateness", _duration),
+        )
+
+    def _place(self, index: int, table: Mapping[str, Any]) -> None:
+        """Where mistakes of this case are: TOML keeps no lines, so the headers are looked for."""
+        total_is_known = index < len(self._headers)
+        line = f":{self._headers[index]}" if total_is_known else ""
+        name = table.get("name")
+        named = f"case `{name}`" if isinstance(name, str) and name else f"case {index + 1}"
+        self._where = f"{self.path}{line}: {named}"
+
+    def _text(self, table: Mapping[str, Any], key: str) -> str:
+        value = table.get(key, "")
+        if isinstance(value, str) and value.strip():
+            return value
+        self._complain(
+            f"`{key}` is missing"
+            if key not in table
+            else f"`{key}` must be a text that says something"
+        )
+        return ""
+
+    def _library(self, table: Mapping[str, Any]) -> str | Path:
+        text, file = table.get("library"), table.get("library_file")
+        if (text is None) == (file is None):
+            self._complain("give either `library` (its text) or `library_file` (its path)")
+        elif not isinstance(text if file is None else file, str):
+            self._complain("`library` and `library_file` are texts")
+        elif file is not None:
+            path = Path(self.path.parent, file)
+            if path.is_file():
+                return path
+            self._complain(f"there is no library file `{file}` beside the case file")
+        else:
+            return str(text)
+        return ""
+
+    def _events(self, table: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        for number, given in enumerate(self._list(table, "events"), 1):
+            event = self._try(f"event {number}", _event, given)
+            if event is not None:
+                yield {"id": str(number), "source": DEFAULT_SOURCE} | event
+
+    def _outputs(self, table: Mapping[str, Any]) -> Iterator[ExpectedOutput]:
+        for number, given in enumerate(self._list(table, "outputs"), 1):
+            fields = self._try(f"output {number}", _output, given)
+            if fields is not None:
+                yield ExpectedOutput(fields)
+
+    def _findings(self, table: Mapping[str, Any], key: str) -> tuple[ExpectedFinding, ...] | None:
+        if key not in table:
+            return None
+        found = [self._try(f"`{key}`", read_finding, each) for each in self._list(table, key)]
+        return tuple(each for each in found if each is not None)
+
+    def _ids(self, table: Mapping[str, Any], key: str) -> tuple[str, ...]:
+        ids = self._list(table, key)
+        if all(isinstance(each, str | int) and not isinstance(each, bool) for each in ids):
+            return tuple(str(each) for each in ids)
+        self._complain(f"`{key}` is a list of the ids of events")
+        return ()
+
+    def _list(self, table: Mapping[str, Any], key: str) -> list[Any]:
+        value = table.get(key, [])
+        if isinstance(value, list):
+            return value
+        self._complain(f"`{key}` must be a list")
+        return []
+
+    def _value(
+        self, table: Mapping[str, Any], key: str, read: Callable[[Any], Read]
+    ) -> Read | None:
+        return self._try(f"`{key}`", read, table[key]) if key in table else None
+
+    def _try(self, what: str, read: Callable[[Any], Read], value: Any) -> Read | None:
+        try:
+            return read(value)
+        except ValueError as error:
+            self._complain(f"{what}: {error}")
+            return None
+
+
+def _duration(value: Any) -> int:
+    if not isinstance(value, str):
+        raise ValueError("a duration is a text, as in `5 s`")
+    return parse_duration(value).microseconds
+
+
+def _event(given: Any) -> dict[str, Any]:
+    """The CloudEvent that an event of a case stands for, as JSON has it.
+
+    Only its form is looked at. Whether it is an event is for the run to say, since a case may be
+    about one that is refused; so a `time` that is no time stays as it is.
+    """
+    if isinstance(given, str):
+        event = read_event_text(given)
+        event["time"] = format_time(event["time"])
+        return event
+    if not isinstance(given, dict):
+        raise ValueError("an event is a text or a table")
+    event = {name: _plain(value) for name, value in given.items()}
+    if isinstance(given.get("id"), int):
+        event["id"] = str(given["id"])
+    moment = given.get("time", "")
+    if not isinstance(moment, str) or _NUMBER.fullmatch(moment):
+        event["time"] = format_time(read_time(moment))
+    return event
+
+
+def _output(given: Any) -> dict[str, Any]:
+    if isinstance(given, str):
+        return read_output_text(given)
+    if not isinstance(given, dict):
+        raise ValueError("an output is a text or a table")
+    for key in given:
+        if key not in OUTPUT_FIELDS:
+            raise ValueError(f"unknown field `{key}`; {did_you_mean(key, OUTPUT_FIELDS)}")
+    if not given:
+        raise ValueError("the table asks for nothing: give at least one field")
+    return {name: _FIELD_READERS[name](value) for name, value in given.items()}
+
+
+def _joined(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(_one_text(each) for each in value)
+    return _one_text(value)
+
+
+def _one_text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"`{value}` must be a text")
+    return str(value)
+
+
+def _plain(value: Any) -> Any:
+    """A TOML value as JSON has it: floats for decimals, RFC 3339 text for date-times."""
+    if isinstance(value, Decimal):
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError(f"JSON has no number `{value}`")
+        return number
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        return format_time(microseconds_of(value))
+    if isinstance(value, datetime | date | time):
+        raise ValueError(f"`{value}` has no offset or no date: write a full time such as `{_FULL}`")
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return value
+
+
+_FULL = "2024-05-06T07:08:09Z"
+_FIELD_READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(OUTPUT_FIELDS, _one_text),
+    "time": read_time,
+    "data": _plain,
+    "labels": read_labels,
+    "causes": _joined,
+}

@@ -1,0 +1,86 @@
+"""A failed case as a person reads it: what was expected and what came, side by side.
+
+In comes a `CaseResult`; out go plain lines of text that fit a width. Rows too long for two columns
+stand one below the other. Colour is added by whoever prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ensue.casefile.comparison import CaseResult, Difference, Row
+
+SAME, DIFFERENT, MISSING, EXTRA = "  ", "! ", "- ", "+ "
+"""The margin of a row: both sides agree, both differ, nothing came, something came unasked."""
+
+_NOTHING = "(nothing)"
+_MOST_SAME_ROWS = 3
+
+
+def render(result: CaseResult, width: int = 80) -> list[str]:
+    """The lines that tell what differs: the case, why it is there, and each difference."""
+    lines = [str(result.case), f"  {result.case.why}"]
+    for difference in result.differences:
+        lines += ["", *(f"  {line}" for line in _render_difference(difference, width - 2))]
+    return lines
+
+
+def _render_difference(difference: Difference, width: int) -> Iterator[str]:
+    rows = difference.rows
+    left = max(len("expected"), *(len(row.expected or _NOTHING) for row in rows))
+    right = max(len("got"), *(len(row.got or _NOTHING) for row in rows))
+    if left + right + len("  " * 3) <= width:
+        yield f"{difference.what}:"
+        yield f"  {'expected':{left}}  got"
+        yield from _side_by_side(rows, left)
+    else:
+        yield f"{difference.what}:"
+        yield from _stacked(rows)
+    for note in difference.notes:
+        yield from (f"  {line}" for line in note.splitlines())
+
+
+def _side_by_side(rows: Sequence[Row], left: int) -> Iterator[str]:
+    for row in _shortened(rows):
+        if isinstance(row, str):
+            yield f"  {row}"
+            continue
+        line = f"{_margin(row)}{row.expected or _NOTHING:{left}}  {row.got or _NOTHING}"
+        yield line.rstrip()
+
+
+def _stacked(rows: Sequence[Row]) -> Iterator[str]:
+    for row in _shortened(rows):
+        if isinstance(row, str):
+            yield f"  {row}"
+        elif row.same:
+            yield f"{SAME}{row.expected}"
+        else:
+            yield f"{_margin(row)}expected  {row.expected or _NOTHING}"
+            yield f"  got       {row.got or _NOTHING}"
+
+
+def _margin(row: Row) -> str:
+    if row.same:
+        return SAME
+    if row.got is None:
+        return MISSING
+    return EXTRA if row.expected is None else DIFFERENT
+
+
+def _shortened(rows: Sequence[Row]) -> Iterator[Row | str]:
+    """Rows that agree are only there for orientation: a long stretch of them is cut."""
+    stretch: list[Row] = []
+    for row in [*rows, None]:
+        if row is not None and row.same:
+            stretch.append(row)
+            continue
+        if len(stretch) > 2 * _MOST_SAME_ROWS:
+            yield from stretch[:_MOST_SAME_ROWS]
+            yield f"... {len(stretch) - 2 * _MOST_SAME_ROWS} more that agree"
+            yield from stretch[-_MOST_SAME_ROWS:]
+        else:
+            yield from stretch
+        stretch.clear()
+        if row is not None:
+            yield row

@@ -1,0 +1,104 @@
+"""What leaves a run at its side: records that are refused, and events that came too late.
+
+Both are counted, named on the standard error as far as a person can take it in, and kept in a file
+if there is one. A dead letter from JSON lines is the line as it was, so that it can be mended and
+run again. A row of CSV or Parquet makes no line of its own: it becomes a JSON object with its
+number, the row and the problems.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ensue.cli.terminal import listed, say
+from ensue.errors import UsageError
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event, Rejected
+from ensue.events.reading import STDIN
+
+MOST_NAMED = 20
+"""So many refused records are named in full; a million of them would bury everything else."""
+
+
+class RefusedRecords:
+    def __init__(
+        self, name: str, dead_letter: Path | None, as_lines: bool, files: ExitStack
+    ) -> None:
+        self.count = 0
+        self._name = name
+        self._as_lines = as_lines
+        self._path = dead_letter
+        self._file = _open(dead_letter, files)
+
+    def take(self, record: Rejected) -> None:
+        self.count += 1
+        if self._file:
+            raw = _bytes(record.raw) if self._as_lines else _as_json(record)
+            self._file.write(raw + b"\n")
+        if self.count <= MOST_NAMED:
+            say(f"{self._name}:{record.number}: {'; '.join(record.problems)}", "red")
+        elif self.count == MOST_NAMED + 1:
+            rest = "are kept all the same" if self._file else "`--dead-letter FILE` keeps them"
+            say(f"{self._name}: further refused records are only counted; {rest}", "red")
+
+    def summary(self) -> str:
+        kept = f" (kept in `{self._path}`)" if self._path else ""
+        return f"{self.count:,} refused{kept}"
+
+
+class LateEvents:
+    def __init__(self, path: Path | None, files: ExitStack) -> None:
+        self._path = path
+        self._file = _open(path, files)
+        self._ids: list[str] = []
+
+    def take(self, late: Sequence[Event]) -> None:
+        """What is new in the late events of a run."""
+        for event in late[len(self._ids) :]:
+            self._ids.append(event.id)
+            if self._file:
+                self._file.write(encode(event) + b"\n")
+
+    def summary(self) -> str:
+        place = f"kept in `{self._path}`" if self._path else f"id {listed(self._ids)}"
+        return f"{len(self._ids):,} late ({place})"
+
+
+def _open(path: Path | None, files: ExitStack) -> BinaryIO | None:
+    return files.enter_context(path.open("wb")) if path else None
+
+
+def _bytes(raw: bytes | str) -> bytes:
+    return raw if isinstance(raw, bytes) else raw.encode("utf-8", "backslashreplace")
+
+
+def _as_json(record: Rejected) -> bytes:
+    row: dict[str, Any]
+    try:
+        row = {"row": record.raw.decode() if isinstance(record.raw, bytes) else record.raw}
+    except UnicodeDecodeError:
+        row = {"row_base64": base64.b64encode(_bytes(record.raw)).decode()}
+    whole = {"number": record.number, **row, "problems": list(record.problems)}
+    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
+
+def refuse_shared_files(
+    options: Mapping[str, str | Path | None], libraries: Sequence[Path]
+) -> None:
+    """Raises `UsageError` if a file that is written is also read, or written twice."""
+    taken = {path.resolve(): "the library" for path in libraries}
+    for option, given in options.items():
+        if given is None or str(given) == STDIN:
+            continue
+        path = Path(given).resolve()
+        # A device such as a terminal can be written from two sides.
+        if path in taken and (path.is_file() or not path.exists()):
+            raise UsageError(
+                f"`{option}` names `{given}`, which {taken[path]} names too: choose another file"
+            )
+        taken[path] = f"`{option}`"

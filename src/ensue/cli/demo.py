@@ -1,0 +1,169 @@
+"""`ensue demo`: a rule, some events, and what follows from them, in a minute.
+
+The rule and the events are files of this package (`story/`), run like any others: what is shown as
+found is what the engine found. Only the words about those who were not found are written by hand,
+and a test holds them to the truth.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ensue.cli.terminal import console, counted
+from ensue.errors import UsageError
+from ensue.events.cloudevents import decode
+from ensue.events.event import Event
+from ensue.library import parse
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+LIBRARY, EVENTS = "logins.cor", "logins.jsonl"
+WIDTH = 78
+
+NOT_FOUND = {
+    "cleo": "failed twice only, and the rule wants three",
+    "dan": "got in three minutes after his failures, and they count for one",
+    "eve": "never got in, so nothing completes the rule",
+}
+
+_KEYWORDS = r"\b(eventtype|attribute|correlation|string|where|within|by|case|push|new|LIKE|NOT)\b"
+
+
+def demo(
+    write: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the rule and the events to a folder, and end."),
+    ] = None,
+) -> None:
+    """Tell a story in a minute: a rule, events, what follows.
+
+    \b
+    Example:
+      ensue demo
+      ensue demo --write demo
+    """
+    if write is not None:
+        _write_files(write)
+        return
+    rule, events = _read(LIBRARY), [decode(line) for line in _read(EVENTS).splitlines()]
+    outputs = list(parse(rule, LIBRARY).run(events))
+    _say("Somebody is trying passwords", "bold")
+    _say("")
+    _say("A rule watches the logins of a company. For each user apart it waits for three")
+    _say("failures and then a login, all within a minute. It tells the office, where")
+    _say("addresses start with 10., from the rest of the world.")
+    _heading("The rule", LIBRARY)
+    _show_rule(rule)
+    _heading("The events", EVENTS)
+    _show_events(events, outputs)
+    _heading("What follows", counted(len(outputs), "output"))
+    for output in outputs:
+        _show_output(output)
+    _say("")
+    _say("  And what does not:")
+    for user, reason in NOT_FOUND.items():
+        _line((f"  {user:<6}", "bold"), reason)
+    _heading("What to try next")
+    _show_next_steps()
+
+
+def _read(name: str) -> str:
+    return (files("ensue.cli") / "story" / name).read_text("utf-8")
+
+
+def _write_files(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    taken = [str(folder / name) for name in (LIBRARY, EVENTS) if (folder / name).exists()]
+    if taken:
+        raise UsageError(f"`{taken[0]}` is there already: choose another folder")
+    for name in (LIBRARY, EVENTS):
+        (folder / name).write_text(_read(name), "utf-8")
+    print(f"wrote {folder / LIBRARY} and {folder / EVENTS}; now try")
+    print(f"  ensue run {folder / LIBRARY} --events {folder / EVENTS}")
+
+
+def _say(text: str, style: str = "") -> None:
+    _line((text, style))
+
+
+def _line(*parts: str | tuple[str, str]) -> None:
+    """A line of a story: plain text if it does not go to a terminal."""
+    if not sys.stdout.isatty():
+        print("".join(part if isinstance(part, str) else part[0] for part in parts).rstrip())
+        return
+    from rich.text import Text
+
+    console().print(Text.assemble(*parts))
+
+
+def _heading(title: str, aside: str = "") -> None:
+    _say("")
+    room = WIDTH - len(title) - len(aside) - 2
+    _line((title, "bold cyan"), " ", ("-" * room, "dim"), " " if aside else "", (aside, "dim"))
+    _say("")
+
+
+def _show_rule(rule: str) -> None:
+    for line in rule.rstrip().splitlines():
+        if sys.stdout.isatty():
+            console().print(_highlighted(f"  {line}"))
+        else:
+            print(f"  {line}".rstrip())
+
+
+def _highlighted(line: str) -> Text:
+    from rich.text import Text
+
+    text = Text(line)
+    text.highlight_regex(_KEYWORDS, "magenta")
+    text.highlight_regex(r"\b(inside|outside)\b", "yellow")
+    text.highlight_regex(r"'[^']*'", "green")
+    text.highlight_regex(r"\b\d+ min\b|\{\d+\}", "cyan")
+    text.highlight_regex(r"//.*", "dim")
+    return text
+
+
+def _show_events(events: Sequence[Event], outputs: Sequence[Event]) -> None:
+    found = {output.extensions["trigger"]: output for output in outputs}
+    _say(f"  {'id':>3}  {'time':8}  {'type':6}  {'user':5}  address", "dim")
+    for event in events:
+        row = (
+            f"  {event.id:>3}  {event.at:%H:%M:%S}  {event.type:6}"
+            f"  {event.data['user']:5}  {event.data['address']:14}"
+        )
+        style = "" if event.type == "Failed" else "bold"
+        mark = f"  <- {found[event.id].data['advice']}" if event.id in found else ""
+        _line((row, style), (mark, "bold red"))
+
+
+def _show_output(output: Event) -> None:
+    facts = {key: str(value) for key, value in output.extensions.items()}
+    causes = " and ".join(facts["causes"].split(","))
+    _line(
+        (f"  {output.data['user']:<6}", "bold"),
+        (output.data["advice"], "bold red"),
+        f": three failures, then a login from {output.data['address']}",
+    )
+    _line(
+        f"        event {facts['trigger']} completed the rule; label ",
+        (facts["labels"], "yellow"),
+        f" was active; causes: {causes}",
+    )
+
+
+def _show_next_steps() -> None:
+    steps = {
+        "ensue demo --write demo && cd demo": "get both files",
+        f"ensue run {LIBRARY} --events {EVENTS}": "the outputs, as JSON lines",
+        f"ensue explain {LIBRARY} GuessedPassword": "the rule in words",
+        f"ensue check {LIBRARY}": "after a change: every mistake",
+    }
+    for command, purpose in steps.items():
+        _line((f"  {command:<44}", "green"), purpose)

@@ -1,0 +1,270 @@
+"""`ensue explain`: what a correlation waits for and what it does then, for people.
+
+In comes a checked library and the name of one of its correlations; out go sections of plain text.
+How expressions become words and outlines is told in `wording`.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensue.cli.libraries import load_library, require_correlation
+from ensue.cli.terminal import show
+from ensue.cli.wording import draw, in_words, outline
+from ensue.errors import UsageError
+from ensue.lang import syntax
+from ensue.lang.durations import print_duration
+from ensue.lang.expressions.printing import print_expression
+from ensue.lang.printer import print_key, print_labels
+from ensue.library import Library
+
+FORMATS = ("text",)
+WIDTH = 80
+_LONGEST_SENTENCE = 400
+
+
+def explain(
+    arguments: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LIB... NAME",
+            help="Library files (*.cor), then the name of a correlation in them.",
+            show_default=False,
+        ),
+    ],
+    format: Annotated[  # noqa: A002 - the name that users know
+        str, typer.Option(metavar="FORMAT", help="How to show it: text.")
+    ] = "text",
+) -> None:
+    """Explain a correlation in words.
+
+    What it waits for, in a sentence and as an outline; its ports, clauses and labels; what it puts
+    out and when; which correlations feed it, and which it feeds.
+
+    \b
+    Example:
+      ensue explain rules.cor DoubleMatch
+      ensue explain types.cor rules.cor DoubleMatch
+
+    \b
+    Exit codes:
+      0  good
+      2  a library with errors, a name that is not in it, or a wrong call
+    """
+    if format not in FORMATS:
+        raise UsageError(f"there is no format `{format}`; there is {_listed(FORMATS)}")
+    *files, name = arguments
+    if not files:
+        _ask_for_the_rest(name)
+    library = load_library([Path(file) for file in files])
+    require_correlation(library, name)
+    for line in explanation(library, library.correlations[name]):
+        show(line, "bold" if line and not line[0].isspace() else "")
+
+
+def _ask_for_the_rest(given: str) -> None:
+    """Only one argument was given: say which of the two is missing."""
+    if not Path(given).is_file():
+        raise UsageError(f"name the library first: `ensue explain LIB {given}`")
+    names = load_library([Path(given)]).correlations.names
+    known = f"there is {_listed(names)}" if names else "but there is none in it"
+    raise UsageError(f"name a correlation of `{given}`; {known}")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def explanation(library: Library, correlation: syntax.Correlation) -> Iterator[str]:
+    """The lines of the explanation; a line that is not indented starts a section."""
+    kind = "an ECL expression" if isinstance(correlation, syntax.EclCorrelation) else "a filter"
+    yield f"{correlation.name}, {kind} that puts out {correlation.output}"
+    yield ""
+    yield "Waits for"
+    yield from _waits_for(correlation)
+    yield ""
+    yield "Ports"
+    yield from _columns([_port(library, port) for port in correlation.ports])
+    if clauses := list(_clauses(correlation)):
+        yield ""
+        yield "Clauses"
+        yield from _columns(clauses)
+    if isinstance(correlation, syntax.FilterCorrelation):
+        if labels := list(_labels(correlation)):
+            yield ""
+            yield "Labels"
+            yield from _columns(labels)
+        if correlation.initially:
+            yield ""
+            yield "At its start"
+            yield from _columns([("", each) for each in map(_statement, correlation.initially)])
+        yield ""
+        yield "When it triggers"
+        yield from _columns(list(_cases(correlation)))
+    yield ""
+    yield "Puts out"
+    yield from _puts_out(library, correlation)
+    yield ""
+    yield "Between correlations"
+    yield from _columns(list(_neighbours(library, correlation)))
+
+
+def _waits_for(correlation: syntax.Correlation) -> Iterator[str]:
+    roots: tuple[syntax.Filter | syntax.Ecl, ...]
+    if isinstance(correlation, syntax.FilterCorrelation):
+        roots = correlation.branches
+    else:
+        roots = (correlation.body,)
+    can_draw = (sys.stdout.encoding or "").lower().startswith("utf")
+    for number, root in enumerate(roots, 1):
+        if len(roots) > 1:
+            yield f"  branch {number}, which triggers by itself:"
+        words = in_words(root)
+        if len(words) <= _LONGEST_SENTENCE:
+            yield from textwrap.wrap(words, WIDTH, initial_indent="  ", subsequent_indent="  ")
+            yield ""
+        yield from (f"    {line}" for line in draw(outline(root), can_draw))
+        if number < len(roots):
+            yield ""
+
+
+def _port(library: Library, port: syntax.Port) -> tuple[str, str]:
+    if isinstance(port, syntax.TimerPort):
+        period = print_duration(port.period)
+        if port.kind == "every":
+            return port.name, f"a timer that fires every {period}"
+        return port.name, f"a timer that fires after {period} without a trigger"
+    below = [name for name in library.checked.types.subtypes(port.type) if name != port.type]
+    text = f"{port.type} events"
+    if below:
+        text += f" (also {', '.join(below)})"
+    if port.source is not None:
+        text += f" from {port.source!r}"
+    if port.where is not None:
+        text += f" where {print_expression(port.where)}"
+    return port.name, text
+
+
+def _clauses(correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:
+    clauses = correlation.clauses
+    if clauses.within is not None:
+        time = print_duration(clauses.within)
+        yield f"within {time}", f"events older than {time} do not count any more"
+    if clauses.by:
+        keys = ", ".join(print_key(key) for key in clauses.by)
+        yield f"by {keys}", "each value has a memory of its own, labels included"
+    if clauses.bind is not None:
+        yield f"bind {clauses.bind}", f"a port stands for the {clauses.bind} event that matches it"
+
+
+def _labels(correlation: syntax.FilterCorrelation) -> Iterator[tuple[str, str]]:
+    for label in _labels_in(correlation.branches):
+        users = [
+            f"case {print_labels(case.condition)}"
+            for case in correlation.cases
+            if label.label in _names_in(case.condition)
+        ]
+        changed = [
+            f"{statement.kind} in {where}"
+            for where, statements in [
+                ("the start", correlation.initially),
+                *(
+                    (f"case {print_labels(case.condition)}", case.statements)
+                    for case in correlation.cases
+                ),
+            ]
+            for statement in statements
+            if isinstance(statement, syntax.Change)
+            and label.label in {each.name for each in statement.labels}
+        ]
+        used = f"used by {'; '.join(users)}" if users else "used by no case"
+        waits = in_words(label.body)
+        waits = waits if len(waits) <= _LONGEST_SENTENCE else "its part of the outline"
+        yield label.label, "; ".join([f"active if {waits} was met", used, *changed])
+
+
+def _labels_in(parts: Iterable[syntax.Filter]) -> Iterator[syntax.Labelled]:
+    for part in parts:
+        match part:
+            case syntax.Labelled(_, body):
+                yield part
+                yield from _labels_in([body])
+            case syntax.Times(body, _):
+                yield from _labels_in([body])
+            case syntax.Both(inside) | syntax.Either(inside) | syntax.Then(inside):
+                yield from _labels_in(inside)
+
+
+def _names_in(condition: syntax.LabelExpression) -> set[str]:
+    match condition:
+        case syntax.LabelTrue():
+            return set()
+        case syntax.LabelName(name):
+            return {name}
+        case syntax.LabelNot(body):
+            return _names_in(body)
+        case syntax.LabelAnd(parts) | syntax.LabelOr(parts):
+            return {name for part in parts for name in _names_in(part)}
+
+
+def _cases(correlation: syntax.FilterCorrelation) -> Iterator[tuple[str, str]]:
+    if not correlation.cases:
+        yield "", "nothing: it has no case"
+    for case in correlation.cases:
+        heading = f"case {print_labels(case.condition)}:"
+        for statement in case.statements:
+            yield heading, _statement(statement)
+            heading = ""
+        if not case.statements:
+            yield heading, "nothing"
+
+
+def _statement(statement: syntax.Statement) -> str:
+    match statement:
+        case syntax.PushPort(port):
+            return f"sends on the event that `{port}` stands for"
+        case syntax.PushNew(type_, assignments):
+            values = [f"{each.name} = {print_expression(each.value)}" for each in assignments]
+            return f"puts out a new {type_}" + (f" with {', '.join(values)}" if values else "")
+        case syntax.Change(kind, labels):
+            names = _listed(label.name for label in labels)
+            effects = {
+                "abort": f"leaves {names} out from now on",
+                "revive": f"takes {names} in again, afresh",
+                "toggle": f"leaves {names} out, or takes it in again if it was out",
+            }
+            return effects[kind]
+
+
+def _puts_out(library: Library, correlation: syntax.Correlation) -> Iterator[str]:
+    attributes = library.checked.types.attributes(correlation.output)
+    fields = ", ".join(f"{name} ({type_})" for name, type_ in attributes.items())
+    text = f"{correlation.output} events with {fields or 'no attributes'}"
+    yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _neighbours(library: Library, correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:
+    feeds = library.checked.feeds
+    feeders = [name for name, readers in feeds.items() if correlation.name in readers]
+    yield "fed by", ", ".join(feeders) or "none: it reads events from outside only"
+    yield "feeds", ", ".join(feeds.get(correlation.name, ())) or "none"
+
+
+def _columns(rows: list[tuple[str, str]]) -> Iterator[str]:
+    """Two columns, the second wrapped."""
+    longest = max((len(left) for left, _ in rows), default=0)
+    width = min(24, longest)
+    for left, right in rows:
+        indent = " " * (width + 4)
+        lines = textwrap.wrap(right, WIDTH, initial_indent=indent, subsequent_indent=indent)
+        if len(left) > width:
+            yield f"  {left}"
+        elif lines:
+            lines[0] = f"  {left:{width}}  {lines[0].lstrip()}".rstrip()
+        yield from lines

@@ -1,0 +1,51 @@
+"""Libraries as the commands get them: files named on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensue.cli.terminal import counted, listed, say
+from ensue.errors import UsageError
+from ensue.lang.diagnostics import did_you_mean
+from ensue.library import Library, load
+
+LibraryFiles = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="LIB",
+        help="Library files (*.cor). Several files form one library.",
+        show_default=False,
+    ),
+]
+
+
+def load_library(paths: Sequence[Path]) -> Library:
+    """Raises `UsageError` for files that are not there, and `LibraryError` for mistakes in them."""
+    missing = [str(path) for path in paths if not path.exists()]
+    if missing:
+        raise UsageError(f"there is no file {listed(missing)}: give the path of a library (*.cor)")
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(str(each) for each in path.glob("*.cor"))
+            hint = f"; name the files in it: {listed(inside)}" if inside else ""
+            raise UsageError(f"`{path}` is a folder, and a library is read from files{hint}")
+    return load(*paths)
+
+
+def mention_warnings(library: Library, paths: Sequence[Path]) -> None:
+    """A run is no place to discuss a library: one line, and where to read more."""
+    if library.warnings:
+        files = " ".join(str(path) for path in paths)
+        number = counted(len(library.warnings), "warning")
+        say(f"{number} about the library; `ensue check {files}` shows them", "yellow")
+
+
+def require_correlation(library: Library, name: str) -> None:
+    """Raises `UsageError` with the close match."""
+    if name not in library.correlations.names:
+        hint = did_you_mean(name, library.correlations.names)
+        raise UsageError(f"there is no correlation `{name}` in the library; {hint}")

@@ -1,0 +1,249 @@
+"""`ensue run`: a library over a file of events, or a stream of them.
+
+The events are read by `ensue.events.reading` and the outputs made by an engine; here they meet, and
+what could not be read, what came too late and how much there was of everything is told. Without a
+lateness the input is read whole and put in the order of its times; with one it streams.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
+from ensue.cli.libraries import (
+    LibraryFiles,
+    load_library,
+    mention_warnings,
+    require_correlation,
+)
+from ensue.cli.progress import Progress, progress_bars
+from ensue.cli.terminal import EXIT_FINDINGS, counted, say
+from ensue.engine.run import Run, choose_engine
+from ensue.errors import UsageError
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event, Rejected
+from ensue.events.reading import FORMATS, STDIN, read_events
+from ensue.events.times import format_time
+from ensue.library import Library, duration_microseconds, time_microseconds
+
+
+def run(
+    libraries: LibraryFiles,
+    events: Annotated[
+        str,
+        typer.Option(
+            "--events", "-e", metavar="FILE|-", help="The events; - is the standard input."
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the outputs here, not to stdout.")
+    ] = None,
+    correlation: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the outputs of this correlation.")
+    ] = None,
+    lateness: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="Read the events as a stream, in the order given; they may be out of order by"
+            " this much, as 5s or '2 min'. Without it the input is read whole and sorted by time.",
+        ),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Let the clock go on to here after the last event, so that timers up to then"
+            " fire. RFC 3339, as 2024-05-06T07:08:09Z.",
+        ),
+    ] = None,
+    dead_letter: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep records that are refused here.")
+    ] = None,
+    late: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep events that came too late here.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first record that is refused.")
+    ] = False,
+    format: Annotated[  # noqa: A002 - the name that users know
+        str | None,
+        typer.Option(
+            metavar="jsonl|csv|parquet",
+            help="The format of the events, where the name of the file does not tell.",
+        ),
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="auto or reference.")] = "auto",
+) -> None:
+    """Run a library over events, and put out what follows.
+
+    Outputs are CloudEvents, one JSON object a line, on the standard output or in --out FILE.
+
+    Events are CloudEvents as JSON lines, CSV or Parquet; the ending of the file's name tells which,
+    and the standard input is JSON lines. In CSV and Parquet the columns id, source, type, time and
+    subject are those attributes, ce_NAME is the extension NAME, and other columns are the data.
+
+    A record that is no event, or does not fit its type, is named on stderr and the run goes on.
+    --dead-letter keeps it: a JSON line as it was; a row of CSV or Parquet as a JSON object with
+    its number, the row and the problems.
+
+    \b
+    Example:
+      ensue run rules.cor --events events.jsonl
+      tail -f log.jsonl | ensue run rules.cor --events - --lateness 5s
+      ensue run rules.cor -e may.parquet --out found.jsonl --dead-letter bad.jsonl
+
+    \b
+    Exit codes:
+      0  the events were run, whatever was found
+      1  --strict, and a record was refused
+      2  a library with errors, a file that cannot be read, or a wrong call
+    """
+    choose_engine(engine)
+    allowed_lateness = _duration("--lateness", lateness)
+    end = _time("--until", until)
+    refuse_shared_files(
+        {"--events": events, "--out": out, "--dead-letter": dead_letter, "--late": late},
+        libraries,
+    )
+    library = load_library(libraries)
+    if correlation is not None:
+        require_correlation(library, correlation)
+    mention_warnings(library, libraries)
+    with ExitStack() as files:
+        bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
+        records = read_events(events, library.checked.types, format, progress=bars.reading)
+        name = "stdin" if events == STDIN else events
+        refused = RefusedRecords(name, dead_letter, _is_lines(events, format), files)
+        sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
+        running = _Running(
+            run=Run(library.checked, engine, allowed_lateness or 0),
+            refused=refused,
+            late=LateEvents(late, files),
+            sink=sink,
+            # Whoever feeds events by hand or by a live pipe wants to see what comes of them.
+            is_live=events == STDIN or sink.isatty(),
+            only=correlation,
+            strict=strict,
+        )
+        stopped = not running.feed(records, in_order=allowed_lateness is not None, bars=bars)
+        if not stopped:
+            running.finish(end)
+        sink.flush()
+    running.tell(library, out, end)
+    if stopped:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _is_lines(events: str, format_: str | None) -> bool:
+    known = "jsonl" if events == STDIN else FORMATS.get(Path(events).suffix.lower())
+    return (format_ or known) == "jsonl"
+
+
+def _duration(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else duration_microseconds(text)
+    except ValueError as error:
+        raise UsageError(f"`{option}`: {error}") from None
+
+
+def _time(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else time_microseconds(text)
+    except ValueError as error:
+        raise UsageError(f"`{option}`: {error}") from None
+
+
+class _Running:
+    """One run and everything that leaves it."""
+
+    def __init__(
+        self,
+        run: Run,
+        refused: RefusedRecords,
+        late: LateEvents,
+        sink: BinaryIO,
+        is_live: bool,
+        only: str | None,
+        strict: bool,
+    ) -> None:
+        self.run = run
+        self.refused = refused
+        self.late = late
+        self.written = 0
+        self._sink = sink
+        self._is_live = is_live
+        self._only = only
+        self._strict = strict
+        self._latest: int | None = None
+
+    def feed(self, records: Iterator[Event | Rejected], in_order: bool, bars: Progress) -> bool:
+        """Read everything; False if a refused record has stopped it."""
+        if in_order:
+            return self._stream(records)
+        events: list[Event] = []
+        for record in records:
+            if isinstance(record, Event):
+                events.append(record)
+            else:
+                self.refused.take(record)
+                if self._strict:
+                    return False
+        # The sort is stable: events of one time stay in the order given.
+        events.sort(key=lambda event: event.time)
+        return self._stream(bars.running(events))
+
+    def _stream(self, records: Iterator[Event | Rejected]) -> bool:
+        for record in records:
+            if isinstance(record, Event):
+                if self._latest is None or record.time > self._latest:
+                    self._latest = record.time
+                self._write(self.run.push(record))
+                self.late.take(self.run.late)
+            else:
+                self.refused.take(record)
+                if self._strict:
+                    return False
+        return True
+
+    def finish(self, until: int | None) -> None:
+        self._write(self.run.finish(until))
+
+    def _write(self, outputs: list[Event]) -> None:
+        wanted = [
+            output
+            for output in outputs
+            if self._only is None or output.extensions.get("correlation") == self._only
+        ]
+        if not wanted:
+            return
+        self._sink.write(b"".join(encode(output) + b"\n" for output in wanted))
+        self.written += len(wanted)
+        if self._is_live:
+            self._sink.flush()
+
+    def tell(self, library: Library, out: Path | None, until: int | None) -> None:
+        """How it went, in a line."""
+        if until is not None and self._latest is not None and until < self._latest:
+            say(
+                f"`--until` lies before the last event ({format_time(self._latest)}):"
+                " it has changed nothing",
+                "yellow",
+            )
+        counts = self.run.counts
+        parts = [f"{counted(counts.events, 'event')} read"]
+        parts += [self.refused.summary()] if self.refused.count else []
+        parts += [self.late.summary()] if counts.late else []
+        parts += [
+            f"{counts.without_key[name]:,} without a key for `{name}`"
+            for name in library.correlations.names
+            if counts.without_key[name]
+        ]
+        place = f" in `{out}`" if out else ""
+        say(f"{', '.join(parts)}; {counted(self.written, 'output')}{place}", "dim")

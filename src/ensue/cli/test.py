@@ -1,0 +1,132 @@
+"""`ensue test`: golden cases, for users' own rules too.
+
+The cases are read, run and compared by `ensue.casefile`; here they are gathered, and what came of
+them is shown.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensue.casefile import Case, CaseResult, find_case_files, read_cases, render, run_case
+from ensue.casefile.rendering import DIFFERENT, EXTRA, MISSING
+from ensue.cli.terminal import EXIT_FINDINGS, counted, show
+from ensue.engine.run import choose_engine
+from ensue.errors import CaseError, UsageError
+
+_DOTS_A_LINE = 72
+
+
+def run_cases(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="CASES",
+            help="Case files (*.toml), or folders of them.",
+            show_default=False,
+        ),
+    ],
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Name every case, not only those that fail.")
+    ] = False,
+    only: Annotated[
+        str | None,
+        typer.Option("--only", "-k", metavar="TEXT", help="Only cases with this in their name."),
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="auto or reference.")] = "auto",
+) -> None:
+    """Test rules by golden cases, your own included.
+
+    A case is a library, events, and what must come of them.
+
+    \b
+    A case file is TOML:
+      [[case]]
+      name = "two-in-a-row"
+      why = "one failed login is not enough"
+      library_file = "rules.cor"
+      events = ["0 Failed", "1 Failed", '2 Done from web {"user": "ann"}']
+      outputs = ["3 Alarm"]
+
+    An event is 'TIME TYPE from SOURCE JSON', its id its place in the list; an output is
+    'TRIGGER TYPE LABELS JSON', where the trigger is the id of an event, or timer@TIME.
+
+    \b
+    Example:
+      ensue test cases.toml
+      ensue test cases/ -v
+
+    \b
+    Exit codes:
+      0  every case passed
+      1  a case failed
+      2  a file cannot be used, or a wrong call
+    """
+    choose_engine(engine)
+    cases = _gather(paths)
+    if only is not None:
+        cases = [case for case in cases if only in case.name]
+        if not cases:
+            raise UsageError(f"no case has `{only}` in its name")
+    failed = _run(cases, engine, verbose)
+    for result in failed:
+        show("")
+        _show_failure(result)
+    if failed or not verbose:
+        show("")
+    passed = len(cases) - len(failed)
+    show(f"{passed:,} passed, {len(failed):,} failed", "bold red" if failed else "bold green")
+    if failed:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _gather(paths: Sequence[Path]) -> list[Case]:
+    """The cases of all files. Raises `CaseError` with the problems of all files at once."""
+    cases: list[Case] = []
+    problems: list[str] = []
+    for path in paths:
+        files = find_case_files(path)
+        if not files:
+            problems.append(f"{path}: the folder holds no case file (*.toml)")
+        for file in files:
+            try:
+                cases += read_cases(file)
+            except CaseError as error:
+                problems.append(str(error))
+    if problems:
+        number = sum(problem.count("\n") + 1 for problem in problems)
+        raise CaseError("\n".join([f"no case was run: {counted(number, 'problem')}", *problems]))
+    return cases
+
+
+def _run(cases: Sequence[Case], engine: str, verbose: bool) -> list[CaseResult]:
+    failed: list[CaseResult] = []
+    for number, case in enumerate(cases, 1):
+        result = run_case(case, engine)
+        if not result.passed:
+            failed.append(result)
+        if verbose:
+            show(
+                f"{'passed' if result.passed else 'FAILED'}  {case}", "" if result.passed else "red"
+            )
+        else:
+            sys.stdout.write("." if result.passed else "F")
+            if number % _DOTS_A_LINE == 0:
+                sys.stdout.write(f" {number:,}\n")
+            sys.stdout.flush()
+    if not verbose and len(cases) % _DOTS_A_LINE:
+        sys.stdout.write("\n")
+    return failed
+
+
+def _show_failure(result: CaseResult) -> None:
+    heading, *lines = render(result)
+    show(f"FAILED {heading}", "bold red")
+    for line in lines:
+        differs = line[2:4] in (DIFFERENT, EXTRA, MISSING)
+        show(line, "red" if differs else "")
