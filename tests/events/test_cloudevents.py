@@ -105,6 +105,11 @@ def test_an_extension_that_is_no_text_boolean_or_integer_is_a_problem(value: Any
     assert "the extension `extra` must be a string, a boolean or an integer" in problem
 
 
+def test_a_message_cuts_what_is_long_short() -> None:
+    problems = problems_of(line(**{"x" * 10**6: 1.5, "specversion": "y" * 10**6}))
+    assert all(len(problem) < 300 for problem in problems)
+
+
 @pytest.mark.parametrize("time", [..., None, 0, True, ["1970-01-01T00:00:01Z"]])
 def test_a_time_that_is_missing_or_no_text_is_a_problem(time: Any) -> None:
     (problem,) = problems_of(line(time=time))

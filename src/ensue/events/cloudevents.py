@@ -125,7 +125,7 @@ def extension_problems(name: str, value: Any) -> list[str]:
     if isinstance(value, int):
         return []
     return [
-        f"the extension `{name}` must be a string, a boolean or an integer;"
+        f"the extension `{_short(name)}` must be a string, a boolean or an integer;"
         f" given is {_kind(value)}: put it into `data` if it belongs to the event's content"
     ]
 
@@ -262,7 +262,7 @@ def _refuse_duplicates(text: bytes | str) -> None:
 def _duplicate_problem(name: str, text: str) -> str:
     places = [each.start() for each in re.finditer(rf"{re.escape(json.dumps(name))}\s*:", text)]
     place = f" (again at character {places[1] + 1})" if len(places) > 1 else ""
-    return f"the member `{name}` is given twice{place}: leave one of them out"
+    return f"the member `{_short(name)}` is given twice{place}: leave one of them out"
 
 
 def _kind(value: Any) -> str:
@@ -280,5 +280,9 @@ def _kind(value: Any) -> str:
 
 
 def _brief(value: Any) -> str:
-    text = write_json(value)
+    return _short(write_json(value))
+
+
+def _short(text: str) -> str:
+    """Enough of a text to know it by: a bad line may hold megabytes."""
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -77,7 +77,7 @@ def fits(value: Any, type_: ValueType) -> bool:
 
 
 def describe(type_: ValueType) -> str:
-    """What a type allows, in words: `a short, which is a whole number from -32768 to 32767`."""
+    """What a type allows, in words, as error messages say it."""
     if type_.element:
         return f"a list, each element {describe(type_.element)}"
     if type_.name in INTEGER_RANGES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from ensue.errors import UsageError
 from ensue.events.arrow import read_batches
 from ensue.events.event import Event, Rejected
+from ensue.events.reading import Progress
 from ensue.events.types import TypeSystem
 
 BATCH_ROWS = 8192
@@ -27,7 +28,7 @@ BATCH_ROWS = 8192
 def read_parquet(
     files: Sequence[tuple[Path | BinaryIO, str]],
     types: TypeSystem,
-    progress: Callable[[int, int | None], None] | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of the files, with row numbers that go on from file to file.
 
