@@ -1,106 +1,116 @@
-"""Circles in who reads whom, found without ever writing out every pair of reader and read.
+"""Circles in who reads whom, in a graph that is as large as the library and not its square.
 
-In comes, for each correlation, the groups of correlations that read it; many correlations share
-one group. Out come shortest circles through two or more correlations, each from its first one in
-library order. A correlation in its own group is no circle, for none reads its own outputs.
+Its nodes are correlations (numbers, in library order) and junctions: what several correlations
+put out and several read is one junction between them, not an edge for every pair. Out come
+shortest circles through two or more correlations, each from its first one. That a correlation
+leads back to itself is no circle, for none reads its own outputs.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
-Group = tuple[int, ...]
+Node = Hashable
+Successors = Callable[[Node], Iterable[Node]]
 
 
-def circles(groups: Sequence[Sequence[Group]], at_most: int) -> list[tuple[int, ...]]:
+def circles(count: int, successors: Successors, at_most: int) -> list[tuple[int, ...]]:
     """A shortest circle through every correlation that is on one, each circle once."""
     found: dict[tuple[int, ...], None] = {}
     covered: set[int] = set()
-    for knot in _knots(groups):
+    for knot in _knots(count, successors):
         for start in knot:
             if start in covered:
                 continue
-            circle = _shortest_circle(start, groups)
+            circle = _shortest_circle(start, successors)
             first = circle.index(min(circle))
             covered.update(circle)
-            found[(*circle[first:], *circle[:first])] = None
+            found[*circle[first:], *circle[:first]] = None
             if len(found) >= at_most:
                 return list(found)
     return list(found)
 
 
-def _knots(groups: Sequence[Sequence[Group]]) -> list[list[int]]:
-    """The sets of correlations that all reach each other, of two or more (Tarjan 1972).
-
-    A node is a correlation (its number) or a group of readers (the complement of its number):
-    with groups as nodes the graph is as large as what was written, not its square.
-    """
-    group_ids: dict[int, int] = {}
-    members: list[Group] = []
-    for each in groups:
-        for group in each:
-            if id(group) not in group_ids:
-                group_ids[id(group)] = len(members)
-                members.append(group)
-
-    def successors(node: int) -> Iterator[int]:
-        if node < 0:
-            return iter(members[~node])
-        return (~group_ids[id(group)] for group in groups[node])
-
-    number: dict[int, int] = {}
-    lowest: dict[int, int] = {}
-    unsettled: dict[int, None] = {}
+def _knots(count: int, successors: Successors) -> list[list[int]]:
+    """The sets of correlations that all reach each other, of two or more (Tarjan 1972)."""
+    number: dict[Node, int] = {}
+    lowest: dict[Node, int] = {}
+    unsettled: dict[Node, None] = {}
     knots: list[list[int]] = []
-    for root in range(len(groups)):
-        if root in number:
-            continue
-        number[root] = lowest[root] = len(number)
-        unsettled[root] = None
-        pending = [(root, successors(root))]
+    pending: list[tuple[Node, Iterator[Node]]] = []
+
+    def enter(node: Node) -> None:
+        number[node] = lowest[node] = len(number)
+        unsettled[node] = None
+        pending.append((node, iter(successors(node))))
+
+    for root in range(count):
+        if root not in number:
+            enter(root)
         while pending:
             node, rest = pending[-1]
-            following = next(rest, None)
-            if following is None:
+            for following in rest:
+                if following not in number:
+                    enter(following)
+                    break
+                if following in unsettled:
+                    lowest[node] = min(lowest[node], number[following])
+            else:
                 pending.pop()
                 if pending:
                     above = pending[-1][0]
                     lowest[above] = min(lowest[above], lowest[node])
                 if lowest[node] == number[node]:
-                    knot = []
-                    while (last := unsettled.popitem()[0]) != node:
-                        knot.append(last)
-                    correlations = sorted(each for each in (node, *knot) if each >= 0)
-                    if len(correlations) > 1:
-                        knots.append(correlations)
-            elif following not in number:
-                number[following] = lowest[following] = len(number)
-                unsettled[following] = None
-                pending.append((following, successors(following)))
-            elif following in unsettled:
-                lowest[node] = min(lowest[node], number[following])
+                    knot = _settle(node, unsettled)
+                    if len(knot) > 1:
+                        knots.append(sorted(knot))
     return sorted(knots)
 
 
-def _shortest_circle(start: int, groups: Sequence[Sequence[Group]]) -> tuple[int, ...]:
-    """The way from a correlation that is on a circle back to itself, breadth first."""
-    came_from: dict[int, int] = {}
-    opened: set[int] = set()
-    pending = deque([start])
-    while pending:
-        current = pending.popleft()
-        if current != start and any(start in group for group in groups[current]):
-            path = [current]
-            while path[-1] != start:
-                path.append(came_from[path[-1]])
-            return tuple(reversed(path))
-        for group in groups[current]:
-            if id(group) in opened:
-                continue
-            opened.add(id(group))
-            for each in group:
-                if each != start and each not in came_from:
+def _settle(node: Node, unsettled: dict[Node, None]) -> list[int]:
+    """Take a whole knot off what is unsettled; out go the correlations in it."""
+    knot: list[int] = []
+    while True:
+        last, _ = unsettled.popitem()
+        if isinstance(last, int):
+            knot.append(last)
+        if last == node:
+            return knot
+
+
+def _shortest_circle(start: int, successors: Successors) -> tuple[int, ...]:
+    """The way from a correlation that is on a circle back to itself, in the fewest steps."""
+    came_from = {
+        each: start for each in _next_correlations(start, successors, set()) if each != start
+    }
+    level = list(came_from)
+    # What only the start leads to may also lead back to it, so junctions count afresh from here.
+    passed: set[Node] = set()
+    while level:
+        following_level: list[int] = []
+        for current in level:
+            for each in _next_correlations(current, successors, passed):
+                if each == start:
+                    path = [current]
+                    while path[-1] != start:
+                        path.append(came_from[path[-1]])
+                    return tuple(reversed(path))
+                if each not in came_from:
                     came_from[each] = current
-                    pending.append(each)
+                    following_level.append(each)
+        level = following_level
     raise AssertionError(f"correlation {start} was said to be on a circle and is on none")
+
+
+def _next_correlations(
+    correlation: int, successors: Successors, passed: set[Node]
+) -> Iterator[int]:
+    """The correlations one step on, through junctions that have not been passed yet."""
+    reached: list[Node] = [*successors(correlation)]
+    for node in reached:
+        if isinstance(node, int):
+            yield node
+        elif node not in passed:
+            passed.add(node)
+            # The list grows while it is read: what is nearer comes first.
+            reached.extend(successors(node))

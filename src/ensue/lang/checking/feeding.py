@@ -3,8 +3,8 @@
 A correlation puts out exactly the types that it pushes: `push new T`, `push(T)` and `notify` a
 `T` whose source is `ensue/` and its name; `push a` whatever may come in on port `a`, from its own
 source. Who reads that is a port whose type can meet it and whose `from` does not rule it out.
-Readers of one kind of output are found once and shared, as thousands of rules may put out the
-same type and thousands may read it.
+The pairs are never written out before it is known that there is no circle, as thousands of rules
+may put out the same type and thousands may read it.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ensue.lang.checking.circles import circles
+from ensue.lang.checking.circles import Node, circles
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
 from ensue.lang.syntax import Correlation, EclCorrelation, EventPort, Push, PushNew, PushPort
-
-# Readers are places in the list of correlations, in that order and without repeats.
-Readers = tuple[int, ...]
 
 # Stands for every source that no port asks for; a string of the language cannot hold it.
 _UNASKED = "\0"
 
 # A knot of many rules holds more circles than anyone wants to read.
 CIRCLES_SHOWN = 20
+NAMES_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,88 +59,79 @@ def outputs_of(correlation: Correlation) -> Iterator[Output]:
             yield Output(port.type, True, port.source)
 
 
+@dataclass(frozen=True, slots=True)
+class Junction:
+    """All readers at a type and the types above it, or with `down` at it and the types below."""
+
+    type: str
+    down: bool
+    source: str | None
+
+
 @dataclass
 class Feeding:
-    """The correlations of a library and who reads whom."""
+    """Who reads whom, as a graph of correlations (by number) and the junctions between them."""
 
     correlations: Sequence[Correlation]
     types: TypeForest
-    _reading: dict[str, list[tuple[str | None, int]]] = field(init=False)
-    _upwards: dict[tuple[str, str | None], Readers] = field(default_factory=dict, init=False)
-    _downwards: dict[tuple[str, str | None], Readers] = field(default_factory=dict, init=False)
-    _sources: frozenset[str] = field(init=False)
-    readers: list[tuple[Readers, ...]] = field(init=False)
+    _ports: dict[str, list[tuple[str | None, int]]] = field(default_factory=dict, init=False)
+    _sources: set[str] = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
-        self._reading = {}
         for index, each in enumerate(self.correlations):
             for port in each.ports:
                 if isinstance(port, EventPort) and port.type in self.types:
-                    self._reading.setdefault(port.type, []).append((port.source, index))
-        self._sources = frozenset(
-            source for ports in self._reading.values() for source, _ in ports if source is not None
-        )
-        self.readers = [self._readers(each) for each in self.correlations]
+                    self._ports.setdefault(port.type, []).append((port.source, index))
+                    self._sources |= {port.source} if port.source is not None else set()
 
-    def _readers(self, correlation: Correlation) -> tuple[Readers, ...]:
-        found: dict[int, Readers] = {}
-        for output in set(outputs_of(correlation)):
+    def successors(self, node: Node) -> Iterator[Node]:
+        if isinstance(node, Junction):
+            yield from self._readers_at(node)
+            if node.down:
+                for child in self.types.children[node.type]:
+                    yield Junction(child, True, node.source)
+            elif (parent := self.types.types[node.type].parent) is not None:
+                yield Junction(parent, False, node.source)
+        elif isinstance(node, int):
+            yield from self._junctions_of(node)
+
+    def _junctions_of(self, index: int) -> Iterator[Junction]:
+        for output in dict.fromkeys(outputs_of(self.correlations[index])):
             if output.type in self.types:
                 asked = output.source is None or output.source in self._sources
                 source = output.source if asked else _UNASKED
-                upwards = self._above(output.type, source)
-                found[id(upwards)] = upwards
+                yield Junction(output.type, False, source)
                 if output.or_below:
-                    downwards = self._under(output.type, source)
-                    found[id(downwards)] = downwards
-        return tuple(each for each in found.values() if each)
+                    yield Junction(output.type, True, source)
 
-    def _at(self, type_name: str, source: str | None) -> set[int]:
-        return {
-            index
-            for asked, index in self._reading.get(type_name, ())
-            if asked is None or source is None or asked == source
-        }
-
-    def _above(self, type_name: str, source: str | None) -> Readers:
-        """Readers with a port of the type itself or of a type above it."""
-        unknown: list[str] = []
-        readers: Readers = ()
-        for each in self.types.lineage(type_name):
-            if (each, source) in self._upwards:
-                readers = self._upwards[each, source]
-                break
-            unknown.append(each)
-        for each in reversed(unknown):
-            own = self._at(each, source)
-            # Where a type adds no reader of its own, the tuple of its parent is shared.
-            readers = tuple(sorted(own.union(readers))) if own else readers
-            self._upwards[each, source] = readers
-        return readers
-
-    def _under(self, type_name: str, source: str | None) -> Readers:
-        """Readers with a port of a type below."""
-        key = (type_name, source)
-        if key not in self._downwards:
-            own: set[int] = set()
-            for each in self.types.below(type_name):
-                own |= self._at(each, source)
-            self._downwards[key] = tuple(sorted(own))
-        return self._downwards[key]
+    def _readers_at(self, junction: Junction) -> Iterator[int]:
+        for asked, index in self._ports.get(junction.type, ()):
+            if asked is None or junction.source is None or asked == junction.source:
+                yield index
 
     def feeds(self) -> Mapping[str, tuple[str, ...]]:
         """For each correlation the others that read what it puts out, in library order."""
         names = [each.name for each in self.correlations]
-        merged: dict[tuple[int, ...], tuple[str, ...]] = {}
+        # Correlations that put out the same share the answer, unless it holds themselves.
+        answers: dict[tuple[Node, ...], tuple[str, ...]] = {}
         result: dict[str, tuple[str, ...]] = {}
-        for index, groups in enumerate(self.readers):
-            key = tuple(sorted(id(each) for each in groups))
-            if key not in merged:
-                merged[key] = tuple(names[i] for i in sorted(set().union(*groups)))
-            fed = merged[key]
-            own = names[index]
+        for index, own in enumerate(names):
+            junctions = tuple(self._junctions_of(index))
+            if junctions not in answers:
+                readers = sorted(set(self._readers_beyond(junctions)))
+                answers[junctions] = tuple(names[each] for each in readers)
+            fed = answers[junctions]
             result[own] = tuple(each for each in fed if each != own) if own in fed else fed
         return result
+
+    def _readers_beyond(self, junctions: Sequence[Node]) -> Iterator[int]:
+        pending = list(junctions)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, int):
+                yield node
+            else:
+                pending.extend(self.successors(node))
 
 
 def check_feeding(
@@ -150,13 +139,21 @@ def check_feeding(
 ) -> Mapping[str, tuple[str, ...]]:
     """Report every circle; out goes who feeds whom."""
     feeding = Feeding(correlations, scope.types)
-    for circle in circles(feeding.readers, CIRCLES_SHOWN):
+    for circle in circles(len(correlations), feeding.successors, CIRCLES_SHOWN):
         names = [correlations[index].name for index in circle]
         scope.error(
             "circular-feeding",
-            f"correlations read each other's outputs in a circle: "
-            f"{' -> '.join([*names, names[0]])}",
+            f"correlations read each other's outputs in a circle: {_shortened([*names, names[0]])}",
             correlations[circle[0]].span,
             "let one put out a type that the next does not read, or limit its port with `from`",
         )
     return {} if scope.diagnostics.has_errors else feeding.feeds()
+
+
+def _shortened(path: Sequence[str]) -> str:
+    """A path of hundreds is told by its two ends."""
+    if len(path) > NAMES_SHOWN:
+        half = NAMES_SHOWN // 2
+        left_out = f"... {len(path) - 2 * half} more ..."
+        path = [*path[:half], left_out, *path[-half:]]
+    return " -> ".join(path)

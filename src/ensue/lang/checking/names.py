@@ -34,7 +34,7 @@ OUTPUT_ATTRIBUTES = dict.fromkeys(
     ("causes", "correlation", "labels", "partitionkey", "trigger"), STRING
 )
 
-# Short names are close to too much: an extension `tier` is no slip for `time`.
+# Short names are close to too much: an extension `tie` is no slip for `time`.
 _GUESSED = frozenset({*CONTEXT_ATTRIBUTES, *OUTPUT_ATTRIBUTES} - {"id", "time", "type"})
 _EXTENSION_NAME = re.compile(r"[a-z0-9]+")
 
@@ -105,14 +105,15 @@ def report_unknown(
 
     `message` and `advice` are for callers who know better what was meant; a close match goes first.
     """
-    near = _GUESSED.union(*(scope.types.names_near(each) for each in type_names))
-    match = scope.close_match(name, near)
+    declared = [scope.types.names_near(each) for each in type_names]
+    # An extension `tier` is no slip for `trigger`.
+    guesses = [each for each in _GUESSED if abs(len(each) - len(name)) <= 2]
+    match = scope.close_match(name, *declared, guesses)
     if message is None and len(type_names) == 1:
         message = f"event type `{type_names[0]}` has no attribute `{name}`"
     message = message or f"no event that is read here has an attribute `{name}`"
     if certain or match or not _EXTENSION_NAME.fullmatch(name):
-        declared = near - _GUESSED
-        hint = f"did you mean `{match}`?" if match else advice or scope.hint(name, declared)
+        hint = f"did you mean `{match}`?" if match else advice or scope.hint(name, *declared)
         scope.error("unknown-attribute", message, span, hint)
     else:
         hint = advice or "it is taken for a CloudEvents extension or for data that is not declared"

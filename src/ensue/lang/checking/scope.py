@@ -16,7 +16,7 @@ from ensue.lang.diagnostics import Diagnostics, close_match, did_you_mean
 from ensue.lang.expressions import Name
 from ensue.lang.source import Span
 
-COMPARISONS_ALLOWED = 100_000
+COMPARISONS_ALLOWED = 50_000
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -33,15 +33,15 @@ class LibraryScope:
     def warning(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         self.diagnostics.warning(code, message, span, hint)
 
-    def close_match(self, name: str, known: Collection[str]) -> str | None:
-        return close_match(name, known) if self._may_compare(known) else None
+    def close_match(self, name: str, *known: Collection[str]) -> str | None:
+        return close_match(name, set().union(*known)) if self._may_compare(known) else None
 
-    def hint(self, name: str, known: Collection[str]) -> str | None:
+    def hint(self, name: str, *known: Collection[str]) -> str | None:
         """The close match, else what there is to choose from."""
-        return did_you_mean(name, known) if self._may_compare(known) else None
+        return did_you_mean(name, set().union(*known)) if self._may_compare(known) else None
 
-    def _may_compare(self, known: Collection[str]) -> bool:
-        self._comparisons_left -= len(known)
+    def _may_compare(self, known: Collection[Collection[str]]) -> bool:
+        self._comparisons_left -= sum(map(len, known))
         return self._comparisons_left >= 0
 
     def check_type(self, name: str, span: Span) -> bool:

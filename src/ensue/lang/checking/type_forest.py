@@ -41,6 +41,8 @@ class TypeForest:
     _first: dict[str, int] = field(init=False)
     _last: dict[str, int] = field(init=False)
     _declared: dict[str, list[Declared]] = field(init=False)
+    _below: dict[tuple[str, str], frozenset[ValueType]] = field(default_factory=dict, init=False)
+    _near: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.children = {name: [] for name in self.types}
@@ -116,6 +118,12 @@ class TypeForest:
 
     def attributes_below(self, type_name: str, attribute: str) -> frozenset[ValueType]:
         """The types that an attribute has on the types below one."""
+        key = (type_name, attribute)
+        if key not in self._below:
+            self._below[key] = self._find_below(type_name, attribute)
+        return self._below[key]
+
+    def _find_below(self, type_name: str, attribute: str) -> frozenset[ValueType]:
         places = self._declared.get(attribute, [])
         start = bisect_right(places, self._first[type_name], key=lambda place: place.first)
         end = bisect_right(places, self._last[type_name], key=lambda place: place.first)
@@ -143,9 +151,12 @@ class TypeForest:
 
     def names_near(self, type_name: str) -> frozenset[str]:
         """Every attribute name that an event on a port of this type may carry by declaration."""
-        above = {a.name for each in self.lineage(type_name) for a in self.types[each].attributes}
-        under = {a.name for each in self.below(type_name) for a in self.types[each].attributes}
-        return frozenset(above | under)
+        if type_name not in self._near:
+            names = set(self.attributes(type_name))
+            for each in self.below(type_name):
+                names.update(attribute.name for attribute in self.types[each].attributes)
+            self._near[type_name] = frozenset(names)
+        return self._near[type_name]
 
     def type_system(self) -> TypeSystem:
         return TypeSystem(dict(self.types))
