@@ -1,0 +1,40 @@
+"""What the gallery of wrong libraries is made of, for its test and for `regenerate_gallery`.
+
+The gallery is a folder of libraries (`NAME.cor`), each with the full text of everything that is
+reported for it (`NAME.txt`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ensue.lang.checker import check
+from ensue.lang.diagnostics import Diagnostic, Diagnostics
+from ensue.lang.files import read_source
+from ensue.lang.parser import parse_tree
+from ensue.lang.source import Source
+
+GALLERY = Path(__file__).parent / "gallery"
+
+
+def libraries() -> list[Path]:
+    return sorted(GALLERY.glob("*.cor"))
+
+
+def findings(source: Source) -> tuple[Diagnostic, ...]:
+    """Everything that is reported for a text, from its first word to who feeds whom."""
+    diagnostics = Diagnostics(source)
+    check(parse_tree(source, diagnostics), diagnostics)
+    return diagnostics.in_order()
+
+
+def findings_in(library: Path) -> tuple[Diagnostic, ...]:
+    """Everything that is reported for a file, under its name without the folder."""
+    source, problems = read_source([library])
+    return tuple(replace(each, file=library.name) for each in problems or findings(source))
+
+
+def report_on(library: Path) -> str:
+    """The text that a user sees for a library of the gallery."""
+    return "\n\n".join(str(each) for each in findings_in(library)) + "\n"
