@@ -31,9 +31,9 @@ def check_value(
         types[name] = resolve(name)
         return types[name]
 
-    errors_before = sum(each.severity == "error" for each in diagnostics.found)
+    found_before = len(diagnostics.found)
     kind = check_expression(expression, resolve_and_remember, diagnostics)
-    if sum(each.severity == "error" for each in diagnostics.found) > errors_before:
+    if any(each.severity == "error" for each in diagnostics.found[found_before:]):
         return kind
     constant = _constant(expression)
     given: str | None = None
