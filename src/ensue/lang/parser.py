@@ -169,13 +169,15 @@ class _Reader:
                     yield from self._definitions(tree)
             return
         if error is None:
-            _, error, _ = self._parse([piece])
+            _, error, tree = self._parse([piece])
+            if tree is not None:
+                yield from self._definitions(tree)
         if error is not None:
             self._report(error, piece)
 
     def _report(self, error: UnexpectedInput, piece: Piece) -> None:
         self.syntax_errors += 1
-        report_syntax_error(error, piece, self.diagnostics)
+        report_syntax_error(error, grammar().terminals, piece, self.diagnostics)
 
     def _refuse_depth(self, piece: Piece) -> None:
         at = piece.too_deep or piece.start

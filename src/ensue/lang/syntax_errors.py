@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import cast
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.lexer import TerminalDef
@@ -96,15 +97,23 @@ def place_of(error: UnexpectedInput, end: int) -> Span:
         start = error.token.start_pos or 0
         return Span(start, error.token.end_pos or start + 1)
     if isinstance(error, UnexpectedCharacters):
-        return Span(error.pos_in_stream, error.pos_in_stream + 1)
+        # Lark declares it to be None, and always sets it.
+        at = cast(int, error.pos_in_stream)
+        return Span(at, at + 1)
     return Span(end, end)
 
 
-def report_syntax_error(error: UnexpectedInput, piece: Piece, diagnostics: Diagnostics) -> None:
+def report_syntax_error(
+    error: UnexpectedInput,
+    grammar_terminals: Iterable[TerminalDef],
+    piece: Piece,
+    diagnostics: Diagnostics,
+) -> None:
     """Report why a piece of the text could not be parsed."""
     text = diagnostics.source.text
     span = place_of(error, piece.end)
-    accepted, terminals = _accepted(error)
+    accepted = _accepted(error)
+    terminals = {each.name: each for each in grammar_terminals}
     rest = text[span.start : piece.end]
     if rest[:1] in {'"', "'"} and isinstance(error, UnexpectedCharacters):
         line_end = text.find("\n", span.start)
@@ -156,14 +165,10 @@ def _report_early_end(
     diagnostics.error("syntax", message, Span(at, at + 1))
 
 
-def _accepted(error: UnexpectedInput) -> tuple[frozenset[str], dict[str, TerminalDef]]:
-    """The terminals that could have stood there, and all terminals by their names."""
+def _accepted(error: UnexpectedInput) -> frozenset[str]:
+    """The terminals that could have stood there."""
     parser = getattr(error, "interactive_parser", None)
-    terminals = getattr(error, "_terminals_by_name", None) or {}
-    if parser is not None:
-        return frozenset(parser.accepts()), terminals
-    allowed: Iterable[str] = getattr(error, "expected", None) or getattr(error, "allowed", ()) or ()
-    return frozenset(allowed), terminals
+    return frozenset(parser.accepts() if parser is not None else ())
 
 
 def _shown(found: str) -> str:
