@@ -1,0 +1,1 @@
+"""A second, independent reading of the definitions, to compare the engines with."""
