@@ -7,6 +7,7 @@ are the same to the letter.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,8 +54,8 @@ class Outputs:
         self._correlation = correlation
         self._key = key_text(key) if keyed else None
         self._types = types
-        self._on: tuple[str, int] | None = None
-        self._made_on_it = 0
+        self._time: int | None = None
+        self._made: Counter[str] = Counter()
 
     def forward(self, trigger: Trigger, event: Event) -> Event:
         """`push a`: the event as it was, at the time of the trigger."""
@@ -87,10 +88,12 @@ class Outputs:
         return self.create(trigger, statement.type, data)
 
     def _number(self, trigger: Trigger) -> int:
-        on = (trigger.name, trigger.time)
-        self._made_on_it = self._made_on_it + 1 if on == self._on else 1
-        self._on = on
-        return self._made_on_it
+        # One event id may be read twice at one time: as it came, and as another rule sent it on.
+        if trigger.time != self._time:
+            self._time = trigger.time
+            self._made.clear()
+        self._made[trigger.name] += 1
+        return self._made[trigger.name]
 
     def _provenance(self, trigger: Trigger) -> dict[str, str]:
         attributes = {

@@ -30,6 +30,10 @@ class Reading:
     ports: frozenset[str]
     event: Event | None = None
 
+    @property
+    def event_id(self) -> str | None:
+        return self.event.id if self.event else None
+
 
 def key_text(key: Key) -> str:
     """The `partitionkey` of an output."""

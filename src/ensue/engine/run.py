@@ -18,8 +18,9 @@ import msgspec
 
 from ensue.engine.counts import Counts
 from ensue.engine.ordering import Ordering
-from ensue.engine.reference.stream import ReferenceEngine
-from ensue.errors import SnapshotError, UsageError
+from ensue.engine.reference import reference_engine
+from ensue.engine.step import step_engine
+from ensue.errors import EventError, SnapshotError, UsageError
 from ensue.events import cloudevents
 from ensue.events.conformance import conform
 from ensue.events.event import Event
@@ -37,7 +38,7 @@ class Engine(Protocol):
     def advance(self, time: int) -> list[Event]: ...
 
 
-ENGINES = {"reference": ReferenceEngine}
+ENGINES = {"reference": reference_engine, "step": step_engine}
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -147,7 +148,7 @@ def run_bounded(
 
 def choose_engine(name: str) -> str:
     if name == "auto":
-        return "reference"
+        return "step"
     if name not in ENGINES:
         known = ", ".join(f"`{each}`" for each in ["auto", *ENGINES])
         raise UsageError(f"there is no engine `{name}` here; choose one of {known}")
@@ -158,7 +159,11 @@ def as_event(event: EventLike) -> Event:
     if isinstance(event, Event):
         return event
     if isinstance(event, Mapping):
-        return cloudevents.decode(msgspec.json.encode(event))
+        try:
+            text = msgspec.json.encode(event)
+        except (TypeError, ValueError) as error:
+            raise EventError([f"the event cannot be said in JSON: {error}"]) from None
+        return cloudevents.decode(text)
     return cloudevents.decode(event)
 
 

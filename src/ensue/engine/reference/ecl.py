@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
 
+from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
-from ensue.engine.reference.instance import Instance
 from ensue.events.event import Event
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, evaluate, holds

@@ -3,40 +3,29 @@
 For each reading:
 
 1. Every branch reads it. Those that now match trigger, and forget what they remembered.
-2. The transformer runs once for each of them, from left to right; cases in turn.
+2. The transformer runs once for each of them, from left to right.
 3. What the cases aborted may have completed other branches: those trigger at once, by the same
    event, and the transformer runs for them; and so on until none does.
 
-What a match is stands in `memory`.
+What a match is stands in `memory`; what a transformer does in `ensue.engine.transformer`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import assert_never
+from collections.abc import Sequence
 
+from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
-from ensue.engine.reference.instance import Instance
 from ensue.engine.reference.memory import BranchMemory
+from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
-from ensue.lang.syntax import (
-    Change,
-    FilterCorrelation,
-    LabelAnd,
-    LabelExpression,
-    LabelName,
-    LabelNot,
-    LabelOr,
-    LabelTrue,
-    PushNew,
-    PushPort,
-    Statement,
-    TimerPort,
-)
+from ensue.lang.syntax import FilterCorrelation, TimerPort
 
 
 class FilterInstance(Instance):
+    """A two-phase correlation under one key."""
+
     def __init__(
         self,
         correlation: FilterCorrelation,
@@ -46,13 +35,13 @@ class FilterInstance(Instance):
         started: int,
     ) -> None:
         super().__init__(number, timers, outputs, started)
-        self._correlation = correlation
+        self._clauses = correlation.clauses
         self._branches = [BranchMemory(branch) for branch in correlation.branches]
         self._home = {label: b for b in self._branches for label in b.labels}
+        self._transformer = Transformer(correlation, outputs, self)
 
     def start(self, first: Reading) -> list[Event]:
-        trigger = Trigger(first.time, first.event.id if first.event else None)
-        return list(self._run(self._correlation.initially, trigger))
+        return self._transformer.begin(Trigger(first.time, first.event_id))
 
     def read(self, reading: Reading) -> list[Event]:
         for branch in self._branches:
@@ -61,65 +50,25 @@ class FilterInstance(Instance):
         while triggers := self._triggers(reading):
             self.triggered(reading.time)
             for trigger in triggers:
-                made += self._transform(trigger)
+                made += self._transformer.transform(trigger)
         return made
 
     def _triggers(self, reading: Reading) -> list[Trigger]:
-        within = self._correlation.clauses.within
-        first = self._correlation.clauses.bind == "first"
+        within, first = self._clauses.within, self._clauses.bind == "first"
         triggers = []
         for branch in self._branches:
             start = branch.first_since(reading.time - within.microseconds) if within else 0
             if branch.matches(start):
                 labels, bound = branch.active_labels(start), branch.bound(start, first)
-                event_id = reading.event.id if reading.event else None
-                triggers.append(Trigger(reading.time, event_id, labels, bound))
+                triggers.append(Trigger(reading.time, reading.event_id, labels, bound))
                 branch.forget()
         return triggers
 
-    def _transform(self, trigger: Trigger) -> Iterator[Event]:
-        for case in self._correlation.cases:
-            if self._holds(case.condition, trigger.labels):
-                yield from self._run(case.statements, trigger)
+    def is_aborted(self, label: str) -> bool:
+        return label in self._home[label].aborted
 
-    def _run(self, statements: Sequence[Statement], trigger: Trigger) -> Iterator[Event]:
-        for statement in statements:
-            match statement:
-                case PushPort(port):
-                    reading = trigger.bound.get(port)
-                    if reading and reading.event:
-                        yield self.outputs.forward(trigger, reading.event)
-                case PushNew():
-                    yield self.outputs.build(trigger, statement)
-                case Change(kind, labels):
-                    for label in labels:
-                        self._change(kind, label.name)
-                case _:
-                    assert_never(statement)
+    def abort(self, label: str) -> None:
+        self._home[label].abort(label)
 
-    def _change(self, kind: str, label: str) -> None:
-        branch = self._home[label]
-        if kind == "abort" or (kind == "toggle" and label not in branch.aborted):
-            branch.abort(label)
-        else:
-            branch.revive(label)
-
-    def _holds(self, condition: LabelExpression, active: frozenset[str]) -> bool:
-        return self._value(condition, active) or False
-
-    def _value(self, x: LabelExpression, active: frozenset[str]) -> bool | None:
-        """The value of a label expression; None if all of it is left out."""
-        match x:
-            case LabelTrue():
-                return True
-            case LabelName(name):
-                return None if name in self._home[name].aborted else name in active
-            case LabelNot(body):
-                value = self._value(body, active)
-                return None if value is None else not value
-            case LabelAnd(parts) | LabelOr(parts):
-                values = [self._value(part, active) for part in parts]
-                kept = [value for value in values if value is not None]
-                if not kept:
-                    return None
-                return all(kept) if isinstance(x, LabelAnd) else any(kept)
+    def revive(self, label: str) -> None:
+        self._home[label].revive(label)

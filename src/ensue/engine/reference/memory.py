@@ -10,8 +10,8 @@ is the definition of a match, read from the left:
     x ; y     where y is complete, started where x is      (the sequence splits there)
     x{n}      x ; x ; ... ; x
 
-For `;` the earliest split is the best one: whatever matches `y` later on also matches it from there.
-An aborted subexpression is left out, and a revived one starts no earlier than it was revived.
+For `;` the earliest split is the best one: whatever matches `y` from later on matches it from there
+too. An aborted subexpression is left out, and a revived one starts no earlier than it was revived.
 """
 
 from __future__ import annotations

@@ -1,30 +1,28 @@
-"""The reference engine: the definitions over a stream, as plainly as they can be written.
+"""A library over a stream: the clock, the keys, and rules over rules.
 
 One clock for the whole stream. Each event first moves it: timers due at or before the event's time
 fire, in the order of their due times. Then every correlation reads the event, in the order of the
 library, and under each key of it its own instance. What they put out is read by the others after
 that, first in, first out.
 
-It is the judge of all other engines, so it prefers clarity to speed.
+What one correlation makes of a reading is an `Instance`, and there each engine differs.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ensue.engine.counts import Counts
+from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key, Ports
-from ensue.engine.reference.ecl import EclInstance
-from ensue.engine.reference.filters import FilterInstance
-from ensue.engine.reference.instance import Instance
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.syntax import Correlation, FilterCorrelation
+from ensue.lang.syntax import Correlation, TimerPort
 
 
 @dataclass(order=True, slots=True)
@@ -37,13 +35,22 @@ class Alarm:
     instance: Instance = field(compare=False)
 
 
-class ReferenceEngine:
+InstanceStart = Callable[[int, Sequence[TimerPort], Outputs, int], Instance]
+"""Starts an instance: its number, its timer ports, what makes its outputs, and the time."""
+
+
+class Stream:
     """Reads events in the order of their times; whoever calls has put them in order."""
 
-    def __init__(self, library: CheckedLibrary, counts: Counts) -> None:
+    def __init__(
+        self,
+        library: CheckedLibrary,
+        counts: Counts,
+        starter: Callable[[Correlation], InstanceStart],
+    ) -> None:
         self._counts = counts
         self._running = [
-            RunningCorrelation(number, correlation, library.types)
+            RunningCorrelation(number, correlation, library.types, starter(correlation))
             for number, correlation in enumerate(library.correlations)
         ]
         self._alarms: list[Alarm] = []
@@ -102,21 +109,20 @@ class ReferenceEngine:
 class RunningCorrelation:
     """A correlation of the library and its instances, one for each key that has started."""
 
-    def __init__(self, number: int, correlation: Correlation, types: TypeSystem) -> None:
+    def __init__(
+        self, number: int, correlation: Correlation, types: TypeSystem, start: InstanceStart
+    ) -> None:
         self.number = number
         self.correlation = correlation
         self.ports = Ports(correlation, types)
         self.instances: dict[Key, Instance] = {}
         self._types = types
+        self._start = start
 
     def start(self, key: Key, time: int) -> Instance:
-        rule = self.correlation
-        outputs = Outputs(rule.name, key, bool(rule.clauses.by), self._types)
-        number, timers = len(self.instances), self.ports.timers
-        instance: Instance
-        if isinstance(rule, FilterCorrelation):
-            instance = FilterInstance(rule, number, timers, outputs, time)
-        else:
-            instance = EclInstance(rule, number, timers, outputs, time)
+        outputs = Outputs(
+            self.correlation.name, key, bool(self.correlation.clauses.by), self._types
+        )
+        instance = self._start(len(self.instances), self.ports.timers, outputs, time)
         self.instances[key] = instance
         return instance

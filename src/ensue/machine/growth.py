@@ -1,0 +1,37 @@
+"""Grows a machine: hands out states and atoms, and takes transitions in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ensue.machine.model import Atom, Effect, State, Timer, Transition
+
+
+class Growth:
+    """A machine that is being built from the inside out."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.transitions: list[Transition] = []
+        self.atoms: dict[Atom, int] = {}
+
+    def state(self, name: str) -> State:
+        self.names.append(name)
+        return len(self.names) - 1
+
+    def atom(self, atom: Atom) -> int:
+        return self.atoms.setdefault(atom, len(self.atoms))
+
+    def add(
+        self,
+        enabling: Iterable[Iterable[State]],
+        *,
+        input: int | Timer | None = None,  # noqa: A002
+        clear: Iterable[State] = (),
+        target: Iterable[State] = (),
+        effect: Effect | None = None,
+    ) -> None:
+        sets = tuple(frozenset(each) for each in enabling)
+        self.transitions.append(
+            Transition(sets, input, frozenset(clear), frozenset(target), effect)
+        )

@@ -1,0 +1,131 @@
+"""Correlation machines: sets of active states, and transitions in an order of priority.
+
+A transition is enabled when each of its enabling sets has an active state. It clears states, sets
+states and may have an effect (an output, a binding). An *input* transition waits for an atom (what
+an event can be: a port that it matches, a predicate that holds, any event at all) or for a timeout
+that is due; an *internal* one waits for nothing.
+
+An event is taken in **one pass** over the transitions in their order. That is the paper's "internal
+transitions run to rest", made explicit: modules are built from the inside out, so what is inside
+stands before what is around it, and success stands before failure. An input transition needs states
+that were there when the event came: what is set during a pass reads the next event, not this one.
+
+Machines of filters keep a second thing about a state: its *start*, the time of the earliest event
+that a match ending here has to use. An enabling set has the latest start of its active states, a
+transition the earliest of its enabling sets: for `|` and `+` that is the algebra of windows. A
+machine without a window leaves starts aside, and is then a finite transducer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ensue.lang.expressions import Expression
+
+State = int
+
+
+@dataclass(frozen=True, slots=True)
+class PortAtom:
+    """An event that matches a port, or the firing of a timer port."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateAtom:
+    """An event, among those that are read, of which a predicate holds."""
+
+    predicate: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AnyAtom:
+    """Any event that is read."""
+
+
+Atom = PortAtom | PredicateAtom | AnyAtom
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """The input of a timeout: the clock reaches so many microseconds after the state was set."""
+
+    state: State
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Put out an event of a type (None: the correlation's declared output type)."""
+
+    type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fire:
+    """A branch triggers; then the transformer runs for it."""
+
+    branch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Note the event in a place of a port; with `first`, only if the place has none."""
+
+    place: int
+    first: bool = False
+
+
+Effect = Emit | Fire | Bind
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """`input` is an index into the machine's atoms, a timer, or None for an internal transition."""
+
+    enabling: tuple[frozenset[State], ...]
+    input: int | Timer | None = None
+    clear: frozenset[State] = frozenset()
+    target: frozenset[State] = frozenset()
+    effect: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """What `abort` or `revive` of a label does to the active states.
+
+    It acts only if the label is in the other state: `requires` must be active.
+    """
+
+    label: str
+    kind: Literal["abort", "revive"]
+    requires: State
+    clear: frozenset[State]
+    target: frozenset[State]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch of a filter: its label states, and where its ports' places are."""
+
+    root: State
+    labels: tuple[tuple[str, State], ...]
+    places: tuple[tuple[int, str, State], ...]
+    """(place, port, the state that says the place is bound)"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One correlation. `names` says what each state stands for; transitions come by priority."""
+
+    names: tuple[str, ...]
+    initial: frozenset[State]
+    transitions: tuple[Transition, ...]
+    atoms: tuple[Atom, ...]
+    branches: tuple[Branch, ...] = ()
+    switches: tuple[Switch, ...] = ()
+    window: int | None = None
+    constant: frozenset[State] = field(default_factory=frozenset)
+    """States whose start is always the present: the origin of a match, and the marks of labels."""
