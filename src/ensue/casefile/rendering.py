@@ -6,6 +6,7 @@ stand one below the other. Colour is added by whoever prints them.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from ensue.casefile.comparison import CaseResult, Difference, Row
@@ -19,7 +20,8 @@ _MOST_SAME_ROWS = 3
 
 def render(result: CaseResult, width: int = 80) -> list[str]:
     """The lines that tell what differs: the case, why it is there, and each difference."""
-    lines = [str(result.case), f"  {result.case.why}"]
+    why = textwrap.wrap(result.case.why, width, initial_indent="  ", subsequent_indent="  ")
+    lines = [str(result.case), *why]
     for difference in result.differences:
         lines += ["", *(f"  {line}" for line in _render_difference(difference, width - 2))]
     return lines

@@ -27,7 +27,9 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
         except BrokenPipeError:
             # Whoever read our output has seen enough. Python would complain once more when it
             # flushes at its end, so what is left goes nowhere.

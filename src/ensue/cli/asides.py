@@ -43,8 +43,8 @@ class RefusedRecords:
         if self.count <= MOST_NAMED:
             say(f"{self._name}:{record.number}: {'; '.join(record.problems)}", "red")
         elif self.count == MOST_NAMED + 1:
-            rest = "are kept all the same" if self._file else "`--dead-letter FILE` keeps them"
-            say(f"{self._name}: further refused records are only counted; {rest}", "red")
+            rest = f"all are in `{self._path}`" if self._path else "`--dead-letter FILE` keeps them"
+            say(f"{self._name}: more records are refused than are named here; {rest}", "red")
 
     def summary(self) -> str:
         kept = f" (kept in `{self._path}`)" if self._path else ""
@@ -80,9 +80,14 @@ def _bytes(raw: bytes | str) -> bytes:
 def _as_json(record: Rejected) -> bytes:
     row: dict[str, Any]
     try:
-        row = {"row": record.raw.decode() if isinstance(record.raw, bytes) else record.raw}
+        # A row of Parquet comes as JSON already, a row of CSV as its text.
+        row = {
+            "row": record.raw.decode() if isinstance(record.raw, bytes) else json.loads(record.raw)
+        }
     except UnicodeDecodeError:
         row = {"row_base64": base64.b64encode(_bytes(record.raw)).decode()}
+    except ValueError:
+        row = {"row": record.raw}
     whole = {"number": record.number, **row, "problems": list(record.problems)}
     return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")
 

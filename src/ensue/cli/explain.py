@@ -26,7 +26,6 @@ from ensue.library import Library
 
 FORMATS = ("text",)
 WIDTH = 80
-_LONGEST_SENTENCE = 400
 
 
 def explain(
@@ -103,13 +102,13 @@ def explanation(library: Library, correlation: syntax.Correlation) -> Iterator[s
         if correlation.initially:
             yield ""
             yield "At its start"
-            yield from _columns([("", each) for each in map(_statement, correlation.initially)])
+            yield from (f"  {_statement(each)}" for each in correlation.initially)
         yield ""
         yield "When it triggers"
         yield from _columns(list(_cases(correlation)))
     yield ""
     yield "Puts out"
-    yield from _puts_out(library, correlation)
+    yield from list(_puts_out(library, correlation)) or ["  nothing: it never pushes"]
     yield ""
     yield "Between correlations"
     yield from _columns(list(_neighbours(library, correlation)))
@@ -126,7 +125,7 @@ def _waits_for(correlation: syntax.Correlation) -> Iterator[str]:
         if len(roots) > 1:
             yield f"  branch {number}, which triggers by itself:"
         words = in_words(root)
-        if len(words) <= _LONGEST_SENTENCE:
+        if words is not None:
             yield from textwrap.wrap(words, WIDTH, initial_indent="  ", subsequent_indent="  ")
             yield ""
         yield from (f"    {line}" for line in draw(outline(root), can_draw))
@@ -184,8 +183,7 @@ def _labels(correlation: syntax.FilterCorrelation) -> Iterator[tuple[str, str]]:
             and label.label in {each.name for each in statement.labels}
         ]
         used = f"used by {'; '.join(users)}" if users else "used by no case"
-        waits = in_words(label.body)
-        waits = waits if len(waits) <= _LONGEST_SENTENCE else "its part of the outline"
+        waits = in_words(label.body) or "its part of the outline"
         yield label.label, "; ".join([f"active if {waits} was met", used, *changed])
 
 
@@ -243,10 +241,45 @@ def _statement(statement: syntax.Statement) -> str:
 
 
 def _puts_out(library: Library, correlation: syntax.Correlation) -> Iterator[str]:
-    attributes = library.checked.types.attributes(correlation.output)
-    fields = ", ".join(f"{name} ({type_})" for name, type_ in attributes.items())
-    text = f"{correlation.output} events with {fields or 'no attributes'}"
-    yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    for type_ in dict.fromkeys(_pushed_types(correlation)):
+        attributes = library.checked.types.attributes(type_)
+        fields = ", ".join(f"{name} ({each})" for name, each in attributes.items())
+        text = f"{type_} events with {fields or 'no attributes'}"
+        yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _pushed_types(correlation: syntax.Correlation) -> Iterator[str]:
+    if isinstance(correlation, syntax.EclCorrelation):
+        for type_ in _types_in(correlation.body):
+            yield type_ or correlation.output
+        return
+    ports = {p.name: p.type for p in correlation.ports if isinstance(p, syntax.EventPort)}
+    for statements in (correlation.initially, *(case.statements for case in correlation.cases)):
+        for statement in statements:
+            if isinstance(statement, syntax.PushNew):
+                yield statement.type
+            elif isinstance(statement, syntax.PushPort):
+                yield ports.get(statement.port, correlation.output)
+
+
+def _types_in(node: syntax.Ecl) -> Iterator[str | None]:
+    """What an ECL expression pushes, in the order of its text; None stands for `notify`."""
+    match node:
+        case syntax.Push(type_, body):
+            yield type_
+            yield from _types_in(body)
+        case syntax.Group(_, parts):
+            for part in parts:
+                yield from _types_in(part)
+        case syntax.Unless(body, stop):
+            yield from _types_in(body)
+            yield from _types_in(stop)
+        case syntax.Fail(body) | syntax.Round(_, body):
+            yield from _types_in(body)
+        case syntax.Modes(modes):
+            for mode in modes:
+                yield from _types_in(mode.guard)
+                yield from _types_in(mode.body)
 
 
 def _neighbours(library: Library, correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:

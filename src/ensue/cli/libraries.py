@@ -1,4 +1,4 @@
-"""Libraries as the commands get them: files named on the command line."""
+"""What several commands take: the files of a library, and the name of an engine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ensue.cli.terminal import counted, listed, say
+from ensue.engine.run import ENGINES
 from ensue.errors import UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library, load
@@ -20,6 +21,10 @@ LibraryFiles = Annotated[
         help="Library files (*.cor). Several files form one library.",
         show_default=False,
     ),
+]
+
+EngineName = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help=f"{', '.join(['auto', *ENGINES])}.")
 ]
 
 

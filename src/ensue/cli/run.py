@@ -17,6 +17,7 @@ import typer
 
 from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
 from ensue.cli.libraries import (
+    EngineName,
     LibraryFiles,
     load_library,
     mention_warnings,
@@ -79,7 +80,7 @@ def run(
             help="The format of the events, where the name of the file does not tell.",
         ),
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="auto or reference.")] = "auto",
+    engine: EngineName = "auto",
 ) -> None:
     """Run a library over events, and put out what follows.
 
@@ -138,6 +139,7 @@ def run(
         sink.flush()
     running.tell(library, out, end)
     if stopped:
+        say("stopped at the first record that was refused, as `--strict` asks", "red")
         raise typer.Exit(EXIT_FINDINGS)
 
 

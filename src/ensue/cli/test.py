@@ -15,6 +15,7 @@ import typer
 
 from ensue.casefile import Case, CaseResult, find_case_files, read_cases, render, run_case
 from ensue.casefile.rendering import DIFFERENT, EXTRA, MISSING
+from ensue.cli.libraries import EngineName
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show
 from ensue.engine.run import choose_engine
 from ensue.errors import CaseError, UsageError
@@ -38,7 +39,7 @@ def run_cases(
         str | None,
         typer.Option("--only", "-k", metavar="TEXT", help="Only cases with this in their name."),
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="auto or reference.")] = "auto",
+    engine: EngineName = "auto",
 ) -> None:
     """Test rules by golden cases, your own included.
 

@@ -16,6 +16,8 @@ from ensue.lang.durations import print_duration
 from ensue.lang.expressions.printing import print_expression
 
 MOST_PARTS_IN_WORDS = 5
+MOST_BRACKETS = 4
+LONGEST_SENTENCE = 400
 MOST_PARTS_IN_OUTLINE = 12
 
 Node = syntax.Filter | syntax.Ecl
@@ -34,9 +36,11 @@ class Outline:
 # --- in words ---------------------------------------------------------------------------------
 
 
-def in_words(node: Node) -> str:
-    """A sentence without its full stop."""
-    return _words(node, alone=True)
+def in_words(node: Node) -> str | None:
+    """A sentence without its full stop; None if it would have too many brackets to be read."""
+    words = _words(node, alone=True)
+    is_readable = len(words) <= LONGEST_SENTENCE and words.count("(") <= MOST_BRACKETS
+    return words if is_readable else None
 
 
 def _words(node: Node, alone: bool = False) -> str:
@@ -73,12 +77,11 @@ def _say(node: Node) -> tuple[str, bool]:
             return f"{_words(body)}, which then counts as failed", False
         case syntax.Round():
             return _say_round(node), False
-        case syntax.Push(type_, body):
-            output = f"a `{type_}`" if type_ else "the output type"
-            return f"{_words(body)} (and puts out {output})", True
+        case syntax.Push(_, body):
+            return _say(body)
         case syntax.Modes(modes):
             entries = [f"from {_words(mode.guard)} on, {_words(mode.body)}" for mode in modes]
-            return f"one mode at a time: {'; '.join(entries)}", False
+            return f"one mode at a time, the first to begin with: {'; '.join(entries)}", False
 
 
 def _say_group(node: syntax.Group) -> str:
@@ -180,7 +183,7 @@ def outline(node: Node) -> Outline:
             return Outline(text, _round_meaning(node), (outline(body),))
         case syntax.Push(type_, body):
             text = "notify" if type_ is None else f"push({type_})"
-            output = "the output type" if type_ is None else f"a `{type_}`"
+            output = "the output type" if type_ is None else type_
             return Outline(text, f"puts out {output} when this succeeds", (outline(body),))
         case syntax.Modes(modes):
             return Outline("modes", "one at a time; the first to begin with", _mode_outlines(modes))

@@ -1,0 +1,1 @@
+"""Golden case files: reading, running, comparing, showing."""
