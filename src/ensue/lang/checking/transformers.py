@@ -142,7 +142,7 @@ class Transformer:
         self.scope.warning(
             "attribute-not-set",
             f"{names}{more} of the new `{push.type}` {'are' if several else 'is'} not set and "
-            "will be null",
+            "will be left out",
             push.type_span,
             f"set {'them' if several else 'it'}: "
             f"`{{ {', '.join(f'{name} = ...' for name in missing[:3])} }}`",
