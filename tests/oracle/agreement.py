@@ -7,64 +7,85 @@ in the same order, else a `Difference` that prints everything that is needed to 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
 import ensue
+from ensue.engine.run import run_bounded
 from ensue.events.cloudevents import decode, encode
-from ensue.events.times import datetime_of
+from ensue.events.conformance import conform
+from ensue.events.event import Event
 
 from . import oracle
 from .generator import Scenario
 
 
 @dataclass(frozen=True)
-class Difference:
-    scenario: Scenario
-    expected: list[dict[str, Any]]
-    given: list[dict[str, Any]]
+class Observed:
+    """What came out: the outputs, the events that came too late, or what was raised."""
+
+    outputs: list[str]
+    late: list[str]
+    raised: str = ""
+
+    @classmethod
+    def of(cls, outputs: Iterable[Event], late: Iterable[Event]) -> Observed:
+        # As text, so that 1, 1.0 and true are three values.
+        return cls([as_text(each) for each in outputs], [as_text(each) for each in late])
 
     def __str__(self) -> str:
-        lines = [str(self.scenario), "oracle:"]
-        lines += [f"  {json.dumps(each)}" for each in self.expected]
-        lines += ["engine:", *(f"  {json.dumps(each)}" for each in self.given)]
-        return "\n".join(lines)
+        late = [f"late: {each}" for each in self.late]
+        return "\n".join(f"  {each}" for each in [*self.outputs, *late, self.raised] if each)
 
 
-def expected_outputs(scenario: Scenario, library: ensue.Library) -> list[dict[str, Any]]:
-    events = [decode(json.dumps(each)) for each in scenario.events]
+def as_text(event: Event) -> str:
+    return json.dumps(json.loads(encode(event)), sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Difference:
+    scenario: Scenario
+    expected: Observed
+    given: Observed
+
+    def __str__(self) -> str:
+        return f"{self.scenario}\noracle:\n{self.expected}\nengine:\n{self.given}"
+
+
+def read_events(scenario: Scenario, library: ensue.Library) -> list[Event]:
+    types = library.checked.types
+    return [conform(decode(json.dumps(each)), types) for each in scenario.events]
+
+
+def observe_oracle(scenario: Scenario, library: ensue.Library) -> Observed:
     result = oracle.run(
         library.checked.tree,
         library.checked.types,
-        events,
+        read_events(scenario, library),
         lateness=scenario.lateness,
         until=scenario.until,
     )
-    return [json.loads(encode(each)) for each in result.outputs]
+    return Observed.of(result.outputs, result.late)
 
 
-def given_outputs(scenario: Scenario, library: ensue.Library, engine: str) -> list[dict[str, Any]]:
-    events = [decode(json.dumps(each)) for each in scenario.events]
-    lateness = None
-    if scenario.lateness is not None:
-        lateness = timedelta(microseconds=scenario.lateness)
-    until = None if scenario.until is None else datetime_of(scenario.until)
-    outputs = library.run(events, engine=engine, lateness=lateness, until=until)
-    return [json.loads(encode(each)) for each in outputs]
+def observe_engine(scenario: Scenario, library: ensue.Library, engine: str) -> Observed:
+    run = library.start(engine, timedelta(microseconds=scenario.lateness or 0))
+    events = read_events(scenario, library)
+    try:
+        outputs = list(
+            run_bounded(run, events, sort=scenario.lateness is None, until=scenario.until)
+        )
+    except Exception as error:  # a crash is a difference like any other, and is made smaller too
+        return Observed([], [], f"{type(error).__name__}: {error}")
+    return Observed.of(outputs, run.late)
 
 
 def difference(scenario: Scenario, engine: str = "reference") -> Difference | None:
     library = ensue.parse(scenario.library)
-    expected = expected_outputs(scenario, library)
-    try:
-        given = given_outputs(scenario, library, engine)
-    except Exception as error:
-        given = [{"raised": f"{type(error).__name__}: {error}"}]
-    # Compared as text, so that 1, 1.0 and true are three values.
-    same = json.dumps(expected, sort_keys=True) == json.dumps(given, sort_keys=True)
-    return None if same else Difference(scenario, expected, given)
+    expected = observe_oracle(scenario, library)
+    given = observe_engine(scenario, library, engine)
+    return None if expected == given else Difference(scenario, expected, given)
 
 
 def smaller(found: Difference, engine: str = "reference") -> Difference:

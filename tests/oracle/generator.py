@@ -21,6 +21,9 @@ from ensue.events.times import datetime_of, parse_time
 
 # The same name has the same type wherever it is declared, so that any two types may share keys.
 ATTRIBUTES = {"K": "short", "V": "long", "F": "float", "S": "string", "B": "boolean", "L": "long"}
+# Only outputs have this one: what an event says of its own time would have to fit it.
+MOMENT = {"T": "timestamp"}
+KINDS = {**ATTRIBUTES, **MOMENT}
 SOURCES = ("s1", "s2", "s3")
 DURATIONS = {"500 ms": 0.5, "1 s": 1.0, "1.5 s": 1.5, "2 s": 2.0, "3 s": 3.0, "5 s": 5.0}
 SECOND = 1_000_000
@@ -94,6 +97,10 @@ class Drawing:
         self.random = Random(seed)
         self.types: list[TypeDraft] = []
         self.rules: list[RuleDraft] = []
+        # How the rules of this scenario lean: timers, changes of labels and size differ most.
+        self.timers = self.random.choice([0.05, 0.15, 0.4])
+        self.changes = self.random.choice([0.2, 0.5, 0.7])
+        self.depth = self.random.choice([2, 3, 4])
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -142,11 +149,12 @@ class Drawing:
             have = parent.attributes if parent else []
             free = [name for name in ATTRIBUTES if name not in have]
             own = self.random.sample(free, min(len(free), self.random.randint(0, 4)))
+            own += ["T"] if "T" not in have and self.chance(0.3) else []
             self.types.append(TypeDraft(f"Out{number + 1}", parent, own))
 
     def type_text(self, draft: TypeDraft) -> str:
         parent = f" : {draft.parent.name}" if draft.parent else ""
-        own = "".join(f" attribute {ATTRIBUTES[name]} {name};" for name in draft.own)
+        own = "".join(f" attribute {KINDS[name]} {name};" for name in draft.own)
         return f"eventtype {draft.name}{parent} {{{own} }};"
 
     # --- rules -----------------------------------------------------------------------------------
@@ -158,7 +166,7 @@ class Drawing:
         ports = []
         for number in range(self.random.randint(2, 5)):
             name = "abcde"[number]
-            if number > 0 and self.chance(0.12):
+            if number > 0 and self.chance(self.timers):
                 kind = self.random.choice(["every", "deadline"])
                 duration = self.random.choice(list(DURATIONS))
                 ports.append(PortDraft(name, None, f"{kind} {duration} {name}"))
@@ -206,7 +214,7 @@ class Drawing:
     def key(self, rule: RuleDraft) -> str | None:
         kinds = {
             kind: [
-                [name for name in port.type.attributes if ATTRIBUTES[name] == kind]
+                [name for name in port.type.attributes if KINDS[name] == kind]
                 for port in rule.event_ports
                 if port.type
             ]
@@ -214,7 +222,7 @@ class Drawing:
         }
         possible = [kind for kind, names in kinds.items() if all(names)]
         if not possible:
-            return "source" if self.chance(0.5) else None
+            return self.random.choice(["source", "subject", None])
         names = kinds[self.random.choice(possible)]
         common = sorted(set(names[0]).intersection(*names))
         if common and self.chance(0.6):
@@ -231,8 +239,10 @@ class Drawing:
             form = self.random.choice(["({} AND {})", "({} OR {})", "NOT ({})", "({} XOR {})"])
             parts = [self.predicate(attributes, depth - 1) for _ in range(form.count("{}"))]
             return form.format(*parts)
+        attributes = [name for name in attributes if name not in MOMENT]
         if not attributes or self.chance(0.1):
-            return self.random.choice([f"source = '{self.random.choice(SOURCES)}'", "type != 'A'"])
+            source = f"source = '{self.random.choice(SOURCES)}'"
+            return self.random.choice([source, "type != 'A'", "subject = 'x'", "EXISTS subject"])
         name = self.random.choice(attributes)
         kind = ATTRIBUTES[name]
         if self.chance(0.1):
@@ -256,12 +266,14 @@ class Drawing:
         return str(self.random.randint(0, 3))
 
     def value(self, rule: RuleDraft, kind: str) -> str:
+        if kind == "timestamp":
+            return f"{self.random.choice(rule.ports).name}.time"
         readable = [
             f"{port.name}.{name}"
             for port in rule.event_ports
             if port.type
             for name in port.type.attributes
-            if ATTRIBUTES[name] == kind
+            if KINDS[name] == kind
         ]
         if not readable or self.chance(0.2):
             return self.literal(kind)
@@ -274,7 +286,9 @@ class Drawing:
 
     def filter_text(self, rule: RuleDraft) -> str:
         count = self.random.choice([1, 1, 1, 2, 2, 3])
-        branches = " || ".join(self.filter(rule, self.random.randint(1, 4)) for _ in range(count))
+        branches = " || ".join(
+            self.filter(rule, self.random.randint(1, self.depth)) for _ in range(count)
+        )
         clauses = [self.by_clause(rule)]
         if self.chance(0.3):
             clauses.append(f" within {self.random.choice(list(DURATIONS))}")
@@ -305,7 +319,7 @@ class Drawing:
         return sign.join(f"({part})" if self.chance(0.7) else part for part in parts)
 
     def initially(self, rule: RuleDraft) -> list[str]:
-        if not self.chance(0.25):
+        if not self.chance(self.changes / 2):
             return []
         statements = [self.change(rule, ("abort", "abort", "toggle"))] if rule.labels else []
         if self.chance(0.4):
@@ -333,7 +347,7 @@ class Drawing:
         return self.random.choice(["", "", "!"]) + self.random.choice(rule.labels)
 
     def statement(self, rule: RuleDraft) -> str:
-        if rule.labels and self.chance(0.4):
+        if rule.labels and self.chance(self.changes):
             return self.change(rule, ("abort", "revive", "revive", "toggle"))
         pushable = [p for p in rule.event_ports if p.type and p.type.is_under(rule.output)]
         if pushable and self.chance(0.6):
@@ -347,7 +361,7 @@ class Drawing:
     def push_new(self, rule: RuleDraft) -> str:
         type_ = self.output_type(rule)
         given = [name for name in type_.attributes if self.chance(0.8)]
-        values = [f"{name} = {self.value(rule, ATTRIBUTES[name])}" for name in given]
+        values = [f"{name} = {self.value(rule, KINDS[name])}" for name in given]
         return f"push new {type_.name} {{ {', '.join(values)} }};"
 
     def output_type(self, rule: RuleDraft) -> TypeDraft:
@@ -357,7 +371,7 @@ class Drawing:
     # --- ECL -------------------------------------------------------------------------------------
 
     def ecl_text(self, rule: RuleDraft) -> str:
-        body = self.ecl(rule, self.random.randint(1, 4))
+        body = self.ecl(rule, self.random.randint(1, self.depth))
         if self.chance(0.6):
             body = f"{self.ecl_push(rule)} {{ {body} }}"
         if self.chance(0.7):
@@ -444,19 +458,21 @@ class Drawing:
             if disorder and self.chance(0.3):
                 time = max(0.0, now - self.random.choice([0.5, 1.0, 2.0, 4.0]))
             type_ = self.random.choice(self.types if self.chance(0.1) else inputs)
-            data = {name: self.datum(ATTRIBUTES[name]) for name in type_.attributes}
+            data = {name: self.datum(KINDS[name]) for name in type_.attributes}
             event: dict[str, Any] = {
-                "id": f"e{number}",
+                "id": f"e{number if self.chance(0.98) else number // 2}",
                 "source": self.random.choice(SOURCES),
                 "type": type_.name if self.chance(0.95) else "Unknown",
                 "time": datetime_of(round(time * SECOND)).isoformat().replace("+00:00", "Z"),
                 "data": data,
             }
+            if self.chance(0.2):
+                event["subject"] = self.random.choice(["x", "y"])
             events.append(event)
         return events
 
     def datum(self, kind: str) -> Any:
-        if self.chance(0.06):
+        if kind == "timestamp" or self.chance(0.06):
             return None
         if kind == "boolean":
             return self.chance(0.5)
