@@ -1,0 +1,1 @@
+"""The documentation, run: every snippet, and every table that repeats what the code says."""

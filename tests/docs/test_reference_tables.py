@@ -1,0 +1,153 @@
+"""The tables of the documentation say what the code says, so that neither can drift."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import typer
+
+import ensue
+import ensue.lang
+from ensue import build
+from ensue.casefile.case import OUTPUT_FIELDS
+from ensue.casefile.reading import KEYS
+from ensue.cli import app
+from ensue.engine.run import ENGINES
+from ensue.events.types import SCALARS
+from ensue.lang.expressions.functions import FUNCTIONS
+from ensue.lang.limits import DEFAULT_LIMITS, Limits
+from ensue.lang.parser import grammar
+
+from .pages import ROOT
+
+LANGUAGE = (ROOT / "docs" / "language.md").read_text("utf-8")
+COMMAND_LINE = (ROOT / "docs" / "cli.md").read_text("utf-8")
+PYTHON = (ROOT / "docs" / "python.md").read_text("utf-8")
+COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - typed as a Command
+# By the name of what is called with a code; `report` stands for either, as the moment demands.
+SEVERITIES = {
+    "error": "error",
+    "warning": "warning",
+    "report": "error or warning",
+    "UnreadableError": "error",
+}
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the table under a heading, without its head."""
+    section = LANGUAGE.split(f"{heading}\n", 1)[1].split("\n#", 1)[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows[2:]]
+
+
+def reported_codes() -> set[tuple[str, str]]:
+    """Every code that the language's room reports, with its severity, read from its source."""
+    codes = {(f"limit-{each.name}", "error") for each in fields(Limits)}
+    for path in Path(ensue.lang.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and node.args:
+                called = ast.unparse(node.func).rpartition(".")[2]
+                code = node.args[0]
+                if (
+                    called in SEVERITIES
+                    and isinstance(code, ast.Constant)
+                    and isinstance(code.value, str)
+                ):
+                    codes.add((code.value, SEVERITIES[called]))
+    return codes
+
+
+def test_the_table_of_diagnostics_holds_every_code_with_its_severity() -> None:
+    documented = {
+        (code, severity)
+        for codes, severity, _ in table("## Diagnostics")
+        for code in re.findall(r"`([a-z-]+)`", codes)
+    }
+
+    assert documented == reported_codes()
+
+
+def test_the_table_of_limits_holds_every_limit_with_its_value_and_what_it_bounds() -> None:
+    documented = [
+        (name.strip("`"), int(allowed.replace(",", "")), bounds)
+        for name, allowed, bounds in table("## Limits")
+    ]
+
+    assert documented == [
+        (each.name, getattr(DEFAULT_LIMITS, each.name), each.metadata["bounds"])
+        for each in fields(Limits)
+    ]
+
+
+def test_the_table_of_functions_holds_every_function_with_its_parameters_and_result() -> None:
+    documented = {
+        (name, tuple(parameters.split(", ")), result)
+        for calls, result, _ in table("### Functions")
+        for name, parameters in re.findall(r"`([A-Z_]+)\(([^)]*)\)`", calls)
+    }
+    expected = set()
+    for name, function in FUNCTIONS.items():
+        for count in range(function.required, len(function.parameters) + 1):
+            kinds = function.parameters[:count]
+            more = (function.more, "...") if function.more else ()
+            expected.add((name, (*kinds, *more), function.result))
+
+    assert documented == expected
+
+
+def test_the_table_of_attribute_types_holds_every_type() -> None:
+    documented = {
+        name for types, _, _ in table("## Event types") for name in re.findall(r"`([^`]+)`", types)
+    }
+
+    assert documented == {*SCALARS, "sequence<T>"}
+
+
+def test_every_word_of_the_grammar_is_on_the_page() -> None:
+    patterns = (str(each.pattern.value) for each in grammar().terminals)
+    words = {word for each in patterns for word in re.findall(r"[a-z]{2,}", each)}
+    plain = words - {"exists", "like", "and", "or", "xor"}
+
+    shown = set(re.findall(r"[A-Za-z]+", LANGUAGE))
+
+    assert plain - {each.lower() for each in shown} == set()
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_is_on_the_page_with_every_option(name: str) -> None:
+    section = COMMAND_LINE.split(f"\n## `ensue {name}`\n", 1)[1].split("\n## ", 1)[0]
+    options = [option for each in COMMANDS[name].params for option in each.opts]
+
+    missing = [each for each in options if each.startswith("-") and f"`{each}" not in section]
+
+    assert [each for each in missing if each not in {"--help", "-h"}] == []
+
+
+def test_every_engine_is_named_where_an_engine_can_be_chosen() -> None:
+    assert [name for name in ENGINES if f"`{name}`" not in COMMAND_LINE] == []
+
+
+def test_every_key_and_field_of_a_case_is_on_the_page() -> None:
+    section = COMMAND_LINE.split("\n## Golden cases\n", 1)[1].split("\n## ", 1)[0]
+
+    assert [name for name in (*KEYS, *OUTPUT_FIELDS) if f"`{name}`" not in section] == []
+
+
+def test_every_public_name_is_on_the_page() -> None:
+    names = {*ensue.__all__} - {"__version__"}
+
+    assert [name for name in sorted(names) if name not in PYTHON] == []
+
+
+def test_every_function_of_the_builder_is_on_the_page() -> None:
+    functions = [name for name in build.__all__ if name[0].islower()]
+    # Attribute types are called as in the language; the table shows those that cannot be.
+    plain_types = {name for name in functions if name.replace("_", " ") in SCALARS}
+
+    missing = [name for name in functions if f"b.{name}" not in PYTHON]
+
+    assert [name for name in missing if name not in plain_types] == []
