@@ -1,0 +1,1 @@
+"""The `ensue` command, as a person or a script meets it."""

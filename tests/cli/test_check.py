@@ -1,0 +1,104 @@
+"""`ensue check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Ensue
+
+
+def test_a_good_library_is_good(ensue: Ensue, rules: Path) -> None:
+    answer = ensue("check", rules)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == "good: 5 event types, 2 correlations\n"
+
+
+def test_every_error_is_shown_with_its_place_its_line_and_a_caret(
+    ensue: Ensue, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.cor"
+    path.write_text(
+        "eventtype A {};\nA correlation X (A a, Bb b)\n    a ; c\n{ case true: push a; }\n"
+    )
+
+    answer = ensue("check", path)
+
+    assert answer.code == 1
+    assert f"{path}:2:23: error: there is no event type `Bb`" in answer.out
+    assert "  2 | A correlation X (A a, Bb b)\n    |                       ^^\n" in answer.out
+    assert f"{path}:3:9: error: there is no port `c`" in answer.out
+    assert answer.out.endswith("2 errors in 1 file\n")
+    assert answer.err == ""
+
+
+def test_warnings_alone_are_good(ensue: Ensue, tmp_path: Path) -> None:
+    path = tmp_path / "odd.cor"
+    path.write_text("eventtype A {};\nA correlation X (A a) unused:a { case true: push a; }\n")
+
+    answer = ensue("check", path)
+
+    assert answer.code == 0
+    assert "warning:" in answer.out
+    assert "1 warning in 1 file\n" in answer.out
+
+
+def test_several_files_form_one_library(ensue: Ensue, tmp_path: Path) -> None:
+    types, rules = tmp_path / "types.cor", tmp_path / "rules.cor"
+    types.write_text("eventtype A {};")
+    rules.write_text("A correlation X (A a) a { case true: push a; }")
+
+    assert ensue("check", types, rules).code == 0
+    assert ensue("check", rules).code == 1
+
+
+def test_errors_in_two_files_name_both(ensue: Ensue, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.cor", tmp_path / "two.cor"
+    one.write_text("eventtype A : B {};")
+    two.write_text("eventtype C : D {};")
+
+    answer = ensue("check", one, two)
+
+    assert f"{one}:1:15: error" in answer.out
+    assert f"{two}:1:15: error" in answer.out
+    assert "2 errors in 2 files" in answer.out
+
+
+def test_files_that_are_not_there_are_all_named(ensue: Ensue, rules: Path, tmp_path: Path) -> None:
+    answer = ensue("check", tmp_path / "x.cor", rules, tmp_path / "y.cor")
+
+    assert answer.code == 2
+    assert "x.cor" in answer.err
+    assert "y.cor" in answer.err
+    assert answer.out == ""
+
+
+def test_a_folder_is_refused_with_the_libraries_in_it(ensue: Ensue, rules: Path) -> None:
+    answer = ensue("check", rules.parent)
+
+    assert answer.code == 2
+    assert str(rules) in answer.err
+
+
+def test_bytes_that_are_no_text_are_a_finding(ensue: Ensue, tmp_path: Path) -> None:
+    path = tmp_path / "latin.cor"
+    path.write_bytes(b"eventtype A {}; // caf\xe9\n")
+
+    answer = ensue("check", path)
+
+    assert answer.code == 1
+    assert f"{path}:1:" in answer.out
+    assert "UTF-8" in answer.out
+
+
+def test_ten_thousand_brackets_get_an_answer(ensue: Ensue, tmp_path: Path) -> None:
+    path = tmp_path / "deep.cor"
+    path.write_text(
+        f"eventtype A {{}};\nA correlation X (A a) {'(' * 10_000}a{')' * 10_000} {{}}\n"
+    )
+
+    answer = ensue("check", path)
+
+    assert answer.code == 1
+    assert "error: " in answer.out
+    assert len(answer.out) < 5_000

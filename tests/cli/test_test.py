@@ -1,0 +1,107 @@
+"""`ensue test`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ensue
+
+CASE = """
+[[case]]
+name = "NAME"
+why = "an a is passed on"
+library = '''
+eventtype A {};
+A correlation Rule (A a) a { case true: push a; }
+'''
+events = ["0 A", "1 A"]
+outputs = ["1 A", "2 A"]
+"""
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.toml"
+    path.write_text(CASE.replace("NAME", "one") + CASE.replace("NAME", "two"))
+    return path
+
+
+@pytest.fixture
+def wrong(tmp_path: Path) -> Path:
+    path = tmp_path / "wrong.toml"
+    path.write_text(CASE.replace("NAME", "three").replace('"2 A"]', '"3 A"]'))
+    return path
+
+
+def test_all_good(ensue: Ensue, good: Path) -> None:
+    answer = ensue("test", good)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == "..\n\n2 passed, 0 failed\n"
+
+
+def test_a_failure_shows_the_case_why_it_is_there_and_both_sides(
+    ensue: Ensue, good: Path, wrong: Path
+) -> None:
+    answer = ensue("test", good, wrong)
+
+    assert answer.code == 1
+    assert answer.out == (
+        "..F\n"
+        "\n"
+        f"FAILED {wrong}:three\n"
+        "  an a is passed on\n"
+        "\n"
+        "  outputs:\n"
+        "    expected  got\n"
+        "    1 A       1 A\n"
+        "  ! 3 A       2 A\n"
+        "\n"
+        "2 passed, 1 failed\n"
+    )
+
+
+def test_a_folder_stands_for_its_files(ensue: Ensue, good: Path, wrong: Path) -> None:
+    assert ensue("test", good.parent).out.endswith("2 passed, 1 failed\n")
+
+
+def test_verbose_names_every_case(ensue: Ensue, good: Path, wrong: Path) -> None:
+    lines = ensue("test", good, wrong, "-v").out.splitlines()
+
+    assert lines[:3] == [f"passed  {good}:one", f"passed  {good}:two", f"FAILED  {wrong}:three"]
+
+
+def test_only_some_cases(ensue: Ensue, good: Path, wrong: Path) -> None:
+    assert ensue("test", good, wrong, "-k", "o").out.endswith("2 passed, 0 failed\n")
+    answer = ensue("test", good, "-k", "zzz")
+    assert answer.code == 2
+    assert "no case has `zzz` in its name" in answer.err
+
+
+def test_unusable_files_are_all_told_at_once_and_nothing_is_run(
+    ensue: Ensue, good: Path, tmp_path: Path
+) -> None:
+    broken, empty = tmp_path / "broken.toml", tmp_path / "empty.toml"
+    broken.write_text("[[case]]\nname = 'x'\n")
+    empty.write_text("= 1")
+
+    answer = ensue("test", good, broken, empty, tmp_path / "none.toml")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert f"{broken}:1: case `x`: `why` is missing" in answer.err
+    assert f"{broken}:1: case `x`: `outputs` is missing" in answer.err
+    assert f"{empty}:1:1: no TOML" in answer.err
+    assert "none.toml: cannot be read: no such file or directory" in answer.err
+
+
+def test_a_folder_without_cases_is_unusable(ensue: Ensue, tmp_path: Path) -> None:
+    answer = ensue("test", tmp_path)
+
+    assert answer.code == 2
+    assert "holds no case file" in answer.err
+
+
+def test_an_engine_that_is_not_there(ensue: Ensue, good: Path) -> None:
+    assert ensue("test", good, "--engine", "steam").code == 2
