@@ -33,17 +33,32 @@ class Diagnostic:
 
     def __str__(self) -> str:
         # A caret line must keep the tabs of the line above it, or it points elsewhere.
-        margin = "".join(c if c == "\t" else " " for c in self.text[: self.column - 1])
-        marks = "^" * max(1, min(self.width, len(self.text) - self.column + 1))
+        shown, column = _window(self.text, self.column - 1)
+        margin = "".join(c if c == "\t" else " " for c in shown[:column])
+        marks = "^" * max(1, min(self.width, len(shown) - column))
         number = str(self.line)
         lines = [
             f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message} [{self.code}]",
-            f"  {number} | {self.text}",
+            f"  {number} | {shown}",
             f"  {' ' * len(number)} | {margin}{marks}",
         ]
         if self.hint:
             lines.append(f"  {' ' * len(number)} = {self.hint}")
         return "\n".join(lines)
+
+
+LONGEST_LINE = 300
+"""A line that is longer is shown around the place that a finding is about, not whole."""
+
+
+def _window(line: str, column: int) -> tuple[str, int]:
+    """The stretch of a long line around a column, and where the column stands in it."""
+    if len(line) <= LONGEST_LINE:
+        return line, column
+    start = max(0, min(column - LONGEST_LINE // 2, len(line) - LONGEST_LINE))
+    before = "..." if start > 0 else ""
+    after = "..." if start + LONGEST_LINE < len(line) else ""
+    return before + line[start : start + LONGEST_LINE] + after, column - start + len(before)
 
 
 @dataclass
