@@ -17,7 +17,7 @@ from functools import cache
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 # Written so that there is one way only to match any text: a lookahead over it never blows up.
 _COMMENT = r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/"
-_GAP = rf"(?:\s|{_COMMENT})"
+_GAP = rf"(?>\s+|{_COMMENT})"
 # `where correlation in (...)` begins like a definition and is none.
 _IN_A_BODY = re.compile(
     rf"{_NAME}{_GAP}+(?:correlation|ecl){_GAP}+(?:(?i:and|or|xor|in)|abort|revive|toggle)\b"
@@ -40,7 +40,8 @@ def _scanner(nesting: int) -> re.Pattern[str]:
     more = f"{{{nesting},}}"
     return re.compile(
         rf"""
-          (?P<skip>//[^\n]* | /\*[\s\S]*?(?:\*/|\Z)
+          (?P<runs>\{{\s*\d+\s*\}}(?:\s*\{{\s*\d+\s*\}}){more})
+        | (?P<skip>//[^\n]* | /\*[\s\S]*?(?:\*/|\Z)
                  | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
                  | \{{\s*\d+\s*\}})
         | (?P<open>[({{])
@@ -61,14 +62,21 @@ def by_depth(text: str, nesting: int) -> list[Piece]:
     return list(_cut(text, 0, len(text), nesting, trust_brackets=True))
 
 
-def by_words(text: str, piece: Piece, nesting: int) -> list[Piece]:
-    """The definitions inside a piece that did not parse."""
-    return list(_cut(text, piece.start, piece.end, nesting, trust_brackets=False))
+def by_words(text: str, piece: Piece, nesting: int) -> Iterator[Piece]:
+    """The definitions inside a piece that did not parse, one by one: there may be very many."""
+    return _cut(text, piece.start, piece.end, nesting, trust_brackets=False)
 
 
 def is_blank(text: str, start: int, end: int) -> bool:
     """Whether there is nothing but white space and comments."""
     return _ONLY_GAPS.fullmatch(text, start, end) is not None
+
+
+def begins_with_word(text: str, piece: Piece) -> bool:
+    """Whether the first thing in a piece is a word, as in every definition."""
+    gap = _ONLY_GAPS.match(text, piece.start, piece.end)
+    first = gap.end() if gap else piece.start
+    return text[first : first + 1].isidentifier()
 
 
 def _cut(text: str, start: int, end: int, nesting: int, trust_brackets: bool) -> Iterator[Piece]:
@@ -89,7 +97,7 @@ def _cut(text: str, start: int, end: int, nesting: int, trust_brackets: bool) ->
                 after = _end_of_definition(text, match.end(), end)
                 yield Piece(start, after, too_deep)
                 start, depth, too_deep = after, 0, None
-        elif kind == "run" and too_deep is None:
+        elif kind in {"run", "runs"} and too_deep is None:
             too_deep = at
         elif kind == "definition" or (kind == "eventtype" and not trust_brackets):
             begins = depth <= 0 or (

@@ -114,7 +114,7 @@ class _Reader:
         at = 0
         while at < len(pieces) and self.syntax_errors < _MOST_SYNTAX_ERRORS:
             if pieces[at].too_deep is not None:
-                self._refuse_depth(pieces[at])
+                yield from self._recover(pieces[at], None)
                 at += 1
                 continue
             end = at + 1
@@ -155,25 +155,24 @@ class _Reader:
     def _recover(self, piece: Piece, error: UnexpectedInput | None) -> Iterator[Definition]:
         """Read what can be read of a piece that holds a mistake, and report the mistake."""
         parts = cutting.by_words(self.text, piece, self.limits.nesting)
-        if len(parts) > 1:
-            for part in parts:
-                if self.syntax_errors >= _MOST_SYNTAX_ERRORS:
-                    return
-                if part.too_deep is not None:
-                    self._refuse_depth(part)
-                    continue
-                _, failure, tree = self._parse([part])
-                if failure is not None:
-                    self._report(failure, part)
-                elif tree is not None:
-                    yield from self._definitions(tree)
-            return
-        if error is None:
-            _, error, tree = self._parse([piece])
-            if tree is not None:
+        broken = False
+        for part in parts:
+            if self.syntax_errors >= _MOST_SYNTAX_ERRORS:
+                return
+            # What follows a broken definition and begins with a sign is the rest of it.
+            if broken and not cutting.begins_with_word(self.text, part):
+                continue
+            if part.too_deep is not None:
+                self._refuse_depth(part)
+                broken = True
+                continue
+            same = error is not None and (part.start, part.end) == (piece.start, piece.end)
+            failure, tree = (error, None) if same else self._parse([part])[1:]
+            broken = failure is not None
+            if failure is not None:
+                self._report(failure, part)
+            elif tree is not None:
                 yield from self._definitions(tree)
-        if error is not None:
-            self._report(error, piece)
 
     def _report(self, error: UnexpectedInput, piece: Piece) -> None:
         self.syntax_errors += 1

@@ -6,6 +6,7 @@ number wherever it is; `Source` knows which file, line and column that number st
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class Source:
 
     @cached_property
     def _line_starts(self) -> Sequence[int]:
-        return [0, *(i + 1 for i, c in enumerate(self.text) if c == "\n")]
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def position(self, offset: int) -> Position:
         file = min(bisect_right(self._file_starts, offset), len(self.files)) - 1

@@ -59,6 +59,11 @@ _TYPES = frozenset(
 # Terminals that are best named together: if all of the first are possible, the second are left
 # out and the words are shown.
 _TOGETHER: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
+    (
+        frozenset({"PLUS", "SEMICOLON", "VBAR"}),
+        frozenset({"PLUS", "SEMICOLON", "VBAR", "COLON", "_REPEAT", "_OR_BRANCH"}),
+        "an operator such as `+` or `;`",
+    ),
     (_EXPRESSIONS, _EXPRESSIONS | {"NAME"}, "an expression such as a port or `accumulate`"),
     (_VALUES, _VALUES | {"NAME", "NOT", "LPAR"}, "a value"),
     (_OPERATORS, _OPERATORS | {"NOT"}, "an operator"),
@@ -132,9 +137,9 @@ def report_syntax_error(
         return
     found = rest[: span.end - span.start]
     hint = _hint(text, span, found, accepted, terminals)
-    if hint is None and found in {")", "}"} and still_open:
+    if hint is None and found in {")", "}", "{"} and still_open:
         opener = still_open[-1]
-        if {"(": ")", "{": "}"}[text[opener]] != found:
+        if ("RPAR" if text[opener] == "(" else "RBRACE") in accepted:
             place = diagnostics.source.position(opener)
             hint = f"`{text[opener]}` in line {place.line}, column {place.column} is not closed yet"
     message = f"found {_shown(found)}, expected {_listed(accepted, terminals)}"
@@ -216,6 +221,17 @@ def _keyword(terminal: str, terminals: dict[str, TerminalDef]) -> str:
 
 
 _ARROWS = ("->", "=>", "~>")
+_OTHER_TYPES = {
+    "int": "long",
+    "integer": "long",
+    "byte": "octet",
+    "real": "double",
+    "bool": "boolean",
+    "str": "string",
+    "text": "string",
+    "date": "timestamp",
+    "datetime": "timestamp",
+}
 
 
 def _hint(
@@ -239,7 +255,7 @@ def _hint(
         return "`a | b` asks for one of them"
     if in_filter and word == ",":
         return "ports are joined by `+`, `;` or `|`"
-    if (in_labels and word in {"and", "or", "||"}) or (before == "&" and found == "&"):
+    if (in_labels and word in {"and", "or", "||"}) or (before == found and found in {"&", "|"}):
         return "labels are joined by `&` and `|`, and `!` stands for not"
     if "LOGIC" in accepted and here in {"&&", "||"}:
         return "conditions are joined by `AND` and `OR`"
@@ -251,8 +267,40 @@ def _hint(
         return "give the duration a unit: ms, s, min, h or d"
     if accepted == {"COMMA", "SEMICOLON"}:
         return "an attribute ends with `;`"
-    if re.fullmatch(r"[A-Za-z_]\w*", found):
-        return _misspelt(found, accepted, terminals)
+    if accepted >= _TYPES and found in _OTHER_TYPES:
+        return f"the type is called `{_OTHER_TYPES[found]}` here"
+    if "_ATTRIBUTE" in accepted and _is_word(found) and not close_match(found, ["attribute"]):
+        return f"an attribute begins with its word: `attribute {found} ...;`"
+    if _is_word(found):
+        hint = _misspelt(found, accepted, terminals)
+        if hint is not None:
+            return hint
+    return _misspelt_before(text, span.start, found, accepted)
+
+
+def _is_word(found: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_]\w*", found) is not None
+
+
+_LAST_WORD = re.compile(r"(\w+)\s*\Z")
+_BLOCKS = (
+    *("accumulate", "select", "sequential", "parallel", "repeat", "persist", "loop"),
+    *("notify", "fail", "modes", "timeout"),
+)
+
+
+def _misspelt_before(text: str, at: int, found: str, accepted: frozenset[str]) -> str | None:
+    """A misspelt word is taken for a name, and only what follows it looks wrong."""
+    # A word of the language is short, so there is no need to look back far.
+    before = _LAST_WORD.search(text[max(0, at - 100) : at])
+    word = before[1] if before else ""
+    if accepted == {"_CORRELATION", "_ECL"}:
+        match = close_match(word, ["eventtype"])
+        begin = "a definition begins with `eventtype`, or with `Type correlation Name (`"
+        return f"did you mean `{match}`?" if match else begin
+    if found in {"{", "("} and "RBRACE" in accepted:
+        match = close_match(word, _BLOCKS)
+        return f"did you mean `{match}`?" if match and match != word else None
     return None
 
 
