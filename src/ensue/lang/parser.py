@@ -10,7 +10,9 @@ Names and types are not looked at here: that is the checker's part.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 
@@ -84,7 +86,8 @@ def parse_tree(
         span = Span(first_beyond, first_beyond + 1)
         report_limit(diagnostics, limits, "definitions", len(pieces), span)
         return LibraryTree()
-    return LibraryTree(tuple(_Reader(text, diagnostics, limits).read(pieces)))
+    with _collection_paused():
+        return LibraryTree(tuple(_Reader(text, diagnostics, limits).read(pieces)))
 
 
 @cache
@@ -210,6 +213,22 @@ def _report_depth(tree: Tree[Token], diagnostics: Diagnostics, limits: Limits) -
                 )
                 waiting.append((child, depth + (around or child.data in _NESTING)))
     return False
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """A large text makes millions of objects and no circles, which Python would look for in vain.
+
+    Looking takes most of the time of a large library, and none of a small one.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _size_in_bytes(text: str) -> int:

@@ -18,20 +18,28 @@ from ensue.lang.printer import print_case, print_labels, print_statement
 
 
 class Labels(Built[syntax.LabelExpression]):
-    """A condition over labels: `&`, `|` and `~`."""
+    """A condition over labels: `&`, `|` and `~`. A chain of one operator is flat."""
+
+    def __init__(self, node: syntax.LabelExpression, *, grouped: bool = True) -> None:
+        super().__init__(node)
+        self._grouped = grouped
 
     def _text(self) -> str:
         return print_labels(self.node)
 
     def __and__(self, other: Labels) -> Labels:
         left, right = self.node, labels(other).node
-        before = left.parts if isinstance(left, syntax.LabelAnd) else (left,)
-        return Labels(syntax.LabelAnd((*before, right)))
+        before: tuple[syntax.LabelExpression, ...] = (left,)
+        if isinstance(left, syntax.LabelAnd) and not self._grouped:
+            before = left.parts
+        return Labels(syntax.LabelAnd((*before, right)), grouped=False)
 
     def __or__(self, other: Labels) -> Labels:
         left, right = self.node, labels(other).node
-        before = left.parts if isinstance(left, syntax.LabelOr) else (left,)
-        return Labels(syntax.LabelOr((*before, right)))
+        before: tuple[syntax.LabelExpression, ...] = (left,)
+        if isinstance(left, syntax.LabelOr) and not self._grouped:
+            before = left.parts
+        return Labels(syntax.LabelOr((*before, right)), grouped=False)
 
     def __invert__(self) -> Labels:
         return Labels(syntax.LabelNot(self.node))
@@ -53,6 +61,28 @@ class Case(Built[syntax.Case]):
 def label(name: str) -> Labels:
     """Whether a label is active."""
     return Labels(syntax.LabelName(identifier(name, "a label", RESERVED_IN_CASE)))
+
+
+def label_not(part: bool | str | Labels) -> Labels:
+    return Labels(syntax.LabelNot(labels(part).node))
+
+
+def label_and(*parts: bool | str | Labels) -> Labels:
+    """All of them, as a group that stays one."""
+    nodes = tuple(labels(each).node for each in parts)
+    return Labels(nodes[0] if len(nodes) == 1 else syntax.LabelAnd(_some(nodes)))
+
+
+def label_or(*parts: bool | str | Labels) -> Labels:
+    """One of them, as a group that stays one."""
+    nodes = tuple(labels(each).node for each in parts)
+    return Labels(nodes[0] if len(nodes) == 1 else syntax.LabelOr(_some(nodes)))
+
+
+def _some(nodes: tuple[syntax.LabelExpression, ...]) -> tuple[syntax.LabelExpression, ...]:
+    if not nodes:
+        raise UsageError("at least one label must be given")
+    return nodes
 
 
 def labels(given: object) -> Labels:

@@ -143,7 +143,7 @@ class Value(Built[Expression]):
 
 def _options(options: tuple[object, ...]) -> tuple[Expression, ...]:
     if not options:
-        raise UsageError("IN needs at least one value to choose from")
+        raise UsageError("at least one value must be given to choose from")
     return tuple(value(each).node for each in options)
 
 
