@@ -155,7 +155,17 @@ def test_there_is_colour_on_a_terminal_unless_it_is_unwanted(tmp_path: Path) -> 
     assert "\x1b[1;31m" not in on_a_terminal(["check", str(path)], {**plain, "NO_COLOR": "1"})
 
 
-def test_there_is_none_in_a_pipe(ensue_process: Ensue, tmp_path: Path) -> None:
+def test_progress_is_shown_on_a_terminal_and_never_in_a_pipe(
+    ensue_process: Ensue, rules: Path, events: Path, tmp_path: Path
+) -> None:
+    call = ["run", str(rules), "--events", str(events), "--out", str(tmp_path / "out.jsonl")]
+    terminal = {**os.environ, "TERM": "xterm-256color"}
+
+    assert "running" in on_a_terminal(call, terminal)
+    assert "running" not in ensue_process(*call).err
+
+
+def test_there_is_no_colour_in_a_pipe(ensue_process: Ensue, tmp_path: Path) -> None:
     path = tmp_path / "bad.cor"
     path.write_text("eventtype A : B {};")
 

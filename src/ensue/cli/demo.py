@@ -100,7 +100,7 @@ def _line(*parts: str | tuple[str, str]) -> None:
         return
     from rich.text import Text
 
-    console().print(Text.assemble(*parts))
+    console(False).print(Text.assemble(*parts))
 
 
 def _heading(title: str, aside: str = "") -> None:
@@ -113,7 +113,7 @@ def _heading(title: str, aside: str = "") -> None:
 def _show_rule(rule: str) -> None:
     for line in rule.rstrip().splitlines():
         if sys.stdout.isatty():
-            console().print(_highlighted(f"  {line}"))
+            console(False).print(_highlighted(f"  {line}"))
         else:
             print(f"  {line}".rstrip())
 

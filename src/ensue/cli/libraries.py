@@ -46,7 +46,7 @@ def mention_warnings(library: Library, paths: Sequence[Path]) -> None:
     if library.warnings:
         files = " ".join(str(path) for path in paths)
         number = counted(len(library.warnings), "warning")
-        say(f"{number} about the library; `ensue check {files}` shows them", "yellow")
+        say(f"{number} about the library; `ensue check {files}` tells more", "yellow")
 
 
 def require_correlation(library: Library, name: str) -> None:

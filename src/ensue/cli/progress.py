@@ -53,7 +53,7 @@ def progress_bars(outputs_on_screen: bool) -> Iterator[Progress]:
         BarColumn(),
         TaskProgressColumn(),
         TimeRemainingColumn(),
-        console=console(stderr=True),
+        console=console(True),
         transient=True,
     ) as bars:
         task = bars.add_task("reading", total=None)

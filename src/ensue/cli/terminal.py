@@ -24,7 +24,7 @@ STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 
 @cache
-def console(stderr: bool = False) -> Console:
+def console(stderr: bool, /) -> Console:
     """The console of one of our streams; it follows the stream if that is replaced."""
     from rich.console import Console
 
@@ -50,11 +50,6 @@ def _print(text: str, style: str, *, stderr: bool) -> None:
         console(stderr).print(text)
     else:
         print(text, file=stream)
-
-
-def show_text(text: Text) -> None:
-    """Styled text, on the standard output."""
-    console().print(text)
 
 
 def show_findings(findings: Sequence[Diagnostic], *, to_stderr: bool = False) -> None:
