@@ -116,3 +116,12 @@ def test_what_is_left_of_a_broken_definition_is_not_reported_again() -> None:
     _, found = findings("A correlation X (A a) a{n} {}\n")
 
     assert len(found) == 1
+
+
+def test_of_a_very_long_line_only_what_is_around_the_mistake_is_shown() -> None:
+    _, (found,) = findings("eventtype A {} " * 10_000 + "eventtype" + " " * 10_000)
+    shown = str(found).splitlines()
+
+    assert found.column == 150_009
+    assert max(map(len, shown)) < 400
+    assert shown[1][shown[2].index("^")] == "e"
