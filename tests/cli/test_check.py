@@ -91,6 +91,19 @@ def test_bytes_that_are_no_text_are_a_finding(ensue: Ensue, tmp_path: Path) -> N
     assert "UTF-8" in answer.out
 
 
+def test_control_characters_of_a_file_do_not_reach_the_terminal(
+    ensue: Ensue, tmp_path: Path
+) -> None:
+    path = tmp_path / "red.cor"
+    path.write_text("eventtype A {}; \x1b[31m \x9b1m\n")
+
+    answer = ensue("check", path)
+
+    assert answer.code == 1
+    assert "\x1b" not in answer.out
+    assert "\x9b" not in answer.out
+
+
 def test_ten_thousand_brackets_get_an_answer(ensue: Ensue, tmp_path: Path) -> None:
     path = tmp_path / "deep.cor"
     path.write_text(

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 EXIT_FINDINGS = 1
 EXIT_UNUSABLE = 2
 
+# What a file holds may end up in a message; its control characters must not steer a terminal.
+# One sign stands for each, so that a caret still points where it should.
+_CONTROLS = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (*range(32), *range(127, 160))
+    if chr(code) not in "\t\n"
+}
+
 STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 
@@ -43,6 +51,7 @@ def show(text: str, style: str = "") -> None:
 
 def _print(text: str, style: str, *, stderr: bool) -> None:
     stream = sys.stderr if stderr else sys.stdout
+    text = text.translate(_CONTROLS)
     if style and stream.isatty():
         console(stderr).print(text, style=style)
     elif stderr and stream.isatty():
@@ -59,7 +68,7 @@ def show_findings(findings: Sequence[Diagnostic], *, to_stderr: bool = False) ->
         if stream.isatty():
             console(to_stderr).print(_coloured(finding))
         else:
-            print(finding, file=stream)
+            print(str(finding).translate(_CONTROLS), file=stream)
         print(file=stream)
     if findings:
         worst = "error" if any(each.severity == "error" for each in findings) else "warning"
@@ -70,7 +79,7 @@ def _coloured(finding: Diagnostic) -> Text:
     from rich.text import Text
 
     style = STYLES[finding.severity]
-    head, line, marks, *hints = str(finding).split("\n")
+    head, line, marks, *hints = str(finding).translate(_CONTROLS).split("\n")
     place, _, message = head.partition(f" {finding.severity}: ")
     margin, bar, caret = marks.partition("|")
     text = Text.assemble(
