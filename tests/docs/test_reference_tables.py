@@ -12,12 +12,12 @@ import typer
 
 import ensue
 import ensue.lang
-from ensue import build
 from ensue.casefile.case import OUTPUT_FIELDS
 from ensue.casefile.reading import KEYS
 from ensue.cli import app
 from ensue.engine.run import ENGINES
 from ensue.events.types import SCALARS
+from ensue.lang import builder
 from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.limits import DEFAULT_LIMITS, Limits
 from ensue.lang.parser import grammar
@@ -144,7 +144,7 @@ def test_every_public_name_is_on_the_page() -> None:
 
 
 def test_every_function_of_the_builder_is_on_the_page() -> None:
-    functions = [name for name in build.__all__ if name[0].islower()]
+    functions = [name for name in builder.__all__ if name[0].islower()]
     # Attribute types are called as in the language; the table shows those that cannot be.
     plain_types = {name for name in functions if name.replace("_", " ") in SCALARS}
 
