@@ -7,19 +7,14 @@ revived. So a transformer is given its labels as something to ask and to change.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, assert_never
+from typing import Literal, Protocol, assert_never
 
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.events.event import Event
+from ensue.lang.label_logic import change_of, label_value
 from ensue.lang.syntax import (
     Change,
     FilterCorrelation,
-    LabelAnd,
-    LabelExpression,
-    LabelName,
-    LabelNot,
-    LabelOr,
-    LabelTrue,
     PushNew,
     PushPort,
     Statement,
@@ -50,7 +45,7 @@ class Transformer:
         """Run each case whose label expression is true at its turn."""
         made: list[Event] = []
         for case in self._correlation.cases:
-            if self._value(case.condition, trigger.labels):
+            if label_value(case.condition, trigger.labels, self._labels.is_aborted):
                 made += self._run(case.statements, trigger)
         return made
 
@@ -69,25 +64,8 @@ class Transformer:
                 case _:
                     assert_never(statement)
 
-    def _change(self, kind: str, label: str) -> None:
-        if kind == "abort" or (kind == "toggle" and not self._labels.is_aborted(label)):
+    def _change(self, kind: Literal["abort", "revive", "toggle"], label: str) -> None:
+        if change_of(kind, self._labels.is_aborted(label)) == "abort":
             self._labels.abort(label)
         else:
             self._labels.revive(label)
-
-    def _value(self, x: LabelExpression, active: frozenset[str]) -> bool | None:
-        """The value of a label expression; None, which counts as false, if all is left out."""
-        match x:
-            case LabelTrue():
-                return True
-            case LabelName(name):
-                return None if self._labels.is_aborted(name) else name in active
-            case LabelNot(body):
-                value = self._value(body, active)
-                return None if value is None else not value
-            case LabelAnd(parts) | LabelOr(parts):
-                values = [self._value(part, active) for part in parts]
-                kept = [value for value in values if value is not None]
-                if not kept:
-                    return None
-                return all(kept) if isinstance(x, LabelAnd) else any(kept)
