@@ -50,11 +50,13 @@ def outputs_of(correlation: Correlation) -> Iterator[Output]:
                 yield Output(part.type or correlation.output, False, source)
         return
     ports = {each.name: each for each in correlation.ports if isinstance(each, EventPort)}
-    cases = (statement for case in correlation.cases for statement in case.statements)
+    cases = [statement for case in correlation.cases for statement in case.statements]
     for statement in (*correlation.initially, *cases):
         if isinstance(statement, PushNew):
             yield Output(statement.type, False, source)
-        elif isinstance(statement, PushPort) and statement.port in ports:
+    # Before the first case nothing is bound, so `push a` sends nothing there.
+    for statement in cases:
+        if isinstance(statement, PushPort) and statement.port in ports:
             port = ports[statement.port]
             yield Output(port.type, True, port.source)
 
