@@ -22,7 +22,9 @@ def parse_duration(text: str) -> Duration:
     found = _TEXT.fullmatch(text)
     if not found or found[2] not in MICROSECONDS:
         units = ", ".join(f"`{unit}`" for unit in MICROSECONDS)
-        raise ValueError(f"`{text}` is no duration: write a number and one of {units}, as in `10 s`")
+        raise ValueError(
+            f"`{text}` is no duration: write a number and one of {units}, as in `10 s`"
+        )
     microseconds = Decimal(found[1]) * MICROSECONDS[found[2]]
     if microseconds != int(microseconds):
         raise ValueError(f"`{text}` is not a whole number of microseconds, the finest step of time")
