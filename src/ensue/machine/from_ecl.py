@@ -27,6 +27,7 @@ from ensue.lang.syntax import (
     Timeout,
     Unless,
 )
+from ensue.machine.counting import Counter
 from ensue.machine.growth import Growth
 from ensue.machine.model import (
     AnyAtom,
@@ -167,8 +168,8 @@ class _Modules:
 
     def _round(self, x: Round) -> Module:
         inner = self.of(x.body)
-        counters = [self._growth.state(f"{x.kind} {n}") for n in range(1, (x.bound or 0) + 1)]
-        module = self._around(x.kind, [inner], {*inner.initial, *counters[:1]}, counters)
+        counter = Counter(self._growth, x.kind, x.bound or 1)
+        module = self._around(x.kind, [inner], inner.initial | counter.first, counter.states)
         ends = {
             "repeat": ([], [inner.success, inner.failure]),
             "persist": ([inner.success], [inner.failure]),
@@ -176,16 +177,19 @@ class _Modules:
         }
         done, again = ends[x.kind]
         end = module.failure if x.kind == "loop" else module.success
+        over = module.failure if x.kind == "persist" else module.success
+        everything = inner.inside | counter.states
         if done:
-            self._growth.add([done], clear=inner.inside | set(counters), target=[end])
-        if not counters:
+            self._growth.add([done], clear=everything, target=[end])
+        if x.bound is None:
             self._growth.add([again], clear=inner.inside, target=inner.initial)
-        for counter, following in zip_longest(counters, counters[1:]):
-            over = module.failure if x.kind == "persist" else module.success
+            return module
+        self._growth.add([again, *counter.last], clear=everything, target=[over])
+        for step in counter.steps:
             self._growth.add(
-                [again, [counter]],
-                clear=inner.inside | {counter},
-                target=[over] if following is None else {*inner.initial, following},
+                [again, *step.enabling],
+                clear=inner.inside | step.clear,
+                target=inner.initial | step.target,
             )
         return module
 

@@ -1,0 +1,345 @@
+"""Which sets of ports, and of predicates, one event can satisfy together.
+
+In come correlations; out come alphabets. A symbol is a kind of event as the correlations can tell:
+the ports of each that it matches, and the atoms of its machine. Ports exclude each other by type
+(an event has one declared type), by source and by predicate. For the latter, a few values of each
+attribute (`values`) are put together in all ways, and the predicates are asked: what comes out can
+happen, and each symbol keeps a real event that shows it.
+
+Where predicates are plain that is also *all* that can happen. Where they are not (arithmetic,
+functions, one attribute against another, more combinations than the budget), an alphabet holds two
+sets that must not be mixed up: `symbols` that certainly exist, from which witnesses are made, and
+`possible` ones, a superset of all that exist, over which a search that finds nothing proves it.
+
+With `by`, all that an analysis sees is read under one key. If predicates ask about the key, keys
+differ in what can happen under them: then there is one alphabet for each kind of key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, product
+from math import prod
+from random import Random
+from typing import Any
+
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem, ValueType
+from ensue.lang.expressions import Expression
+from ensue.lang.expressions.evaluation import MISSING, EventScope, holds
+from ensue.lang.expressions.printing import print_expression
+from ensue.lang.syntax import CommonKey, EventPort
+from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
+from ensue.machine.analyses.mentions (
+    CLOCK_AND_IDENTITY,
+    Mentions,
+    Parts,
+    is_plain,
+    mentions_in,
+    names_in,
+)
+from ensue.machine.analyses.values import ordinary_value, values_of
+
+ALPHABET_EVENTS = 20_000
+"""How many combinations of values are tried before predicates count as not told apart."""
+
+SAMPLE = 500
+"""How many of them are drawn then."""
+
+FREE_PREDICATES = 8
+"""How many predicates that cannot be told apart may hold and not hold independently."""
+
+OTHER_SOURCE = "ensue/any"
+SOURCE = ("source",)
+FIXED = frozenset({"type", "specversion"})
+"""Attributes whose value follows from the declared type, or is always the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A kind of event: for each correlation the ports it matches, and the atoms it satisfies.
+
+    `event` is one of its events; None where it is not known that there is one.
+    """
+
+    ports: tuple[frozenset[str], ...]
+    atoms: tuple[frozenset[int], ...]
+    event: Event | None
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """`gaps` says in words why there may be fewer symbols than `possible` ones, if there may."""
+
+    symbols: tuple[Symbol, ...]
+    possible: tuple[Symbol, ...]
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def is_exact(self) -> bool:
+        return not self.gaps
+
+
+def alphabets(behaviours: Sequence[Behaviour], types: TypeSystem) -> list[Alphabet]:
+    """The alphabets of correlations that read the same events: one for each kind of key."""
+    return _Alphabets(behaviours, types).all()
+
+
+class _Alphabets:
+    def __init__(self, behaviours: Sequence[Behaviour], types: TypeSystem) -> None:
+        self._behaviours = behaviours
+        self._types = types
+        correlations = [each.correlation for each in behaviours]
+        self._ports = [
+            [port for port in each.ports if isinstance(port, EventPort)] for each in correlations
+        ]
+        wheres = [port.where for port in chain(*self._ports) if port.where is not None]
+        asked = chain(*(behaviour.predicates for behaviour in behaviours))
+        self._predicates = list(dict.fromkeys([*wheres, *asked]))
+        self._mentions = mentions_in(self._predicates)
+        sources = [port.source for port in chain(*self._ports) if port.source is not None]
+        self._mentions.setdefault(SOURCE, Mentions()).constants += sources
+        by = correlations[0].clauses.by
+        self._keyed = bool(by) and all(each.clauses.by == by for each in correlations)
+        self._key_names = [
+            [key.name] if isinstance(key, CommonKey) else [name for _, name in key.parts]
+            for key in (by if self._keyed else ())
+        ]
+        for name in chain(*self._key_names):
+            if name.lower() in CLOCK_AND_IDENTITY:
+                raise UndecidableError(f"`by {name}` gives each event a key of its own")
+        self._declared = {
+            name: type_
+            for each in types
+            for name, type_ in types.attributes(each.name).items()
+        }
+        self._loose: dict[Expression, str] = {}
+
+    def all(self) -> list[Alphabet]:
+        known: dict[object, dict[tuple[object, ...], Symbol]] = {}
+        possible: dict[object, dict[tuple[object, ...], Symbol]] = {}
+        for predicate in self._predicates:
+            if not is_plain(predicate):
+                shown = print_expression(predicate)
+                self._loose[predicate] = f"`{shown}` is more than attributes compared with constants"
+        concrete = list(
+            dict.fromkeys(
+                name for port in chain(*self._ports) for name in self._types.subtypes(port.type)
+            )
+        )
+        points = [(name, *self._points(name)) for name in concrete]
+        self._check_size(choices for _, _, choices in points)
+        free = self._free_predicates()
+        for name, names, choices in points:
+            for values in self._combinations(names, choices):
+                event = self._event(name, dict(zip(names, values, strict=True)))
+                truth = {each: holds(each, event) for each in self._predicates}
+                for key, event_ports in self._under_keys(event, truth):
+                    symbol = self._symbol(event_ports, truth, event)
+                    _keep(known, key, symbol)
+                    _keep(possible, key, symbol)
+                for guess in _guesses(free):
+                    guessed = {**truth, **guess}
+                    for key, event_ports in self._under_keys(event, guessed):
+                        _keep(possible, key, self._symbol(event_ports, guessed, None))
+        return self._distinct(known, possible)
+
+    def _distinct(
+        self,
+        known: dict[object, dict[tuple[object, ...], Symbol]],
+        possible: dict[object, dict[tuple[object, ...], Symbol]],
+    ) -> list[Alphabet]:
+        """Leave out the keys under which nothing happens that does not happen under another."""
+        gaps = tuple(dict.fromkeys(self._loose.values()))
+        keys = sorted(possible, key=lambda key: (-len(possible[key]), repr(key)))
+        kept: list[object] = []
+        for key in keys:
+            if not any(
+                possible[key].keys() <= possible[other].keys()
+                and known.get(key, {}).keys() <= known.get(other, {}).keys()
+                for other in kept
+            ):
+                kept.append(key)
+        return [
+            Alphabet(
+                tuple(known.get(key, {}).values()), tuple(possible[key].values()), gaps
+            )
+            for key in kept
+        ] or [Alphabet((), (), gaps)]
+
+    # --- representative events ------------------------------------------------------------------
+
+    def _check_size(self, choices: Iterable[list[list[Any]]]) -> None:
+        """Past the budget a sample shows what can happen, and no predicate is told any more."""
+        largest = max((prod(len(each) for each in one) for one in choices), default=0)
+        if largest > ALPHABET_EVENTS:
+            if any((name,) in self._mentions for name in chain(*self._key_names)):
+                raise UndecidableError(f"predicates ask about the key in {largest:,} combinations")
+            why = f"{largest:,} combinations of values are more than {ALPHABET_EVENTS:,}"
+            for predicate in self._predicates:
+                self._loose.setdefault(predicate, why)
+
+    def _combinations(
+        self, names: list[Parts], choices: list[list[Any]]
+    ) -> Iterator[tuple[Any, ...]]:
+        """All combinations; past the budget a sample, the same every time, with every source."""
+        if prod(len(each) for each in choices) <= ALPHABET_EVENTS:
+            yield from product(*choices)
+            return
+        random = Random(0)
+        sources = choices[names.index(SOURCE)]
+        for number in range(max(SAMPLE, len(sources))):
+            drawn = [random.choice(each) for each in choices]
+            drawn[names.index(SOURCE)] = sources[number % len(sources)]
+            yield tuple(drawn)
+
+    def _points(self, type_name: str) -> tuple[list[Parts], list[list[Any]]]:
+        """The names that matter on events of a type, and the values of each."""
+        names: list[Parts] = []
+        choices: list[list[Any]] = []
+        for parts, mentions in self._asked_of_events().items():
+            values, exact = self._values(type_name, parts, mentions)
+            if not exact:
+                self._loosen(parts, "is compared in ways that a few values cannot show")
+            names.append(parts)
+            choices.append(values)
+        return names, choices
+
+    def _values(self, type_name: str, parts: Parts, mentions: Mentions) -> tuple[list[Any], bool]:
+        if parts == SOURCE:
+            values, exact = values_of(ValueType("string"), mentions)
+            return [each for each in values if each] or [OTHER_SOURCE], exact
+        declared = self._types.attributes(type_name)
+        # An attribute that a type does not declare may come along all the same.
+        type_ = declared.get(parts[0], self._declared.get(parts[0])) if len(parts) == 1 else None
+        values, exact = values_of(type_, mentions)
+        return [*values, None], exact
+
+    def _asked_of_events(self) -> dict[Parts, Mentions]:
+        """What predicates ask, and what keys do: two keys that differ are enough for those."""
+        asked = {
+            parts: mentions
+            for parts, mentions in self._mentions.items()
+            if parts[-1].lower() not in FIXED | CLOCK_AND_IDENTITY
+        }
+        for own in self._key_names:
+            together = [c for n in own if (n,) in self._mentions for c in self._mentions[n,].constants]
+            for name in own:
+                if len(set(own)) > 1 or (name,) in self._mentions:
+                    asked[name,] = _joined(asked.get((name,)), together)
+        return asked
+
+    def _loosen(self, parts: Parts, why: str) -> None:
+        for predicate in self._predicates:
+            if parts in names_in(predicate):
+                self._loose.setdefault(predicate, f"`{'.'.join(parts)}` {why}")
+
+    def _event(self, type_name: str, values: dict[Parts, Any]) -> Event:
+        declared = self._types.attributes(type_name)
+        data: dict[str, Any] = {name: ordinary_value(each) for name, each in declared.items()}
+        keys = {name.lower() for name in chain(*self._key_names) if name not in declared}
+        extensions: dict[str, Any] = dict.fromkeys(keys - {"source", "type"}, "x")
+        source = OTHER_SOURCE
+        for parts, value in values.items():
+            if parts == SOURCE:
+                source = value
+            elif len(parts) > 1:
+                _put(data, parts, value)
+            elif parts[0] in declared:
+                data[parts[0]] = value
+            elif value is None:
+                extensions.pop(parts[0].lower(), None)
+            elif parts[0] in self._declared:
+                data[parts[0]] = value
+            else:
+                extensions[parts[0].lower()] = value
+        return Event("e", source, type_name, 0, data, extensions)
+
+    # --- symbols --------------------------------------------------------------------------------
+
+    def _free_predicates(self) -> list[Expression]:
+        """Those whose truth is not told by the values that are tried."""
+        free = list(self._loose)
+        if len(free) > FREE_PREDICATES:
+            raise UndecidableError(
+                f"{len(free)} predicates cannot be told apart, and {FREE_PREDICATES} can be guessed"
+            )
+        return free
+
+    def _matched(
+        self, event: Event, truth: dict[Expression, bool]
+    ) -> list[list[EventPort]]:
+        return [
+            [
+                port
+                for port in ports
+                if self._types.is_subtype(event.type, port.type)
+                and (port.source is None or port.source == event.source)
+                and (port.where is None or truth[port.where])
+            ]
+            for ports in self._ports
+        ]
+
+    def _under_keys(
+        self, event: Event, truth: dict[Expression, bool]
+    ) -> Iterator[tuple[object, list[frozenset[str]]]]:
+        """The ports that an event matches, under each key under which it is read."""
+        matched = self._matched(event, truth)
+        if not any(matched):
+            return
+        if not self._keyed:
+            yield None, [frozenset(port.name for port in ports) for ports in matched]
+            return
+        keys = [{port.name: self._key(port, event) for port in ports} for ports in matched]
+        asked = [each for each in dict.fromkeys(chain(*(k.values() for k in keys))) if each]
+        for key in asked:
+            yield key, [frozenset(p for p, own in each.items() if own == key) for each in keys]
+
+    def _key(self, port: EventPort, event: Event) -> tuple[Any, ...] | None:
+        scope = EventScope(event)
+        values = []
+        for key in self._behaviours[0].correlation.clauses.by:
+            name = key.name if isinstance(key, CommonKey) else dict(key.parts).get(port.name, "")
+            value = scope.lookup((name,))
+            if value is MISSING or isinstance(value, list | dict):
+                return None
+            values.append((isinstance(value, bool), value))
+        return tuple(values)
+
+    def _symbol(
+        self, ports: list[frozenset[str]], truth: dict[Expression, bool], event: Event | None
+    ) -> Symbol:
+        atoms = tuple(
+            behaviour.atoms(names, truth)
+            for behaviour, names in zip(self._behaviours, ports, strict=True)
+        )
+        return Symbol(tuple(ports), atoms, event)
+
+
+def _keep(
+    sets: dict[object, dict[tuple[object, ...], Symbol]], key: object, symbol: Symbol
+) -> None:
+    sets.setdefault(key, {}).setdefault((symbol.ports, symbol.atoms), symbol)
+
+
+def _guesses(free: list[Expression]) -> Iterator[dict[Expression, bool]]:
+    for count in range(len(free) + 1 if free else 0):
+        for true in combinations(free, count):
+            yield {each: each in true for each in free}
+
+
+def _joined(one: Mentions | None, constants: list[Any]) -> Mentions:
+    if one is None:
+        return Mentions(constants)
+    return replace(one, constants=[*one.constants, *constants])
+
+
+def _put(data: dict[str, Any], parts: Parts, value: Any) -> None:
+    *path, last = parts
+    for part in path:
+        inner = data.setdefault(part, {})
+        if not isinstance(inner, dict):
+            return
+        data = inner
+    data[last] = value

@@ -1,0 +1,302 @@
+"""One correlation as analyses see it: configurations, and what an event makes of them.
+
+A configuration holds what decides all that comes: the active states with their starts, the timeouts
+and timer ports that run, each with the moment from which it counts. Moments are numbers in the
+order in which they came; how far they lie apart is the business of `zones`. The steps are those of
+the engines, without events: an event is the set of atoms that it satisfies, and an output is the
+bare fact that there was one.
+
+A window needs no arithmetic here: a state whose start has left the window can complete nothing any
+more, so it is dropped (`without`) before the next event is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ensue.lang.expressions import Expression
+from ensue.lang.expressions.evaluation import TimerScope, holds
+from ensue.lang.label_logic import change_of, label_value
+from ensue.lang.syntax import (
+    Change,
+    Correlation,
+    FilterCorrelation,
+    PushNew,
+    PushPort,
+    Statement,
+    TimerPort,
+)
+from ensue.machine.analyses.mentions import names_in
+from ensue.machine.from_ecl import machine_of_ecl
+from ensue.machine.from_filter import machine_of_filter, needs_memory
+from ensue.machine.model import AnyAtom, Machine, PortAtom, PredicateAtom, State, Timer
+from ensue.machine.stepping import NOW, Fired, Stepper
+
+ANY_AGE = 10**18
+"""A window that nothing leaves: what has left the real one is dropped beforehand."""
+
+
+class UndecidableError(Exception):
+    """An analysis that cannot be made exactly; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A correlation under one key. Starts are moments, or NOW where the present is meant."""
+
+    started: bool = False
+    active: frozenset[tuple[State, float]] = frozenset()
+    timeouts: frozenset[tuple[State, int]] = frozenset()
+    timers: tuple[int, ...] = ()
+    """For each timer port, the moment from which its period counts."""
+
+    def moments(self) -> set[int]:
+        starts = {int(start) for _, start in self.active if start != NOW}
+        return starts.union(self.timers, (moment for _, moment in self.timeouts))
+
+    def renamed(self, names: Mapping[int, int]) -> Config:
+        """The same with other names for its moments."""
+        if not names:
+            return self
+        return Config(
+            self.started,
+            frozenset((s, names[int(at)] if at != NOW else NOW) for s, at in self.active),
+            frozenset((state, names[at]) for state, at in self.timeouts),
+            tuple(names[at] for at in self.timers),
+        )
+
+    def without(self, moments: frozenset[int]) -> Config:
+        """The same less what starts at moments that have left the window."""
+        if not moments:
+            return self
+        kept = frozenset((state, at) for state, at in self.active if at not in moments)
+        return replace(self, active=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Something that is due so long after a moment: a timer port by its place, or a timeout."""
+
+    what: tuple[str, int]
+    since: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one moment made of a configuration."""
+
+    config: Config
+    puts_out: bool = False
+    fired: tuple[Fired, ...] = ()
+    cases: frozenset[int] = frozenset()
+
+
+class Behaviour:
+    """The steps of one correlation. Raises `UndecidableError` for what has no machine."""
+
+    def __init__(self, correlation: Correlation) -> None:
+        self.correlation = correlation
+        self.window = correlation.clauses.within.microseconds if correlation.clauses.within else 0
+        self.timers = [each for each in correlation.ports if isinstance(each, TimerPort)]
+        self.machine = _machine(correlation)
+        self.stepper = Stepper(self.machine)
+        self.switches = {(each.kind, each.label): each for each in self.machine.switches}
+        self.aborted = {s.label: s.requires for s in self.machine.switches if s.kind == "revive"}
+        self.ports_of_places = {
+            place: port for branch in self.machine.branches for place, port, _ in branch.places
+        }
+        at_a_timer = {each: holds(each, TimerScope(0)) for each in self.predicates}
+        if self.timers and any(("time",) in names_in(each) for each in self.predicates):
+            raise UndecidableError(f"`{correlation.name}` asks its timers for their time")
+        self._timer_atoms = [self.atoms(frozenset({each.name}), at_a_timer) for each in self.timers]
+        self._after = {
+            t.input.state: t.input.after
+            for t in self.machine.transitions
+            if isinstance(t.input, Timer)
+        }
+        self._known: dict[tuple[Config, frozenset[int], int], Outcome] = {}
+        # In ECL, a state that enables nothing makes no difference: what has completed for good.
+        self.enabling: frozenset[State] | None = None
+        if not isinstance(correlation, FilterCorrelation):
+            sets = (each for t in self.machine.transitions for each in t.enabling)
+            self.enabling = frozenset[State]().union(*sets)
+
+    @property
+    def size(self) -> int:
+        """The work of one step, in transitions."""
+        return len(self.machine.transitions) + 1
+
+    def atoms(self, ports: frozenset[str], truth: Mapping[Expression, bool]) -> frozenset[int]:
+        """What an event that matches these ports is to the machine, if so the predicates hold."""
+
+        def is_satisfied(atom: PortAtom | PredicateAtom | AnyAtom) -> bool:
+            match atom:
+                case PortAtom(name):
+                    return name in ports
+                case PredicateAtom(predicate):
+                    return truth[predicate]
+                case AnyAtom():
+                    return True
+
+        return frozenset(n for n, atom in enumerate(self.machine.atoms) if is_satisfied(atom))
+
+    @property
+    def predicates(self) -> list[Expression]:
+        """The predicates that the expression itself asks of what it reads."""
+        return [a.predicate for a in self.machine.atoms if isinstance(a, PredicateAtom)]
+
+    def read(self, config: Config, atoms: frozenset[int], now: int) -> Outcome:
+        """Read an event; the first one starts the correlation."""
+        given = (config, atoms, now)
+        known = self._known.get(given)
+        if known is None:
+            step = _Step(self, config, now)
+            if not config.started:
+                step.start()
+            step.read(atoms)
+            known = self._known[given] = step.outcome()
+        return known
+
+    def clocks(self, config: Config) -> list[Clock]:
+        """What is due in time if nothing happens before."""
+        ports = [
+            Clock(("port", place), since, self.timers[place].period.microseconds)
+            for place, since in enumerate(config.timers)
+        ]
+        return ports + [
+            Clock(("timeout", state), since, self._after[state])
+            for state, since in sorted(config.timeouts)
+        ]
+
+    def fire(self, config: Config, due: Iterable[Clock], now: int) -> Outcome:
+        """Let all that is due at one time fire: timer ports in their order, then the timeouts."""
+        step = _Step(self, config, now)
+        timeouts = {clock.what[1] for clock in due if clock.what[0] == "timeout"}
+        for clock in due:
+            kind, place = clock.what
+            # What fired before it may have put a deadline off.
+            if kind == "port" and step.timers and step.timers[place] == clock.since:
+                step.timers[place] = now
+                step.read(self._timer_atoms[place])
+        step.tick(frozenset(s for s in timeouts if step.timeouts.get(s, now) != now))
+        return step.outcome()
+
+
+class _Step:
+    """One moment of one correlation, while it happens."""
+
+    def __init__(self, behaviour: Behaviour, config: Config, now: int) -> None:
+        self._of = behaviour
+        self._now = now
+        self._present = float(now) if behaviour.window else NOW
+        self._started = config.started
+        self._active = dict(config.active)
+        self.timeouts = dict(config.timeouts)
+        self.timers = list(config.timers)
+        self._puts_out = False
+        self._changed = False
+        self._fired: list[Fired] = []
+        self._cases: set[int] = set()
+
+    def start(self) -> None:
+        self._started = True
+        self._active, first = self._of.stepper.begin()
+        self.timeouts = {timer.state: self._now for timer in first}
+        self.timers = [self._now] * len(self._of.timers)
+        if isinstance(self._of.correlation, FilterCorrelation):
+            self._run(self._of.correlation.initially, frozenset())
+
+    def read(self, atoms: frozenset[int]) -> None:
+        if not isinstance(self._of.correlation, FilterCorrelation):
+            self._take_ecl(atoms, frozenset())
+            return
+        while fired := self._take_filter(atoms):
+            self._triggered()
+            self._changed = False
+            for each in fired:
+                self._transform(self._of.correlation, each)
+            if not self._changed:
+                break
+            atoms = frozenset()
+
+    def tick(self, due: frozenset[State]) -> None:
+        if due:
+            self._take_ecl(frozenset(), due)
+
+    def outcome(self) -> Outcome:
+        active, timeouts, timers = self._active, self.timeouts, self.timers
+        if self._of.enabling is not None:
+            active = {state: at for state, at in active.items() if state in self._of.enabling}
+            if not active:
+                timeouts, timers = {}, []
+        config = Config(
+            self._started,
+            frozenset(active.items()),
+            frozenset(timeouts.items()),
+            tuple(timers),
+        )
+        return Outcome(config, self._puts_out, tuple(self._fired), frozenset(self._cases))
+
+    def _take_ecl(self, atoms: frozenset[int], due: frozenset[State]) -> None:
+        taken = self._of.stepper.take(self._active, atoms, due)
+        self.timeouts = {s: at for s, at in self.timeouts.items() if s in self._active}
+        for timer in taken.started:
+            if timer.state in self._active:
+                self.timeouts[timer.state] = self._now
+        if taken.effects:
+            self._puts_out = True
+            self._triggered()
+
+    def _take_filter(self, atoms: frozenset[int]) -> list[Fired]:
+        taken = self._of.stepper.take(self._active, atoms, now=self._present)
+        return [effect for effect in taken.effects if isinstance(effect, Fired)]
+
+    def _triggered(self) -> None:
+        for place, port in enumerate(self._of.timers):
+            if port.kind == "deadline" and self.timers:
+                self.timers[place] = self._now
+
+    def _transform(self, correlation: FilterCorrelation, fired: Fired) -> None:
+        self._fired.append(fired)
+        bound = frozenset(self._of.ports_of_places[place] for place in fired.places)
+        for number, case in enumerate(correlation.cases):
+            if label_value(case.condition, fired.labels, self._is_aborted):
+                self._cases.add(number)
+                self._run(case.statements, bound)
+
+    def _run(self, statements: Iterable[Statement], bound: frozenset[str]) -> None:
+        for statement in statements:
+            match statement:
+                case PushNew():
+                    self._puts_out = True
+                case PushPort(port):
+                    timers = {each.name for each in self._of.timers}
+                    self._puts_out |= port in bound and port not in timers
+                case Change(kind, labels):
+                    self._changed = True
+                    for label in labels:
+                        self._switch(change_of(kind, self._is_aborted(label.name)), label.name)
+
+    def _is_aborted(self, label: str) -> bool:
+        return label in self._of.aborted and self._of.aborted[label] in self._active
+
+    def _switch(self, kind: str, label: str) -> None:
+        switch = self._of.switches[kind, label]
+        if switch.requires in self._active:
+            for state in switch.clear:
+                self._active.pop(state, None)
+            self._active.update(dict.fromkeys(switch.target, NOW))
+
+
+def _machine(correlation: Correlation) -> Machine:
+    if not isinstance(correlation, FilterCorrelation):
+        return machine_of_ecl(correlation)
+    # Which of its events a port stands for changes what is put out, and never whether.
+    plain = replace(correlation, clauses=replace(correlation.clauses, bind=None))
+    reason = needs_memory(plain)
+    if reason is not None:
+        raise UndecidableError(f"`{correlation.name}` needs its events back: {reason}")
+    machine = machine_of_filter(plain)
+    return machine if machine.window is None else replace(machine, window=ANY_AGE)

@@ -1,0 +1,156 @@
+"""What predicates ask of each attribute, and whether that is all they ask.
+
+In come predicates; out come, for each name, the constants and patterns that it is compared with. A
+predicate is *plain* if it is a combination by AND, OR, XOR and NOT of comparisons of one name with
+constants, `IN` constants, `LIKE`, `EXISTS` and bare names: then a few values of each attribute show
+all that it can come to. Arithmetic, functions and one name against another are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ensue.lang.expressions import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
+
+Parts = tuple[str, ...]
+
+CLOCK_AND_IDENTITY = frozenset({"id", "time"})
+"""Attributes that no representative event can stand for: each event has its own."""
+
+
+@dataclass(slots=True)
+class Mentions:
+    """How one attribute is asked about. `as_text` holds constants that it is compared with as text
+    or as it is; `ordered` says that it is also compared as a number or a time."""
+
+    constants: list[Any] = field(default_factory=list)
+    patterns: list[str] = field(default_factory=list)
+    ordered: bool = False
+    listed: bool = False
+    bare: bool = False
+
+
+def names_in(x: Expression) -> Iterator[Parts]:
+    match x:
+        case Name(parts):
+            yield parts
+        case Exists(name):
+            yield name.parts
+        case Not(operand) | Negate(operand) | Like(operand):
+            yield from names_in(operand)
+        case In(operand, options):
+            for each in (operand, *options):
+                yield from names_in(each)
+        case Arithmetic(first, rest) | Comparison(first, rest):
+            for each in (first, *(operand for _, operand in rest)):
+                yield from names_in(each)
+        case Logic(operands):
+            for each in operands:
+                yield from names_in(each)
+        case Call(_, arguments):
+            for each in arguments:
+                yield from names_in(each)
+
+
+def is_plain(x: Expression) -> bool:
+    """Whether a few values of each attribute show all that a predicate can come to."""
+    match x:
+        case Literal() | Exists():
+            return True
+        case Name(parts):
+            return parts[-1].lower() not in CLOCK_AND_IDENTITY or len(parts) > 1
+        case Not(operand):
+            return is_plain(operand)
+        case Logic(operands):
+            return all(is_plain(each) for each in operands)
+        case Comparison(first, ((_, second),)):
+            return _is_one_name(first, second)
+        case In(operand, options):
+            return _is_one_name(operand, *options)
+        case Like(Name() as operand):
+            return is_plain(operand)
+        case _:
+            return False
+
+
+def _is_one_name(*operands: Expression) -> bool:
+    names = [each for each in operands if isinstance(each, Name)]
+    others = [each for each in operands if not isinstance(each, Name)]
+    return (
+        len(names) <= 1
+        and all(is_plain(each) for each in names)
+        and all(constant_of(each) is not None for each in others)
+    )
+
+
+def constant_of(x: Expression) -> Any:
+    """The value of a literal, with a minus before it or not; None for anything else."""
+    match x:
+        case Literal(value):
+            return value
+        case Negate(Literal(value)) if isinstance(value, int | float):
+            return -value
+        case _:
+            return None
+
+
+def mentions_in(predicates: Iterable[Expression]) -> dict[Parts, Mentions]:
+    found: dict[Parts, Mentions] = {}
+    for predicate in predicates:
+        _collect(predicate, found)
+    return found
+
+
+def _collect(x: Expression, found: dict[Parts, Mentions]) -> None:
+    match x:
+        case Name(parts):
+            found.setdefault(parts, Mentions()).bare = True
+        case Exists(name):
+            found.setdefault(name.parts, Mentions())
+        case Not(operand) | Negate(operand):
+            _collect(operand, found)
+        case Logic(operands):
+            for each in operands:
+                _collect(each, found)
+        case Call(_, arguments):
+            for each in arguments:
+                _collect(each, found)
+        case Like(operand, pattern):
+            for parts in names_in(operand):
+                found.setdefault(parts, Mentions()).patterns.append(pattern)
+        case In(operand, options):
+            _compared((operand, *options), found, ordered=False, listed=True)
+        case Comparison(first, rest):
+            ordered = any(sign not in ("=", "!=") for sign, _ in rest)
+            _compared((first, *(each for _, each in rest)), found, ordered=ordered, listed=False)
+        case Arithmetic(first, rest):
+            _compared((first, *(each for _, each in rest)), found, ordered=True, listed=False)
+
+
+def _compared(
+    operands: Iterable[Expression], found: dict[Parts, Mentions], *, ordered: bool, listed: bool
+) -> None:
+    """Every name among the operands, or inside them, meets every constant among them."""
+    operands = list(operands)
+    constants = [value for each in operands if (value := constant_of(each)) is not None]
+    for each in operands:
+        for parts in names_in(each):
+            mentions = found.setdefault(parts, Mentions())
+            mentions.constants += constants
+            mentions.ordered |= ordered
+            mentions.listed |= listed

@@ -1,0 +1,195 @@
+"""A few values of an attribute that stand for all of them, as far as predicates can tell.
+
+In come the type of an attribute and what predicates ask of it (`mentions`); out come values such
+that every value of the attribute makes each plain predicate come out as one of them does, and
+whether that is certain. For numbers and times these are the constants and what lies between and
+around them; for text, one string for each way in which patterns and constants can agree.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from ensue.events.conformance import fits
+from ensue.events.times import datetime_of, parse_time
+from ensue.events.types import INTEGER_RANGES, ValueType
+from ensue.lang.expressions.values import FaultError, to_number, to_string
+from ensue.machine.analyses.mentions import Mentions
+
+EXACT_IN_DOUBLES = 2**53
+TEXTS = 400
+"""How many situations of patterns are looked into before one gives up on telling all texts."""
+
+Situation = tuple[frozenset[int], ...]
+"""For each pattern, the places in it that a text may have come to."""
+
+
+def values_of(type_: ValueType | None, mentions: Mentions) -> tuple[list[Any], bool]:
+    """The values (without null), and whether they stand for all."""
+    kind = type_.kind if type_ else None
+    if type_ is not None and kind == "boolean":
+        return [False, True], True
+    if type_ is not None and kind in ("integer", "real"):
+        return _numbers(type_, mentions)
+    if type_ is not None and kind == "timestamp":
+        return _times(mentions)
+    if type_ is not None and kind == "sequence":
+        return [[]], not mentions.patterns and not mentions.listed
+    return _texts(type_, mentions)
+
+
+def ordinary_value(type_: ValueType) -> Any:
+    """A value for an attribute that nobody asks about."""
+    ordinary: dict[str, Any] = {
+        "integer": 1,
+        "real": 1.0,
+        "boolean": True,
+        "string": "x",
+        "sequence": [],
+        "timestamp": datetime_of(0),
+    }
+    return ordinary[type_.kind]
+
+
+# --- numbers and times --------------------------------------------------------------------------
+
+
+def _numbers(type_: ValueType, mentions: Mentions) -> tuple[list[Any], bool]:
+    constants: set[int | float] = set()
+    for constant in mentions.constants:
+        try:
+            constants.add(to_number(constant))
+        except FaultError:
+            continue  # no number is equal to it, nor comparable with it
+    exact = not mentions.patterns and all(abs(c) < EXACT_IN_DOUBLES for c in constants)
+    near: list[Any]
+    if type_.name in INTEGER_RANGES:
+        whole = sorted({n for c in constants for n in (math.floor(c), math.ceil(c))}) or [1]
+        gaps = [a + 1 for a, b in zip(whole, whole[1:], strict=False) if b - a > 1]
+        near = [whole[0] - 1, *sorted([*whole, *gaps]), whole[-1] + 1]
+    else:
+        ordered = sorted(float(c) for c in constants) or [1.0]
+        between = [(a + b) / 2 for a, b in zip(ordered, ordered[1:], strict=False)]
+        near = [ordered[0] - 1, *sorted([*ordered, *between]), ordered[-1] + 1]
+        # A midpoint of neighbours is one of them: then nothing lies between.
+        exact = exact and all(a < b for a, b in zip(near, near[1:], strict=False))
+    return _distinct(each for each in near if fits(each, type_)), exact
+
+
+def _times(mentions: Mentions) -> tuple[list[Any], bool]:
+    constants = []
+    for constant in mentions.constants:
+        if isinstance(constant, datetime):
+            constants.append(constant)
+        elif isinstance(constant, str):
+            try:
+                constants.append(datetime_of(parse_time(constant)))
+            except ValueError:
+                continue
+    tick = timedelta(microseconds=1)
+    near = [each + step for each in constants for step in (-tick, timedelta(0), tick)]
+    return _distinct(sorted(near) or [datetime_of(0)]), not mentions.patterns
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+
+def _texts(type_: ValueType | None, mentions: Mentions) -> tuple[list[Any], bool]:
+    constants = [to_string(each) for each in mentions.constants]
+    all_text = all(isinstance(each, str) for each in mentions.constants)
+    # Text meets a number as a number; what may be a number or text is asked differently by IN.
+    exact = not mentions.ordered and not mentions.bare
+    exact = exact and (all_text or (type_ is not None and mentions.listed))
+    exact = exact and (type_ is not None or not mentions.listed)
+    length = 1 if type_ is not None and type_.name == "char" else None
+    texts, all_found = texts_for([*map(_literally, constants), *mentions.patterns], length)
+    extra = ["true", "0", "x"] if not exact and length is None else []
+    return _distinct([*texts, *extra]), exact and all_found
+
+
+def _literally(text: str) -> str:
+    return re.sub(r"([%_])", r"\\\1", text)
+
+
+def texts_for(patterns: list[str], length: int | None = None) -> tuple[list[str], bool]:
+    """One shortest text for each set of LIKE patterns that a text can match, and if that is all.
+
+    The patterns are run side by side, as sets of places, over the characters that they hold and one
+    that none of them does.
+    """
+    programs = [_program(each) for each in patterns]
+    letters = sorted({each for program in programs for each in program if len(each) == 1})
+    other = next(letter for letter in _others() if letter not in letters)
+    alphabet = [other, *letters]
+    found: dict[tuple[bool, ...], str] = {}
+
+    def note(places: Situation, text: str) -> None:
+        if length is None or len(text) == length:
+            matched = tuple(len(p) in at for p, at in zip(programs, places, strict=True))
+            # An empty text is a poor example where another one serves as well.
+            if not found.get(matched):
+                found[matched] = text
+
+    first = tuple(_closed(program, {0}) for program in programs)
+    note(first, "")
+    waiting: deque[tuple[Situation, str]] = deque([(first, "")])
+    seen = {(first, 0)}
+    while waiting:
+        places, text = waiting.popleft()
+        if length is not None and len(text) >= length:
+            continue
+        for letter in alphabet:
+            after = tuple(
+                _closed(program, _advanced(program, at, letter))
+                for program, at in zip(programs, places, strict=True)
+            )
+            note(after, text + letter)
+            situation = (after, 0 if length is None else len(text) + 1)
+            if situation not in seen:
+                if len(seen) >= TEXTS:
+                    return list(found.values()), False
+                seen.add(situation)
+                waiting.append((after, text + letter))
+    return list(found.values()), True
+
+
+def _others() -> Iterator[str]:
+    """Characters that patterns may not hold, the plainest first."""
+    yield from "xyz"
+    yield from map(chr, range(0x61, 0x110000))
+
+
+def _program(pattern: str) -> list[str]:
+    """The elements of a pattern: `ANY` for `%`, `ONE` for `_`, else a character."""
+    elements = re.findall(r"\\[%_]|.", pattern, re.DOTALL)
+    wild = {"%": "ANY", "_": "ONE"}
+    return [wild.get(each, each[-1]) for each in elements]
+
+
+def _closed(program: list[str], places: Iterable[int]) -> frozenset[int]:
+    reached = set(places)
+    for place in sorted(reached):
+        while place < len(program) and program[place] == "ANY":
+            place += 1
+            reached.add(place)
+    return frozenset(reached)
+
+
+def _advanced(program: list[str], places: frozenset[int], letter: str) -> Iterator[int]:
+    for place in places:
+        if place < len(program):
+            if program[place] == "ANY":
+                yield place
+            elif program[place] in ("ONE", letter):
+                yield place + 1
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    """Each value once, in their order; 1, 1.0 and True are three values."""
+    kept = {(type(value).__name__, repr(value)): value for value in values}
+    return list(kept.values())
