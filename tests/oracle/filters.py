@@ -116,6 +116,9 @@ class Filters:
             events = self.memories[number]
             if self.within is not None:
                 events = [each for each in events if each.what.time >= now - self.within]
+            # What no place of the branch asks for can neither match nor be bound.
+            asked = {place.port for place in places(tree)}
+            events = [each for each in events if asked & each.ports]
             sequence = Sequenced(events)
             if sequence.matches(tree, 0, len(events)):
                 active = frozenset(
@@ -158,6 +161,14 @@ def chain(sign: str, parts: Sequence[Reduced | None]) -> Reduced | None:
     if not left:
         return None
     return left[0] if len(left) == 1 else Chain(sign, left)
+
+
+def places(tree: Reduced) -> Iterator[Place]:
+    if isinstance(tree, Place):
+        yield tree
+    else:
+        for part in tree.parts if isinstance(tree, Chain) else (tree.body,):
+            yield from places(part)
 
 
 def marks(tree: Reduced, floor: int = NEVER_REVIVED) -> Iterator[tuple[Marked, int]]:

@@ -144,8 +144,10 @@ class Drawing:
             if "K" not in have and "K" not in own and self.chance(0.8):
                 own.insert(0, "K")
             self.types.append(TypeDraft("ABCDE"[number], parent, own))
-        for number in range(self.random.randint(1, 2)):
-            parent = self.random.choice(self.types) if self.chance(0.2) else None
+        for number in range(self.random.randint(1, 3)):
+            # Outputs of several types are what shows the order in which they are put out.
+            parent = self.types[-1] if number > 0 and self.chance(0.6) else None
+            parent = self.random.choice(self.types) if self.chance(0.1) else parent
             have = parent.attributes if parent else []
             free = [name for name in ATTRIBUTES if name not in have]
             own = self.random.sample(free, min(len(free), self.random.randint(0, 4)))
@@ -174,7 +176,8 @@ class Drawing:
             type_ = self.random.choice(self.types if self.chance(0.3) else inputs)
             text = f"{type_.name} {name}"
             if self.chance(0.1):
-                text += f' from "{self.random.choice(SOURCES)}"'
+                rules = [f"ensue/{rule.name}" for rule in self.rules]
+                text += f' from "{self.random.choice([*SOURCES, *rules])}"'
             if self.chance(0.25):
                 text += f" where {self.predicate(type_.attributes, 2)}"
             ports.append(PortDraft(name, type_, text))
@@ -213,14 +216,14 @@ class Drawing:
 
     def key(self, rule: RuleDraft) -> str | None:
         kinds = {
-            kind: [
-                [name for name in port.type.attributes if KINDS[name] == kind]
+            alike: [
+                [name for name in port.type.attributes if KINDS[name] in alike]
                 for port in rule.event_ports
                 if port.type
             ]
-            for kind in ("short", "long", "string", "boolean")
+            for alike in (("short", "long"), ("string",), ("boolean",), ("float",))
         }
-        possible = [kind for kind, names in kinds.items() if all(names)]
+        possible = [alike for alike, names in kinds.items() if all(names)]
         if not possible:
             return self.random.choice(["source", "subject", None])
         names = kinds[self.random.choice(possible)]
@@ -333,7 +336,7 @@ class Drawing:
         for _ in range(self.random.randint(1, 4)):
             statements = [self.statement(rule) for _ in range(self.random.choice([1, 1, 1, 2, 3]))]
             lines.append(f"case {self.condition(rule, 2)}: {' '.join(statements)}")
-        if self.chance(0.7):
+        if self.chance(0.85):
             lines.append(f"case true: {self.push_new(rule)}")
         return lines
 
@@ -366,13 +369,13 @@ class Drawing:
 
     def output_type(self, rule: RuleDraft) -> TypeDraft:
         below = [each for each in self.types if each.is_under(rule.output)]
-        return rule.output if self.chance(0.7) else self.random.choice(below)
+        return rule.output if self.chance(0.4) else self.random.choice(below)
 
     # --- ECL -------------------------------------------------------------------------------------
 
     def ecl_text(self, rule: RuleDraft) -> str:
         body = self.ecl(rule, self.random.randint(1, self.depth))
-        if self.chance(0.6):
+        if not any(word in body for word in ("push(", "notify")) or self.chance(0.4):
             body = f"{self.ecl_push(rule)} {{ {body} }}"
         if self.chance(0.7):
             body = f"repeat {{ {body} }}"
@@ -426,6 +429,8 @@ class Drawing:
         return f"{form} {{ {', '.join(parts)} }}"
 
     def ecl_leaf(self, rule: RuleDraft) -> str:
+        if self.chance(self.timers / 2):
+            return f"timeout({self.random.choice(list(DURATIONS))})"
         if self.chance(0.8):
             return self.random.choice(rule.ports).name
         attributes = sorted({name for type_ in rule.types for name in type_.attributes})
@@ -444,11 +449,11 @@ class Drawing:
     # --- the stream ------------------------------------------------------------------------------
 
     def draw_events(self) -> list[dict[str, Any]]:
-        count = self.random.choice([0, 3, 8, 15, 25, 40, 60])
+        count = self.random.choice([0, 4, 12, 25, 40, 60, 60])
         inputs = [each for each in self.types if not each.name.startswith("Out")]
-        steps = self.random.choice(
-            [(0.0, 1.0), (0.0, 0.5, 1.0, 1.5), (1.0,), (0.0, 0.0, 0.25, 3.0), (0.5, 2.0, 5.0)]
-        )
+        paces = [(0.0, 1.0), (0.0, 0.5, 1.0, 1.5), (1.0,), (0.0, 0.0, 0.25, 3.0)]
+        # A long and slow stream would be mostly timers, and the oracle takes its time with them.
+        steps = self.random.choice([*paces, (0.5, 2.0, 5.0)] if count < 20 else paces)
         disorder = self.chance(0.3)
         now = 0.0
         events = []
