@@ -206,6 +206,9 @@ class Sequenced:
             return any(self.matches(part, start, end) for part in node.parts)
         if skip == len(node.parts) - 1:
             return self.matches(node.parts[skip], start, end)
+        # What a stretch matches, all of it matches: no need to try splits where a part is missing.
+        if not all(self.matches(part, start, end) for part in node.parts[skip:]):
+            return False
         return any(
             self.matches(node.parts[skip], start, cut) and self.matches(node, cut, end, skip + 1)
             for cut in range(start, end + 1)
