@@ -4,7 +4,9 @@
     ├── LibraryError        a library that cannot be used; carries every diagnostic
     ├── EventError          one event that cannot be read; the run goes on
     ├── CaseError           a file of golden cases that cannot be used
+    ├── LimitError          a rule that is larger than a named limit allows
     ├── SnapshotError       bytes that are no snapshot, or one of another library
+    ├── TableError          bytes that are no tables, or tables that this version cannot read
     └── UsageError          an option or argument that does not fit
 
 Each carries its facts as attributes and survives pickling, since workers on other machines
@@ -50,8 +52,30 @@ class CaseError(EnsueError):
     """A file of golden cases that cannot be used."""
 
 
+class LimitError(EnsueError):
+    """A rule that is larger than the limit called `name` allows."""
+
+    def __init__(self, name: str, given: int, allowed: int, bounds: str, advice: str) -> None:
+        self.name = name
+        self.given = given
+        self.allowed = allowed
+        self.bounds = bounds
+        self.advice = advice
+        super().__init__(name, given, allowed, bounds, advice)
+
+    def __str__(self) -> str:
+        return (
+            f"limit `{self.name}`: there are {self.given:,} or more {self.bounds}, "
+            f"and {self.allowed:,} are allowed; {self.advice}"
+        )
+
+
 class SnapshotError(EnsueError):
     """Bytes that are no snapshot of this library."""
+
+
+class TableError(EnsueError):
+    """Bytes that are no tables, or tables that this version of Ensue cannot read."""
 
 
 class UsageError(EnsueError):

@@ -2,13 +2,15 @@
 
 In comes a machine without a window; out come moves, remembered by what was taken. Thirty
 accumulated ports have 2^30 sets of states, but a stream visits few of them: only those are made,
-and no more than a budget. Past it the machine is stepped directly: slower, and always possible.
+and no more than a budget of states, of moves, and of active states in all. Past it the machine is
+stepped directly: slower, and always possible.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS
 from ensue.machine.model import Bind, Emit, Machine, State, Switch, Timer
 from ensue.machine.stepping import NOW, Fired, Stepper, Taken
 
@@ -39,16 +41,27 @@ SETTLE: Input = ("atoms", frozenset())
 class Table:
     """A machine as a table that grows with what it is asked. Shared by all runs of the machine."""
 
-    def __init__(self, machine: Machine, budget: int) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        states: int = DEFAULT_MACHINE_LIMITS.table_states,
+        moves: int = DEFAULT_MACHINE_LIMITS.table_moves,
+        marks: int = DEFAULT_MACHINE_LIMITS.table_marks,
+    ) -> None:
         self.machine = machine
         self._stepper = Stepper(machine)
-        self._budget = budget
+        self._states_left, self._moves_left, self._marks_left = states, moves, marks
         self._states: dict[frozenset[State], TableState] = {}
         self._switches: dict[tuple[str, str], Switch] = {
             (each.kind, each.label): each for each in machine.switches
         }
         starts, self.first_timers = self._stepper.begin()
         self.first = self._state(frozenset(starts))
+
+    @property
+    def state_count(self) -> int:
+        """How many states have been made and kept so far."""
+        return len(self._states)
 
     def move(self, state: TableState, given: Input) -> Move:
         known = state.moves.get(given)
@@ -69,7 +82,9 @@ class Table:
         else:
             taken = self._stepper.take(active, atoms=what)
         move = Move(self._state(frozenset(active)), tuple(taken.effects), tuple(taken.started))
-        if len(state.moves) < self._budget:
+        # A move is worth keeping only from a state that can be come to again.
+        if self._moves_left > 0 and self._states.get(state.active) is state:
+            self._moves_left -= 1
             state.moves[given] = move
         return move
 
@@ -77,6 +92,8 @@ class Table:
         known = self._states.get(active)
         if known is None:
             known = TableState(active)
-            if len(self._states) < self._budget:
+            if self._states_left > 0 and self._marks_left >= len(active):
+                self._states_left -= 1
+                self._marks_left -= len(active)
                 self._states[active] = known
         return known

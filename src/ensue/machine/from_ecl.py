@@ -29,6 +29,7 @@ from ensue.lang.syntax import (
 )
 from ensue.machine.counting import Counter
 from ensue.machine.growth import Growth
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import (
     AnyAtom,
     Atom,
@@ -51,8 +52,10 @@ class Module:
     inside: frozenset[State]
 
 
-def machine_of_ecl(correlation: EclCorrelation) -> Machine:
-    growth = Growth()
+def machine_of_ecl(
+    correlation: EclCorrelation, limits: MachineLimits = DEFAULT_MACHINE_LIMITS
+) -> Machine:
+    growth = Growth(limits.states)
     top = _Modules(growth).of(correlation.body)
     return Machine(tuple(growth.names), top.initial, tuple(growth.transitions), tuple(growth.atoms))
 
@@ -77,6 +80,8 @@ class _Modules:
                     [module.initial], input=timer, clear=module.initial, target=[module.success]
                 )
                 return module
+            case Group("sequential", parts):
+                return self._sequential(parts)
             case Group(kind, parts):
                 return self._group(kind, [self.of(part) for part in parts])
             case Unless(body, stop):
@@ -132,8 +137,6 @@ class _Modules:
         return Module(frozenset(initial), success, failure, frozenset(inside))
 
     def _group(self, kind: str, parts: list[Module]) -> Module:
-        if kind == "sequential":
-            return self._sequential(parts)
         module = self._around(kind, parts, frozenset().union(*(part.initial for part in parts)))
         all_succeed = [[part.success] for part in parts]
         one_succeeds = [[part.success for part in parts]]
@@ -151,12 +154,23 @@ class _Modules:
             self._growth.add(failure, clear=inside, target=[module.failure])
         return module
 
-    def _sequential(self, parts: list[Module]) -> Module:
+    def _sequential(self, expressions: tuple[Ecl, ...]) -> Module:
+        """Each part is followed by what it leads to; only one of them is ever active."""
+        growth = self._growth
+        first, parts, ends = len(growth.transitions), [], []
+        for expression in expressions:
+            parts.append(self.of(expression))
+            ends.append(len(growth.transitions))
+        inside = growth.transitions[first:]
+        del growth.transitions[first:]
         module = self._around("sequential", parts, parts[0].initial)
-        for part, following in zip_longest(parts, parts[1:]):
+        begin = 0
+        for part, following, end in zip_longest(parts, parts[1:], ends):
+            growth.transitions += inside[begin : end - first]
+            begin = end - first
             then = following.initial if following else [module.success]
-            self._growth.add([[part.success]], clear=part.inside, target=then)
-            self._growth.add([[part.failure]], clear=part.inside, target=[module.failure])
+            growth.add([[part.success]], clear=part.inside, target=then)
+            growth.add([[part.failure]], clear=part.inside, target=[module.failure])
         return module
 
     def _unless(self, body: Module, stop: Module) -> Module:

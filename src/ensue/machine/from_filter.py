@@ -41,10 +41,12 @@ from ensue.lang.syntax import (
 )
 from ensue.machine.counting import Counter
 from ensue.machine.growth import Growth
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import Bind, Branch, Fire, Machine, PortAtom, State, Switch
 
 LONG_CHAIN = 8
 """From how many parts on a chain hands on a token instead of keeping what is complete."""
+
 
 def changed_labels(correlation: FilterCorrelation) -> frozenset[str]:
     """The labels that some statement aborts, revives or toggles."""
@@ -53,20 +55,29 @@ def changed_labels(correlation: FilterCorrelation) -> frozenset[str]:
     return frozenset(label.name for change in changes for label in change.labels)
 
 
+def left_label_aborted(correlation: FilterCorrelation) -> str | None:
+    """A label to the left of a `;` that some statement changes, if there is one."""
+    changed = changed_labels(correlation)
+    found = (label for branch in correlation.branches for label in _left_of_then(branch))
+    return next((label for label in found if label in changed), None)
+
+
 def needs_memory(correlation: FilterCorrelation) -> str | None:
     """Why this correlation cannot be run without remembering its events, if it cannot."""
-    changed = changed_labels(correlation)
-    for branch in correlation.branches:
-        for label in _left_of_then(branch):
-            if label in changed:
-                return f"label `{label}` is aborted to the left of a `;`"
+    label = left_label_aborted(correlation)
+    if label is not None:
+        return f"label `{label}` is aborted to the left of a `;`"
     if correlation.clauses.within and correlation.clauses.bind == "first":
         return "`bind first` within a window asks for the first event that is still inside"
     return None
 
 
-def machine_of_filter(correlation: FilterCorrelation, long_chain: int = LONG_CHAIN) -> Machine:
-    return _FilterMachine(correlation, long_chain).machine()
+def machine_of_filter(
+    correlation: FilterCorrelation,
+    limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
+    long_chain: int = LONG_CHAIN,
+) -> Machine:
+    return _FilterMachine(correlation, limits, long_chain).machine()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +107,12 @@ Read = tuple[str, tuple[State, ...]]
 
 
 class _FilterMachine:
-    def __init__(self, correlation: FilterCorrelation, long_chain: int) -> None:
+    def __init__(
+        self, correlation: FilterCorrelation, limits: MachineLimits, long_chain: int
+    ) -> None:
         self._correlation = correlation
         self._long_chain = long_chain
-        self._growth = Growth()
+        self._growth = Growth(limits.states)
         self._origin = self._growth.state("origin")
         self._first = correlation.clauses.bind == "first"
         self._alive = {

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, refuse_states
 from ensue.machine.model import Atom, Effect, State, Timer, Transition
 
 
 class Growth:
-    """A machine that is being built from the inside out."""
+    """A machine that is built from the inside out. Raises `LimitError` if it grows too large."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_states: int = DEFAULT_MACHINE_LIMITS.states) -> None:
+        self._most_states = most_states
         self.names: list[str] = []
         self.transitions: list[Transition] = []
         self.atoms: dict[Atom, int] = {}
 
     def state(self, name: str) -> State:
         self.names.append(name)
+        if len(self.names) > self._most_states:
+            raise refuse_states(len(self.names), self._most_states)
         return len(self.names) - 1
 
     def atom(self, atom: Atom) -> int:

@@ -2,12 +2,18 @@
 
 This is the form that is linear in the expression: no table is needed, and a window is no trouble.
 Tables are made by asking it, state set by state set (`determinise`).
+
+A pass goes over the transitions in their order. A small machine is simply gone through. A large
+one has an index: a transition can be enabled only if one of its *pivot* set is active, so a pass
+looks at those whose pivot was active at its beginning, and at those whose pivot it has set itself.
+Every other transition would have been found disabled at its turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 
 from ensue.machine.model import Bind, Branch, Emit, Fire, Machine, State, Timer, Transition
 
@@ -16,6 +22,9 @@ NOW = float("inf")
 
 Starts = dict[State, float]
 """The active states, each with its start (always NOW in a machine without a window)."""
+
+SMALL_MACHINE = 24
+"""Up to how many transitions going through all of them is quicker than an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +47,14 @@ class Taken:
 class Stepper:
     """One machine, ready to be stepped. It holds no state of a run: that is the caller's."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, small: int = SMALL_MACHINE) -> None:
         self.machine = machine
         self._timers = {
             transition.input.state: transition.input
             for transition in machine.transitions
             if isinstance(transition.input, Timer)
         }
+        self._index = Index(machine) if len(machine.transitions) > small else None
 
     def begin(self) -> tuple[Starts, list[Timer]]:
         """The active states at the start, and the timeouts that run from there."""
@@ -61,32 +71,51 @@ class Stepper:
         """Change `active` by one event (its atoms), one tick (the timeouts due) or neither."""
         present = dict(active)
         taken = Taken()
-        for transition in self.machine.transitions:
-            wanted = transition.input
-            if wanted is None:
-                start = _enabled(transition, active)
-            elif wanted in atoms or (isinstance(wanted, Timer) and wanted.state in due):
-                start = _enabled(transition, present)
-            else:
-                continue
-            if start is not None:
-                self._take(transition, min(start, now), now, active, present, taken)
+        if self._index is None:
+            for transition in self.machine.transitions:
+                self._try(transition, atoms, due, now, active, present, taken)
+            return taken
+        index, transitions = self._index, self.machine.transitions
+        waiting = index.candidates(present, atoms, due)
+        known = set(waiting)
+        heapify(waiting)
+        while waiting:
+            number = heappop(waiting)
+            transition = transitions[number]
+            if self._try(transition, atoms, due, now, active, present, taken):
+                for state in transition.target:
+                    for other in index.internal.get(state, ()):
+                        if other > number and other not in known:
+                            known.add(other)
+                            heappush(waiting, other)
         return taken
 
-    def _take(
+    def _try(
         self,
         transition: Transition,
-        start: float,
+        atoms: frozenset[int],
+        due: frozenset[State],
         now: float,
         active: Starts,
         present: Starts,
         taken: Taken,
-    ) -> None:
+    ) -> bool:
+        """Take a transition if it is its turn and it is enabled."""
+        wanted = transition.input
+        if wanted is None:
+            start = _enabled(transition, active)
+        elif wanted in atoms or (isinstance(wanted, Timer) and wanted.state in due):
+            start = _enabled(transition, present)
+        else:
+            return False
+        if start is None:
+            return False
+        start = min(start, now)
         match transition.effect:
             case Fire(branch):
                 oldest = now - (self.machine.window or 0)
                 if start < oldest:
-                    return
+                    return False
                 taken.effects.append(_fired(branch, self.machine.branches[branch], active, oldest))
             case Bind(_, first) if first and transition.target <= active.keys():
                 pass
@@ -99,6 +128,57 @@ class Stepper:
             active[state] = NOW if state in self.machine.constant else start
             if state in self._timers:
                 taken.started.append(self._timers[state])
+        return True
+
+
+class Index:
+    """Which transitions a state may enable: by their pivot, the set that is most rarely active."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.internal: dict[State, list[int]] = {}
+        self._read: dict[State, dict[int, list[int]]] = {}
+        self._ticked: dict[State, list[int]] = {}
+        self._by_atom: dict[int, list[int]] = {}
+        for number, transition in enumerate(machine.transitions):
+            pivot = _pivot(transition, machine.constant)
+            if transition.input is None:
+                for state in pivot:
+                    self.internal.setdefault(state, []).append(number)
+            elif isinstance(transition.input, Timer):
+                self._ticked.setdefault(transition.input.state, []).append(number)
+            else:
+                self._by_atom.setdefault(transition.input, []).append(number)
+                for state in pivot:
+                    by_atom = self._read.setdefault(state, {})
+                    by_atom.setdefault(transition.input, []).append(number)
+
+    def candidates(
+        self, present: Mapping[State, float], atoms: Iterable[int], due: Iterable[State]
+    ) -> list[int]:
+        """The transitions that what is there at the beginning of a pass may enable."""
+        found = {number for state in due for number in self._ticked.get(state, ())}
+        reading = [self._by_atom[atom] for atom in atoms if atom in self._by_atom]
+        if sum(map(len, reading)) <= len(present):
+            found.update(*reading)
+        else:
+            for state in present:
+                by_atom = self._read.get(state)
+                if by_atom is not None:
+                    found.update(*(by_atom[atom] for atom in atoms if atom in by_atom))
+        internal = self.internal
+        for state in present:
+            if state in internal:
+                found.update(internal[state])
+        return list(found)
+
+
+def _pivot(transition: Transition, constant: frozenset[State]) -> frozenset[State]:
+    """The smallest enabling set; of several, one that is not always active, and the last."""
+
+    def rarity(states: frozenset[State]) -> tuple[bool, int]:
+        return bool(states & constant), len(states)
+
+    return min(reversed(transition.enabling), key=rarity, default=frozenset())
 
 
 def _enabled(transition: Transition, source: Mapping[State, float]) -> float | None:

@@ -1,0 +1,36 @@
+"""How large a machine and its table may be: every limit by its name, its value, and what it bounds.
+
+The limits of a text (`nesting`, `ports`, `repetition` and others) are in `ensue.lang.limits`, and
+are checked when it is read. Here are those that only show when a machine is built. `states` refuses
+a machine; the limits of a table refuse nothing: past them a table grows no more, and the machine is
+stepped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensue.errors import LimitError
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLimits:
+    """`table_marks` bounds the active states of all states of a table together."""
+
+    states: int = 500_000
+    table_states: int = 10_000
+    table_moves: int = 100_000
+    table_marks: int = 1_000_000
+
+
+DEFAULT_MACHINE_LIMITS = MachineLimits()
+
+
+def refuse_states(given: int, allowed: int) -> LimitError:
+    return LimitError(
+        "states",
+        given,
+        allowed,
+        "states of the machine of a correlation",
+        "use smaller counts, leave out the window, or split the correlation into several",
+    )

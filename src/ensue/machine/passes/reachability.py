@@ -1,0 +1,66 @@
+"""Removes states that are never active, and transitions that are never enabled."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+from ensue.machine.model import Machine, State
+
+
+def drop_unreachable(machine: Machine) -> Machine:
+    """The machine without what no stream can reach.
+
+    A state can be active only if it is so at the start, or if a switch or a transition sets it;
+    a transition can do so only if each of its enabling sets has a state that can be active. The
+    least set of states that is closed under this holds every state that is ever active (by
+    induction over the steps of a run), so what lies outside of it changes nothing: a transition
+    that needs it is never taken, and to look for it or to clear it has no effect.
+    """
+    reached = _reached(machine)
+    return replace(
+        machine,
+        transitions=tuple(
+            replace(
+                transition,
+                enabling=tuple(states & reached for states in transition.enabling),
+                clear=transition.clear & reached,
+            )
+            for transition in machine.transitions
+            if all(states & reached for states in transition.enabling)
+        ),
+        branches=tuple(
+            replace(
+                branch,
+                labels=tuple(each for each in branch.labels if each[1] in reached),
+                places=tuple(each for each in branch.places if each[2] in reached),
+            )
+            for branch in machine.branches
+        ),
+        switches=tuple(replace(each, clear=each.clear & reached) for each in machine.switches),
+        constant=machine.constant & reached,
+    )
+
+
+def _reached(machine: Machine) -> frozenset[State]:
+    waiting_for: dict[State, list[tuple[int, int]]] = {}
+    missing = []
+    for number, transition in enumerate(machine.transitions):
+        missing.append(set(range(len(transition.enabling))))
+        for part, states in enumerate(transition.enabling):
+            for state in states:
+                waiting_for.setdefault(state, []).append((number, part))
+    # A switch needs the mark of its label, and one of the two marks is always there.
+    found = machine.initial.union(*(switch.target for switch in machine.switches))
+    reached = set(found)
+    queue = deque(found)
+    while queue:
+        for number, part in waiting_for.get(queue.popleft(), ()):
+            still = missing[number]
+            if part in still:
+                still.remove(part)
+                if not still:
+                    new = machine.transitions[number].target - reached
+                    reached |= new
+                    queue.extend(new)
+    return frozenset(reached)

@@ -1,0 +1,58 @@
+"""Removes states that nobody looks at, and transitions that do nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ensue.machine.model import Machine, State
+
+
+def drop_useless(machine: Machine) -> Machine:
+    """The machine without what leads nowhere.
+
+    A transition is *of use* if it has an effect, or if it sets or clears a state that is looked
+    at; a state is looked at if a transition of use needs it, or if it is the mark of a label, or
+    says that a label is active or a place is bound. What is not looked at decides nothing, so it
+    may be left out of every set; a transition that then neither has an effect nor changes a state
+    may go. (A machine that waits for nothing more is left with no active state.)
+    """
+    looked_at = _looked_at(machine)
+    kept = []
+    for transition in machine.transitions:
+        clear, target = transition.clear & looked_at, transition.target & looked_at
+        if transition.effect is not None or clear or target:
+            kept.append(replace(transition, clear=clear, target=target))
+    return replace(
+        machine,
+        initial=machine.initial & looked_at,
+        transitions=tuple(kept),
+        switches=tuple(
+            replace(each, clear=each.clear & looked_at, target=each.target & looked_at)
+            for each in machine.switches
+        ),
+        constant=machine.constant & looked_at,
+    )
+
+
+def _looked_at(machine: Machine) -> frozenset[State]:
+    found = {switch.requires for switch in machine.switches}
+    for branch in machine.branches:
+        found.update(state for _, state in branch.labels)
+        found.update(state for _, _, state in branch.places)
+    changing: dict[State, list[int]] = {}
+    queue = []
+    for number, transition in enumerate(machine.transitions):
+        for state in transition.clear | transition.target:
+            changing.setdefault(state, []).append(number)
+        if transition.effect is not None:
+            queue.append(number)
+    queue += [number for state in found for number in changing.get(state, ())]
+    of_use = set(queue)
+    while queue:
+        for states in machine.transitions[queue.pop()].enabling:
+            for state in states - found:
+                found.add(state)
+                new = [each for each in changing.get(state, ()) if each not in of_use]
+                of_use.update(new)
+                queue += new
+    return frozenset(found)

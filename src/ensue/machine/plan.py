@@ -1,0 +1,75 @@
+"""Decides how a correlation runs: in which form, on which machine, and why.
+
+In comes a checked correlation; out goes a `Plan`. Three forms are possible:
+
+- **table**: without a window a machine is a finite transducer. Its table is made as a stream visits
+  it; past the limits of the table the same machine is stepped.
+- **linear**: with a window the states of a machine carry times, and it is stepped. The cost of an
+  event is at most linear in the size of the expression.
+- **memory**: some filters need their earlier events back. They run from remembered events.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import Correlation, FilterCorrelation
+from ensue.machine.from_ecl import machine_of_ecl
+from ensue.machine.from_filter import left_label_aborted, machine_of_filter, needs_memory
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
+from ensue.machine.model import Machine
+from ensue.machine.passes import optimise
+
+Form = Literal["table", "linear", "memory"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`built` is the machine as it was constructed, `machine` what the passes have left of it.
+
+    Both are None for a correlation that no machine can say; where only its bindings need memory,
+    the machine is there, and right in all but those.
+    """
+
+    correlation: Correlation
+    form: Form
+    why: str
+    machine: Machine | None
+    built: Machine | None
+
+    @property
+    def needed_machine(self) -> Machine:
+        if self.machine is None:
+            raise ValueError(f"`{self.correlation.name}` runs from memory: {self.why}")
+        return self.machine
+
+
+def plan(
+    correlation: Correlation,
+    types: TypeSystem | None = None,  # noqa: ARG001 - the forms do not depend on types
+    limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
+) -> Plan:
+    """The form and the machine of a correlation. Raises `LimitError` if it is too large."""
+    if not isinstance(correlation, FilterCorrelation):
+        built = machine_of_ecl(correlation, limits)
+        return Plan(correlation, "table", _why_a_table(limits), optimise(built), built)
+    reason = needs_memory(correlation)
+    if left_label_aborted(correlation) is not None:
+        return Plan(correlation, "memory", f"{reason}, which needs earlier events back", None, None)
+    built = machine_of_filter(correlation, limits)
+    machine = optimise(built)
+    if reason is not None:
+        return Plan(correlation, "memory", reason, machine, built)
+    if machine.window is not None:
+        why = "`within` makes it matter when an event came, so the machine is stepped with times"
+        return Plan(correlation, "linear", why, machine, built)
+    return Plan(correlation, "table", _why_a_table(limits), machine, built)
+
+
+def _why_a_table(limits: MachineLimits) -> str:
+    return (
+        "there is no window, so a table is made of the states that a stream visits, "
+        f"up to {limits.table_states:,}; past that the machine is stepped"
+    )
