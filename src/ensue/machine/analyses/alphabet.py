@@ -31,7 +31,7 @@ from ensue.lang.expressions.evaluation import MISSING, EventScope, holds
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.syntax import CommonKey, EventPort
 from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
-from ensue.machine.analyses.mentions (
+from ensue.machine.analyses.mentions import (
     CLOCK_AND_IDENTITY,
     Mentions,
     Parts,
@@ -94,9 +94,8 @@ class _Alphabets:
         self._ports = [
             [port for port in each.ports if isinstance(port, EventPort)] for each in correlations
         ]
-        wheres = [port.where for port in chain(*self._ports) if port.where is not None]
-        asked = chain(*(behaviour.predicates for behaviour in behaviours))
-        self._predicates = list(dict.fromkeys([*wheres, *asked]))
+        asked = chain(*(behaviour.predicates_and_wheres for behaviour in behaviours))
+        self._predicates = list(dict.fromkeys(asked))
         self._mentions = mentions_in(self._predicates)
         sources = [port.source for port in chain(*self._ports) if port.source is not None]
         self._mentions.setdefault(SOURCE, Mentions()).constants += sources
@@ -110,9 +109,7 @@ class _Alphabets:
             if name.lower() in CLOCK_AND_IDENTITY:
                 raise UndecidableError(f"`by {name}` gives each event a key of its own")
         self._declared = {
-            name: type_
-            for each in types
-            for name, type_ in types.attributes(each.name).items()
+            name: type_ for each in types for name, type_ in types.attributes(each.name).items()
         }
         self._loose: dict[Expression, str] = {}
 
@@ -122,7 +119,7 @@ class _Alphabets:
         for predicate in self._predicates:
             if not is_plain(predicate):
                 shown = print_expression(predicate)
-                self._loose[predicate] = f"`{shown}` is more than attributes compared with constants"
+                self._loose[predicate] = f"`{shown}` is more than names compared with constants"
         concrete = list(
             dict.fromkeys(
                 name for port in chain(*self._ports) for name in self._types.subtypes(port.type)
@@ -162,9 +159,7 @@ class _Alphabets:
             ):
                 kept.append(key)
         return [
-            Alphabet(
-                tuple(known.get(key, {}).values()), tuple(possible[key].values()), gaps
-            )
+            Alphabet(tuple(known.get(key, {}).values()), tuple(possible[key].values()), gaps)
             for key in kept
         ] or [Alphabet((), (), gaps)]
 
@@ -224,7 +219,8 @@ class _Alphabets:
             if parts[-1].lower() not in FIXED | CLOCK_AND_IDENTITY
         }
         for own in self._key_names:
-            together = [c for n in own if (n,) in self._mentions for c in self._mentions[n,].constants]
+            mentioned = [self._mentions[name,] for name in own if (name,) in self._mentions]
+            together = [constant for each in mentioned for constant in each.constants]
             for name in own:
                 if len(set(own)) > 1 or (name,) in self._mentions:
                     asked[name,] = _joined(asked.get((name,)), together)
@@ -267,9 +263,7 @@ class _Alphabets:
             )
         return free
 
-    def _matched(
-        self, event: Event, truth: dict[Expression, bool]
-    ) -> list[list[EventPort]]:
+    def _matched(self, event: Event, truth: dict[Expression, bool]) -> list[list[EventPort]]:
         return [
             [
                 port

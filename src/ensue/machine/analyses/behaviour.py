@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, holds
@@ -21,6 +22,7 @@ from ensue.lang.label_logic import change_of, label_value
 from ensue.lang.syntax import (
     Change,
     Correlation,
+    EventPort,
     FilterCorrelation,
     PushNew,
     PushPort,
@@ -146,6 +148,11 @@ class Behaviour:
     def predicates(self) -> list[Expression]:
         """The predicates that the expression itself asks of what it reads."""
         return [a.predicate for a in self.machine.atoms if isinstance(a, PredicateAtom)]
+
+    @property
+    def predicates_and_wheres(self) -> list[Expression]:
+        ports = (p for p in self.correlation.ports if isinstance(p, EventPort))
+        return [*self.predicates, *(p.where for p in ports if p.where is not None)]
 
     def read(self, config: Config, atoms: frozenset[int], now: int) -> Outcome:
         """Read an event; the first one starts the correlation."""
@@ -282,7 +289,7 @@ class _Step:
     def _is_aborted(self, label: str) -> bool:
         return label in self._of.aborted and self._of.aborted[label] in self._active
 
-    def _switch(self, kind: str, label: str) -> None:
+    def _switch(self, kind: Literal["abort", "revive"], label: str) -> None:
         switch = self._of.switches[kind, label]
         if switch.requires in self._active:
             for state in switch.clear:

@@ -20,9 +20,11 @@ from ensue.machine.analyses.zones import (
     PRESENT,
     Constraint,
     Zone,
+    at_most,
     constrained,
     includes,
     later,
+    less_than,
     rearranged,
 )
 
@@ -81,7 +83,7 @@ class Exploration:
         while self._waiting:
             node = self._waiting.popleft()
             for edge, zone, configs in self._from(node):
-                self._work_left -= step
+                self._work_left -= step + len(zone) ** 3
                 if self._work_left < 0:
                     return
                 self._arrive(edge, zone, configs)
@@ -142,9 +144,9 @@ class Exploration:
                 for count in range(len(starts) + 1):
                     more = list(so_far)
                     if count:
-                        more.append((starts[count - 1], 0, -behaviour.window - 1))
+                        more.append((starts[count - 1], 0, less_than(-behaviour.window)))
                     if count < len(starts):
-                        more.append((0, starts[count], behaviour.window))
+                        more.append((0, starts[count], at_most(behaviour.window)))
                     if constrained(zone, more) is not None:
                         longer.append((more, [*expired, frozenset(starts[:count])]))
             ways = longer
@@ -164,6 +166,7 @@ class Exploration:
         arrived = rearranged(zone, places)
         renamed = tuple(config.renamed(names) for config in configs)
         known = self._known.setdefault(renamed, [])
+        self._work_left -= len(known)
         for node in known:
             if includes(node.zone, arrived):
                 edge.to = node
@@ -184,11 +187,11 @@ def _dues(
     for owner, clock in clocks:
         longer = []
         for due, constraints in ways:
-            waits = [*constraints, (0, clock.since, clock.after - 1)]
+            waits = [*constraints, (0, clock.since, less_than(clock.after))]
             is_due = [
                 *constraints,
-                (0, clock.since, clock.after),
-                (clock.since, 0, -clock.after),
+                (0, clock.since, at_most(clock.after)),
+                (clock.since, 0, at_most(-clock.after)),
             ]
             if constrained(zone, waits) is not None:
                 longer.append((due, waits))

@@ -13,6 +13,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from ensue.events.conformance import fits
@@ -70,14 +71,14 @@ def _numbers(type_: ValueType, mentions: Mentions) -> tuple[list[Any], bool]:
     near: list[Any]
     if type_.name in INTEGER_RANGES:
         whole = sorted({n for c in constants for n in (math.floor(c), math.ceil(c))}) or [1]
-        gaps = [a + 1 for a, b in zip(whole, whole[1:], strict=False) if b - a > 1]
+        gaps = [a + 1 for a, b in pairwise(whole) if b - a > 1]
         near = [whole[0] - 1, *sorted([*whole, *gaps]), whole[-1] + 1]
     else:
         ordered = sorted(float(c) for c in constants) or [1.0]
-        between = [(a + b) / 2 for a, b in zip(ordered, ordered[1:], strict=False)]
+        between = [(a + b) / 2 for a, b in pairwise(ordered)]
         near = [ordered[0] - 1, *sorted([*ordered, *between]), ordered[-1] + 1]
         # A midpoint of neighbours is one of them: then nothing lies between.
-        exact = exact and all(a < b for a, b in zip(near, near[1:], strict=False))
+        exact = exact and all(a < b for a, b in pairwise(near))
     return _distinct(each for each in near if fits(each, type_)), exact
 
 

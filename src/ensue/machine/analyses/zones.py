@@ -1,34 +1,54 @@
 """Sets of times, as bounds on differences: what is known of when past moments were.
 
 A zone speaks of the present (place 0) and of some past moments (places 1, 2, ..., in the order in
-which they came). `zone[i][j]` is the largest that *time of i minus time of j* can be. Times are
-whole microseconds, so that `<` is `<=` of one less and every bound is exact. A zone is always
-closed: each bound is the tightest that follows from all of them. Without past moments a zone is
-the single point `PRESENT`, and costs nothing.
+which they came). `zone[i][j]` bounds the *time of i minus the time of j*. A zone is always closed:
+each bound is the tightest that follows from all of them. Without past moments a zone is the single
+point `PRESENT`, and costs nothing.
+
+A bound is `at_most(c)` or `less_than(c)`, held as the whole numbers 2c + 1 and 2c, so that the
+tighter of two is the smaller. Zones take time to be dense, although the clock counts microseconds:
+what no dense times allow no microseconds do, and times found for a way are whole
+(`earliest_times`). Taking `<` for "one microsecond less" would be exact as well, but bounds would
+creep by one in every round.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-Bound = float
-"""A whole number of microseconds, or UNBOUNDED."""
-
-UNBOUNDED: Bound = float("inf")
+Bound = int
+UNBOUNDED: Bound = 1 << 90
+_LARGE = 1 << 80
 
 Zone = tuple[tuple[Bound, ...], ...]
 
 Constraint = tuple[int, int, Bound]
-"""`(i, j, bound)`: the time of i minus the time of j is at most the bound."""
+"""`(i, j, bound)` on the time of i minus the time of j."""
 
-PRESENT: Zone = ((0,),)
+
+def at_most(microseconds: int) -> Bound:
+    return 2 * microseconds + 1
+
+
+def less_than(microseconds: int) -> Bound:
+    return 2 * microseconds
+
+
+NOTHING = at_most(0)
+PRESENT: Zone = ((NOTHING,),)
+
+
+def _sum(a: Bound, b: Bound) -> Bound:
+    if a > _LARGE or b > _LARGE:
+        return UNBOUNDED
+    return (a & -2) + (b & -2) + (a & b & 1)
 
 
 def later(zone: Zone) -> Zone:
     """Let time pass: the present may be any amount later."""
     if len(zone) == 1:
         return zone
-    first = (0, *(UNBOUNDED for _ in zone[1:]))
+    first = (NOTHING, *(UNBOUNDED for _ in zone[1:]))
     return (first, *zone[1:])
 
 
@@ -39,7 +59,7 @@ def constrained(zone: Zone, constraints: Iterable[Constraint]) -> Zone | None:
     for i, j, bound in constraints:
         if bound >= current[i][j]:
             continue
-        if current[j][i] + bound < 0:
+        if _sum(current[j][i], bound) < NOTHING:
             return None
         if rows is None:
             current = rows = [list(row) for row in zone]
@@ -49,15 +69,14 @@ def constrained(zone: Zone, constraints: Iterable[Constraint]) -> Zone | None:
 
 def _tighten(rows: list[list[Bound]], i: int, j: int, bound: Bound) -> None:
     """Lower one bound of a closed zone, and close it again."""
-    places = range(len(rows))
-    to_i = [rows[k][i] for k in places]
+    to_i = [row[i] for row in rows]
     from_j = list(rows[j])
-    for k in places:
-        through = to_i[k] + bound
-        row = rows[k]
-        for m in places:
-            if through + from_j[m] < row[m]:
-                row[m] = through + from_j[m]
+    for row, before in zip(rows, to_i, strict=True):
+        through = _sum(before, bound)
+        for place, after in enumerate(from_j):
+            whole = _sum(through, after)
+            if whole < row[place]:
+                row[place] = whole
 
 
 def rearranged(zone: Zone, places: Sequence[int]) -> Zone:
@@ -66,22 +85,24 @@ def rearranged(zone: Zone, places: Sequence[int]) -> Zone:
 
 
 def includes(large: Zone, small: Zone) -> bool:
-    return all(a >= b for x, y in zip(large, small, strict=True) for a, b in zip(x, y, strict=True))
+    for wide, narrow in zip(large, small, strict=True):
+        for a, b in zip(wide, narrow, strict=True):
+            if a < b:
+                return False
+    return True
 
 
 def earliest_times(count: int, constraints: Iterable[Constraint]) -> list[int] | None:
-    """The earliest times from 0 on of so many moments, or None if there are none.
-
-    A constraint `(i, j, bound)` says: the time of j is at least the time of i less the bound.
-    """
-    times: list[Bound] = [0] * count
-    kept = list(constraints)
+    """The earliest whole times from 0 on of so many moments, or None if there are none."""
+    times = [0] * count
+    # That i is at most so much after j says that j is at least that much before i.
+    least = [(i, j, -(bound >> 1) + (1 - (bound & 1))) for i, j, bound in constraints]
     for _ in range(count + 1):
         changed = False
-        for i, j, bound in kept:
-            if times[i] - bound > times[j]:
-                times[j] = times[i] - bound
+        for i, j, after in least:
+            if times[i] + after > times[j]:
+                times[j] = times[i] + after
                 changed = True
         if not changed:
-            return [int(time) for time in times]
+            return times
     return None

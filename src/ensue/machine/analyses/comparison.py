@@ -1,0 +1,182 @@
+"""Two correlations side by side: which sequences make one put something out, and not the other.
+
+In come two correlations of one library; out comes their relation and a shortest witness for each
+way in which they differ. They are compared by the finite sequences of moments (events, and times
+that the clock reaches) at whose last moment they put something out; what they put out is left
+aside. Each event is read by both, by each on the ports that it matches there: ports with the same
+declaration always agree, and a port that only one of them has is read by that one alone. With the
+same `by`, both run under one key; keys that differ are left aside, and the answer says so.
+
+What cannot be told exactly is `undecided`, with the reason: a wrong word is never said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions.evaluation import holds
+from ensue.lang.printer import print_key
+from ensue.lang.syntax import Correlation
+from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets
+from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
+from ensue.machine.analyses.exploration import Edge, Exploration
+from ensue.machine.analyses.witness import Witness, way_to, witness_of
+
+COMPARISON_WORK = 20_000_000
+"""How many transitions may be looked at before a comparison is given up."""
+
+Relation = Literal["equivalent", "contained", "contains", "different", "undecided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`relation` says how the first stands to the second.
+
+    `only_first` is a shortest sequence at whose end only the first puts something out, if there is
+    one; `only_second` the same for the second. `reason` says why an answer is undecided; `notes`
+    say what was left aside.
+    """
+
+    relation: Relation
+    only_first: Witness | None = None
+    only_second: Witness | None = None
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def witnesses(self) -> tuple[Witness, ...]:
+        return tuple(each for each in (self.only_first, self.only_second) if each is not None)
+
+
+def compare(
+    first: Correlation, second: Correlation, types: TypeSystem, work: int = COMPARISON_WORK
+) -> Comparison:
+    """How the first correlation stands to the second."""
+    notes = tuple(_notes(first, second))
+    try:
+        behaviours = [Behaviour(first), Behaviour(second)]
+        found = compare_behaviours(behaviours, types, work)
+    except UndecidableError as error:
+        return Comparison("undecided", reason=str(error), notes=notes)
+    return _answer(found, notes)
+
+
+@dataclass
+class Differences:
+    """Where only one puts something out, by which one; and what was proven absent."""
+
+    seen: dict[int, Witness] = field(default_factory=dict)
+    absent: set[int] = field(default_factory=set)
+    reasons: list[str] = field(default_factory=list)
+
+    def is_settled(self, which: int) -> bool:
+        return which in self.seen or which in self.absent
+
+
+def compare_behaviours(
+    behaviours: Sequence[Behaviour], types: TypeSystem, work: int, *, stop_at_one: bool = False
+) -> Differences:
+    """Look for both differences, under every kind of key."""
+    whole = Differences(absent={0, 1})
+    for alphabet in alphabets(behaviours, types):
+        part = _differences(behaviours, alphabet, work, stop_at_one=stop_at_one)
+        for which, witness in part.seen.items():
+            known = whole.seen.get(which)
+            if known is None or len(witness) < len(known):
+                whole.seen[which] = witness
+        whole.absent &= part.absent
+        whole.reasons += part.reasons
+        if stop_at_one and whole.seen:
+            break
+    return whole
+
+
+def _differences(
+    behaviours: Sequence[Behaviour], alphabet: Alphabet, work: int, *, stop_at_one: bool
+) -> Differences:
+    found = _search(behaviours, alphabet.symbols, work, stop_at_one=stop_at_one)
+    if alphabet.is_exact:
+        return found
+    # What was not seen among events that exist is absent only if it is among all that may.
+    missing = {which for which in (0, 1) if which not in found.seen}
+    found.absent = set()
+    if missing and not (stop_at_one and found.seen):
+        wider = _search(behaviours, alphabet.possible, work, stop_at_one=False)
+        found.absent = wider.absent & missing
+        found.reasons += wider.reasons
+        if missing - found.absent:
+            found.reasons += [f"as far as predicates can be told apart: {g}" for g in alphabet.gaps]
+    return found
+
+
+def _search(
+    behaviours: Sequence[Behaviour], symbols: Sequence[Symbol], work: int, *, stop_at_one: bool
+) -> Differences:
+    found = Differences()
+    edges: dict[int, Edge] = {}
+    exploration = Exploration(behaviours, symbols, work)
+    for edge in exploration.edges():
+        first, second = edge.puts_out
+        if first != second:
+            edges.setdefault(0 if first else 1, edge)
+            if len(edges) == 2 or stop_at_one:
+                break
+    else:
+        if exploration.complete:
+            found.absent = {0, 1} - edges.keys()
+        else:
+            found.reasons.append(f"more than {work:,} transitions would have to be looked at")
+    for which, edge in edges.items():
+        if all(step.symbol is None or step.symbol.event for step in way_to(edge)):
+            witness = real_witness(behaviours, edge)
+            if witness is None:
+                found.reasons.append("a difference was seen that may need times or ids of its own")
+            else:
+                found.seen[which] = witness
+    return found
+
+
+def real_witness(behaviours: Sequence[Behaviour], edge: Edge) -> Witness | None:
+    """The witness of an edge, if it is certain: it has times, and predicates that ask for the time
+    or the id say of its events what they said of those that stood for them."""
+    predicates = {each for b in behaviours for each in b.predicates_and_wheres}
+    symbols = [step.symbol for step in way_to(edge) if step.symbol is not None]
+    witness = witness_of(edge)
+    if witness is None:
+        return None
+    certain = all(
+        symbol.event is not None and holds(each, event) == holds(each, symbol.event)
+        for symbol, event in zip(symbols, witness.events, strict=True)
+        for each in predicates
+    )
+    return witness if certain else None
+
+
+def _answer(found: Differences, notes: tuple[str, ...]) -> Comparison:
+    relation: Relation = "undecided"
+    if all(found.is_settled(which) for which in (0, 1)):
+        relations: dict[tuple[bool, bool], Relation] = {
+            (False, False): "equivalent",
+            (True, False): "contains",
+            (False, True): "contained",
+            (True, True): "different",
+        }
+        relation = relations[0 in found.seen, 1 in found.seen]
+    reason = None
+    if relation == "undecided":
+        reason = "; ".join(dict.fromkeys(found.reasons))
+    return Comparison(relation, found.seen.get(0), found.seen.get(1), reason, notes)
+
+
+def _notes(first: Correlation, second: Correlation) -> Iterable[str]:
+    one, other = first.clauses.by, second.clauses.by
+    if one != other:
+        keys = [", ".join(print_key(key) for key in each) or "no key" for each in (one, other)]
+        yield f"keys are left aside: `{first.name}` is by {keys[0]}, `{second.name}` by {keys[1]}"
+    declared = [{port.name: port for port in each.ports} for each in (first, second)]
+    for name in sorted(declared[0].keys() & declared[1].keys()):
+        if declared[0][name] != declared[1][name]:
+            yield f"port `{name}` is not declared alike in both; each reads by its own declaration"

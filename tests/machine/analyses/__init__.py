@@ -1,0 +1,1 @@
+"""Analyses of correlations: what they find, and that it is so."""

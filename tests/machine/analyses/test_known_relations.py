@@ -1,0 +1,132 @@
+"""Pairs of rules whose relation is known; every witness is run by the reference engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from ensue.machine.analyses.comparison import compare
+
+from . import rules
+
+ONCE = "case l1: push new Out {}; }"
+
+KNOWN = [
+    # + and | do not care about order; ; does
+    ("a + b", "b + a", "equivalent"),
+    ("a | b", "b | a", "equivalent"),
+    ("a ; b", "b ; a", "different"),
+    ("(a ; b) | (b ; a)", "a + b", "equivalent"),
+    ("a", "a | b", "contained"),
+    ("a | b", "a", "contains"),
+    ("a ; b", "a + b", "different"),  # `b a b` triggers at its second letter, and forgets
+    ("a + b", "a", "different"),
+    ("a", "a", "equivalent"),
+    ("a", "b", "different"),
+    # chains and brackets
+    ("(a ; b) ; c", "a ; (b ; c)", "equivalent"),
+    ("(a + b) + c", "a + (b + c)", "equivalent"),
+    ("a{3}", "a ; a ; a", "equivalent"),
+    ("a{2}", "a{3}", "different"),
+    ("a{4}", "a{2}", "contained"),
+    ("(a ; b){2}", "a ; b ; a ; b", "equivalent"),
+    ("a + a", "a", "equivalent"),
+    ("a | (a + b)", "a", "equivalent"),  # absorption
+    ("a + (a | b)", "a", "equivalent"),
+    ("a + (b | c)", "(a + b) | (a + c)", "equivalent"),  # distribution
+    ("a ; (b | c)", "(a ; b) | (a ; c)", "equivalent"),
+    ("(a | b) ; c", "(a ; c) | (b ; c)", "equivalent"),
+    # branches remember apart from each other
+    ("a || b", "a | b", "equivalent"),
+    ("(a + b) || (a + c)", "(a + b) | (a + c)", "different"),
+    ("a ; b || a ; b", "a ; b", "equivalent"),
+    # labels and cases
+    (
+        f"l1:(a ; b) | l2:c => {{ {ONCE}",
+        "ecl repeat { notify { do { sequential { a, b } } unless { c } } }",
+        "equivalent",
+    ),
+    (f"l1:a | l2:b => {{ {ONCE}", "a", "equivalent"),
+    ("l1:a | l2:b => { case l1 & l2: push new Out {}; }", "ecl false", "equivalent"),
+    ("l1:a | l2:b => { case l1 | !l1: push new Out {}; }", "a | b", "equivalent"),
+    ("l1:a + l2:b => { case l1 & l2: push new Out {}; }", "a + b", "equivalent"),
+    ("a | b => { case true: push a; }", "a", "equivalent"),
+    # abort, revive, toggle
+    ("l1:a | b => { abort(l1); case true: push new Out {}; }", "b", "equivalent"),
+    ("l1:a + b => { abort(l1); case true: push new Out {}; }", "b", "equivalent"),
+    ("l1:a || l2:b => { case l2: toggle(l1); case l1: push new Out {}; }", "a", "contained"),
+    (
+        "l1:a || l2:b => { case l2: abort(l1); revive(l1); case l1: push new Out {}; }",
+        "a",
+        "equivalent",
+    ),
+    ("l1:a => { case l1: push new Out {}; abort(l1); }", "ecl notify { a }", "equivalent"),
+    # ECL
+    ("ecl repeat { notify { a } }", "a", "equivalent"),
+    ("ecl repeat { notify { accumulate { a, b } } }", "a + b", "equivalent"),
+    ("ecl repeat { notify { sequential { a, b } } }", "a ; b", "equivalent"),
+    ("ecl repeat { notify { select { a, b } } }", "a | b", "equivalent"),
+    ("ecl notify { a }", "a", "contained"),
+    (
+        "ecl repeat(2) { notify { a } }",
+        "ecl sequential { notify { a }, notify { a } }",
+        "equivalent",
+    ),
+    ("ecl repeat(3) { notify { a } }", "ecl repeat(2) { notify { a } }", "contains"),
+    ("ecl persist { notify { a } }", "ecl notify { a }", "equivalent"),
+    ("ecl loop { notify { a } }", "ecl repeat { notify { a } }", "equivalent"),
+    ("ecl repeat { notify { fail { fail { a } } } }", "a", "equivalent"),
+    ("ecl repeat { notify { do { a } unless { b } } }", "a", "equivalent"),
+    ("ecl notify { do { a } unless { b } }", "ecl notify { a }", "contained"),
+    ("ecl repeat { notify { true } }", "a | b | c | d", "equivalent"),
+    ("ecl parallel { repeat { notify { a } }, repeat { notify { b } } }", "a || b", "equivalent"),
+    ("ecl false", "a", "contained"),
+    # windows
+    ("a ; b => within 10 s", "a ; b => within 10 s", "equivalent"),
+    ("a + b => within 10 s", "(a ; b) | (b ; a) => within 10 s", "equivalent"),
+    ("a + b => within 5 s", "a + b => within 10 s", "different"),
+    ("a => within 5 s", "a => within 10 s", "equivalent"),
+    ("a ; b => within 10 s", "a ; b", "contained"),
+    ("a{2} => within 1 s", "ecl repeat { notify { a } }", "contained"),
+    # timeouts
+    (
+        "ecl repeat { notify { timeout(10 s) } }",
+        "ecl repeat { notify { timeout(5 s) } }",
+        "contained",
+    ),
+    (
+        "ecl sequential { a, notify { do { timeout(10 s) } unless { b } } }",
+        "ecl sequential { a, notify { timeout(10 s) } }",
+        "contained",
+    ),
+    (
+        "ecl repeat { notify { do { sequential { a, b } } unless { timeout(3 s) } } }",
+        "ecl repeat { notify { sequential { a, b } } }",
+        "contained",
+    ),
+    (
+        "ecl notify { timeout(10 s) }",
+        "ecl notify { sequential { timeout(5 s), timeout(5 s) } }",
+        "equivalent",
+    ),
+    ("ecl notify { timeout(10 s) }", "ecl notify { timeout(12 s) }", "different"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "relation"), KNOWN)
+def test_the_relation_is_found_and_its_witnesses_hold(
+    first: str, second: str, relation: str
+) -> None:
+    library = rules.library(first, second)
+    found = rules.compare_in(library)
+
+    assert (found.relation, found.reason) == (relation, None)
+    rules.verify(library, found)
+
+
+@pytest.mark.parametrize(("first", "second", "relation"), KNOWN)
+def test_the_relation_turns_around_with_its_sides(first: str, second: str, relation: str) -> None:
+    library = rules.library(first, second)
+    one, two = library.correlations
+    turned = {"contained": "contains", "contains": "contained"}
+
+    assert compare(two, one, library.checked.types).relation == turned.get(relation, relation)
