@@ -76,6 +76,11 @@ class Trigger:
 
 
 NEVER_REVIVED = -1
+MOST_REMEMBERED = 120
+
+
+class TooManyError(Exception):
+    """A branch remembers more than can be tried in all splits: the scenario is none for here."""
 
 
 class Filters:
@@ -119,6 +124,8 @@ class Filters:
             # What no place of the branch asks for can neither match nor be bound.
             asked = {place.port for place in places(tree)}
             events = [each for each in events if asked & each.ports]
+            if len(events) > MOST_REMEMBERED:
+                raise TooManyError(f"{len(events)} events are remembered")
             sequence = Sequenced(events)
             if sequence.matches(tree, 0, len(events)):
                 active = frozenset(
