@@ -1,0 +1,194 @@
+"""What an event does to a correlation, worked out once and replayed for every event like it.
+
+Which cases run, which statements, what they abort and whether that completes a branch: all of it
+follows from the state of the machine and from what the event matches, never from the values in the
+event. So it is played through once with the transformer itself, over ports that stand for whatever
+will be bound to them, and written down as an `Action`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ensue.engine.outputs import Outputs, Trigger
+from ensue.engine.ports import Reading
+from ensue.engine.transformer import Transformer
+from ensue.events.event import Event
+from ensue.lang.syntax import EclCorrelation, FilterCorrelation, PushNew
+from ensue.machine.determinise import SETTLE, Table, TableState
+from ensue.machine.model import Bind, Branch, Emit, Machine
+from ensue.machine.stepping import Fired
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a branch has triggered: its active labels, and for each bound port its bound places."""
+
+    labels: str
+    bound: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """`push a`: the event that is bound to a port is sent on."""
+
+    port: str
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """An ECL output: an event of a type, without data."""
+
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    shape: Shape
+    what: Sent | PushNew | Emitted
+
+
+Action = tuple[Push, ...]
+"""What is put out, in its order."""
+
+NO_SHAPE = Shape("", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a table: where it leads, what it binds and what it puts out."""
+
+    to: TableState
+    binds: frozenset[int]
+    action: Action
+
+
+class _Notes:
+    """Stands in for the maker of outputs, and notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.pushes: list[Push] = []
+        self.shapes: list[Shape] = []
+
+    def trigger(self, shape: Shape) -> Trigger:
+        # The ports are bound to events that only say which port they stand for.
+        self.shapes.append(shape)
+        bound = {port: Reading(0, frozenset(), Event(port, "", "", 0)) for port, _ in shape.bound}
+        labels = frozenset(shape.labels.split(",")) if shape.labels else frozenset()
+        return Trigger(len(self.shapes) - 1, "", labels, bound)
+
+    def forward(self, trigger: Trigger, event: Event) -> Event:
+        self.pushes.append(Push(self.shapes[trigger.time], Sent(event.id)))
+        return event
+
+    def build(self, trigger: Trigger, statement: PushNew) -> Event:
+        self.pushes.append(Push(self.shapes[trigger.time], statement))
+        return Event("", "", "", 0)
+
+
+class _NoLabelsChange:
+    def is_aborted(self, label: str) -> bool:  # noqa: ARG002
+        return False
+
+    def abort(self, label: str) -> None:
+        raise AssertionError(label)
+
+    revive = abort
+
+
+class FilterActions:
+    """The actions of a filter: on a table, or of one firing where a window decides what fires."""
+
+    def __init__(self, correlation: FilterCorrelation, machine: Machine) -> None:
+        self._correlation = correlation
+        self._machine = machine
+        self._ports = {place: port for b in machine.branches for place, port, _ in b.places}
+
+    def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry:
+        """The entry for an event; `state` is None for the event that starts a key."""
+        notes = _Notes()
+        labels = _TableLabels(table, state or table.first)
+        transformer = Transformer(self._correlation, cast(Outputs, notes), labels)
+        if state is None:
+            transformer.begin(notes.trigger(NO_SHAPE))
+        binds: set[int] = set()
+        given: Any = ("atoms", atoms)
+        while True:
+            move = table.move(labels.state, given)
+            labels.state = move.to
+            binds.update(each.place for each in move.effects if isinstance(each, Bind))
+            fired = [each for each in move.effects if isinstance(each, Fired)]
+            labels.changed = False
+            for each in fired:
+                transformer.transform(notes.trigger(self.shape(each.labels, each.places)))
+            if not fired or not labels.changed:
+                break
+            given = SETTLE
+        return Entry(labels.state, frozenset(binds), tuple(notes.pushes))
+
+    def begin(self) -> Action:
+        """What is put out when a key starts."""
+        notes = _Notes()
+        transformer = Transformer(self._correlation, cast(Outputs, notes), _NoLabelsChange())
+        transformer.begin(notes.trigger(NO_SHAPE))
+        return tuple(notes.pushes)
+
+    def fired(self, branch: int, labels: int, places: int) -> Action:
+        """What a firing puts out where no label is ever changed; labels and places are bits."""
+        of: Branch = self._machine.branches[branch]
+        active = [label for n, (label, _) in enumerate(of.labels) if labels >> n & 1]
+        bound = [place for n, (place, _, _) in enumerate(of.places) if places >> n & 1]
+        notes = _Notes()
+        transformer = Transformer(self._correlation, cast(Outputs, notes), _NoLabelsChange())
+        transformer.transform(notes.trigger(self.shape(active, bound)))
+        return tuple(notes.pushes)
+
+    def shape(self, labels: Iterable[str], places: Iterable[int]) -> Shape:
+        by_port: dict[str, list[int]] = {}
+        for place in dict.fromkeys(places):
+            by_port.setdefault(self._ports[place], []).append(place)
+        bound = tuple((port, tuple(each)) for port, each in by_port.items())
+        return Shape(",".join(sorted(set(labels))), bound)
+
+
+class EclActions:
+    """The actions of an ECL expression on a table."""
+
+    def __init__(self, correlation: EclCorrelation) -> None:
+        self._output = correlation.output
+
+    def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry:
+        move = table.move(state or table.first, ("atoms", atoms))
+        pushes = (
+            Push(NO_SHAPE, Emitted(each.type or self._output))
+            for each in move.effects
+            if isinstance(each, Emit)
+        )
+        return Entry(move.to, frozenset(), tuple(pushes))
+
+
+class _TableLabels:
+    """The labels of a key that is in a state of a table."""
+
+    def __init__(self, table: Table, state: TableState) -> None:
+        self.state = state
+        self.changed = False
+        self._table = table
+        self._aborted: Mapping[str, int] = {
+            each.label: each.requires for each in table.machine.switches if each.kind == "revive"
+        }
+
+    def is_aborted(self, label: str) -> bool:
+        return label in self._aborted and self._aborted[label] in self.state.active
+
+    def abort(self, label: str) -> None:
+        self._switch("abort", label)
+
+    def revive(self, label: str) -> None:
+        self._switch("revive", label)
+
+    def _switch(self, kind: str, label: str) -> None:
+        self.changed = True
+        self.state = self._table.move(self.state, (kind, label)).to

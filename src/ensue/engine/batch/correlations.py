@@ -1,0 +1,190 @@
+"""A correlation over batches: in compiled loops where it can be, else event by event.
+
+In come the rows that it may read, from one or more batches, each with its place in the order of the
+whole stream; out goes what it puts out. A correlation is *in columns* if its machine has a table,
+or a window and labels that never change, and if it has no timers; all others run on the instances
+of the step engine, which is slower and always right. `path_of` says which, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch.actions import EclActions, FilterActions
+from ensue.engine.batch.batches import Batch
+from ensue.engine.batch.column import Rows
+from ensue.engine.batch.keys import Keys
+from ensue.engine.batch.made import Made, OutputMaker, Readings
+from ensue.engine.batch.matching import MOST_BITS, Matcher
+from ensue.engine.batch.predicates import Parts, names_in
+from ensue.engine.batch.remembered import Remembered
+from ensue.engine.batch.walks import TableWalk, WindowWalk, fits_window_walk
+from ensue.engine.counts import Counts
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import (
+    Correlation,
+    FilterCorrelation,
+    PushNew,
+    PushPort,
+    Statement,
+    TimerPort,
+)
+from ensue.machine.determinise import Table
+from ensue.machine.from_ecl import machine_of_ecl
+from ensue.machine.from_filter import machine_of_filter, needs_memory
+from ensue.machine.model import Machine, PredicateAtom, Timer
+
+MOST_PLACES = 256
+"""Past so many places a key is too large for an array of them."""
+TABLE_STATES = 100_000
+SMALLEST_CLEARING = 1_000_000
+"""Readings of earlier batches are sorted out when there are at least so many."""
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How a correlation runs: `table`, `window` or `events`; and for `events`, why."""
+
+    name: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows that a correlation may read, and where each stands in the order of the stream."""
+
+    batch: Batch
+    positions: Positions
+
+
+def machine_of(correlation: Correlation) -> Machine:
+    if isinstance(correlation, FilterCorrelation):
+        return machine_of_filter(correlation)
+    return machine_of_ecl(correlation)
+
+
+def place_count(machine: Machine) -> int:
+    return max((p for branch in machine.branches for p, _, _ in branch.places), default=-1) + 1
+
+
+def path_of(correlation: Correlation) -> tuple[Path, Machine | None]:
+    if any(isinstance(port, TimerPort) for port in correlation.ports):
+        return Path("events", "it has a timer port"), None
+    if isinstance(correlation, FilterCorrelation) and (why := needs_memory(correlation)):
+        return Path("events", why), None
+    machine = machine_of(correlation)
+    if any(isinstance(each.input, Timer) for each in machine.transitions):
+        return Path("events", "it has a timeout"), None
+    tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
+    if len(correlation.ports) + tests > MOST_BITS:
+        return Path("events", f"it has more than {MOST_BITS} ports and predicates"), None
+    if place_count(machine) > MOST_PLACES:
+        return Path("events", f"its ports have more than {MOST_PLACES} places"), None
+    if machine.window is None:
+        return Path("table"), machine
+    if why := fits_window_walk(machine):
+        return Path("events", why), None
+    return Path("window"), machine
+
+
+class ColumnCorrelation:
+    """A correlation in compiled loops."""
+
+    def __init__(
+        self, correlation: Correlation, machine: Machine, types: TypeSystem, counts: Counts
+    ) -> None:
+        self.name = correlation.name
+        self.keys = Keys(bool(correlation.clauses.by))
+        self._counts = counts
+        self._matcher = Matcher(correlation, machine, types)
+        places = place_count(machine)
+        bind_first = False
+        self.has_start = False
+        self.walk: TableWalk | WindowWalk
+        if isinstance(correlation, FilterCorrelation):
+            bind_first = correlation.clauses.bind == "first"
+            self.has_start = bool(correlation.initially)
+            actions = FilterActions(correlation, machine)
+            if machine.window is not None:
+                self.walk = WindowWalk(machine, actions, self._matcher.bit_of, places)
+            else:
+                table = Table(machine, TABLE_STATES)
+                self.walk = TableWalk(table, actions, self._matcher.bit_of, places)
+        else:
+            table = Table(machine, TABLE_STATES)
+            self.walk = TableWalk(table, EclActions(correlation), self._matcher.bit_of, places)
+        self.remembered = Remembered(*_asked(correlation))
+        self.maker = OutputMaker(self.name, bind_first, self.keys, types, self.remembered)
+
+    def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
+        """What it puts out, and the place in the stream of the reading behind each output."""
+        found = [(each, self._matcher.match(each.batch, self.keys)) for each in segments]
+        missing = sum(matches.without_key for _, matches in found)
+        if missing:
+            self._counts.without_key[self.name] += missing
+        found = [(segment, matches) for segment, matches in found if matches.rows.size]
+        if not found:
+            return Made(np.empty(0, np.int64), []), np.empty((0, 1), np.int64)
+        rows = _concatenated([matches.rows for _, matches in found])
+        bits = _concatenated([matches.bits for _, matches in found])
+        keys = _concatenated([matches.keys for _, matches in found])
+        times = _concatenated([s.batch.times[m.rows] for s, m in found])
+        which = None
+        positions = None
+        if len(found) > 1:
+            positions = np.concatenate([s.positions[m.rows] for s, m in found])
+            which = np.repeat(np.arange(len(found)), [m.rows.size for _, m in found])
+            # Stable, for a row that is read under two keys has one position.
+            order = np.lexsort(positions.T[::-1])
+            rows, bits, keys, times, which = (
+                each[order] for each in (rows, bits, keys, times, which)
+            )
+            positions = positions[order]
+        first = self.remembered.count
+        self.remembered.add([segment.batch for segment, _ in found], rows, which)
+        firings = self.walk.read(bits, keys, times, self.keys.count, first)
+        made = self.maker.make(firings, Readings(first, times, keys))
+        if positions is None:
+            return made, found[0][0].positions[rows[made.at]]
+        return made, positions[made.at]
+
+    def clear_up(self) -> None:
+        """Let go of events that no key holds any more, if there are enough of them."""
+        if self.remembered.recent_rows() > max(SMALLEST_CLEARING, self.walk.places.size // 2):
+            self.let_go()
+
+    def let_go(self) -> None:
+        places = self.walk.places
+        self.remembered.forget_all_but(np.unique(places[self.walk.bound() & (places >= 0)]))
+
+
+def _asked(correlation: Correlation) -> tuple[list[Parts], bool]:
+    """The names that outputs ask of bound events, and whether they send on whole events."""
+    if not isinstance(correlation, FilterCorrelation):
+        return [], False
+    statements: list[Statement] = [*correlation.initially]
+    for case in correlation.cases:
+        statements += case.statements
+    names = [
+        parts[1:]
+        for statement in statements
+        if isinstance(statement, PushNew)
+        for assignment in statement.assignments
+        for parts in names_in(assignment.value)
+        if len(parts) > 1
+    ]
+    return names, any(isinstance(statement, PushPort) for statement in statements)
+
+
+def _concatenated(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+__all__ = ["ColumnCorrelation", "Path", "Positions", "Rows", "Segment", "path_of"]

@@ -1,0 +1,235 @@
+"""Key values to small numbers, kept across batches.
+
+In come the columns of a `by` clause; out goes a number for each row, -1 where there is no key. A
+key of one string, or of one integer, goes through a compiled hash table; any other (several names,
+reals, kinds that change from batch to batch) through a Python dictionary over the distinct values
+only. Two values are one key if they are equal and of one kind, as in `ensue.engine.ports`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ensue.engine.batch import kernels
+from ensue.engine.batch.column import Column, Rows
+from ensue.engine.ports import Key, key_text
+from ensue.lang.expressions.evaluation import MISSING
+
+EVERYTHING: Rows = np.empty(0, np.int64)
+Numbers = npt.NDArray[np.int32]
+
+
+def text_buffers(array: pa.Array) -> tuple[Any, Any]:
+    """The bytes and offsets of a string array, its own offset taken into account."""
+    _, offsets, data = array.buffers()
+    begin = array.offset
+    ends = np.frombuffer(offsets, np.int32)[begin : begin + len(array) + 1]
+    held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return held, ends
+
+
+class TextNumbers:
+    """A hash table from texts to numbers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._slots = np.zeros(1 << 10, np.uint64)
+        self._ends = np.zeros((1 << 9, 2), np.uint64)
+        self._begins = np.zeros((1 << 9) + 1, np.int64)
+        self._arena = np.zeros(1 << 13, np.uint8)
+
+    def number(self, texts: pa.Array, rows: Rows = EVERYTHING, grow: bool = True) -> Numbers:
+        out = np.empty(rows.size or len(texts), np.int32)
+        if not out.size:
+            return out
+        data, offsets = text_buffers(texts)
+        at = 0
+        while True:
+            at, self.count = kernels.number_texts(
+                data, offsets, rows, out, at,
+                self._slots, self._ends, self._begins, self._arena, self.count, grow,
+            )  # fmt: skip
+            if at == out.size:
+                return out
+            row = rows[at] if rows.size else at
+            self._make_room(int(offsets[row + 1]) - int(offsets[row]))
+
+    def _make_room(self, length: int) -> None:
+        if 2 * (self.count + 1) > self._slots.size:
+            self._slots = np.zeros(self._slots.size * 2, np.uint64)
+            kernels.place_texts(self._slots, self._begins, self._arena, self.count)
+        if self.count + 2 > self._begins.size:
+            size = self._slots.size // 2
+            self._ends = _grown(self._ends, size)
+            self._begins = _grown(self._begins, size + 1)
+        used = int(self._begins[self.count])
+        if used + length > self._arena.size:
+            self._arena = _grown(self._arena, max(self._arena.size * 2, used + length))
+
+    def texts(self) -> pa.Array:
+        """All texts, by number."""
+        begins = self._begins[: self.count + 1].copy()
+        arena = self._arena[: begins[-1]].copy()
+        return pa.Array.from_buffers(
+            pa.large_string(), self.count, [None, pa.py_buffer(begins), pa.py_buffer(arena)]
+        )
+
+
+class IntegerNumbers:
+    """A hash table from integers to numbers."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._slots = np.zeros(1 << 10, np.int32)
+        self._known = np.zeros(1 << 9, np.int64)
+
+    def number(self, values: npt.NDArray[np.int64], rows: Rows = EVERYTHING) -> Numbers:
+        out = np.empty(rows.size or len(values), np.int32)
+        at = 0
+        while out.size:
+            at, self.count = kernels.number_integers(
+                values, rows, out, at, self._slots, self._known, self.count
+            )
+            if at == out.size:
+                break
+            if 2 * (self.count + 1) > self._slots.size:
+                self._slots = np.zeros(self._slots.size * 2, np.int32)
+                kernels.place_integers(self._slots, self._known, self.count)
+            self._known = _grown(self._known, self._slots.size // 2)
+        return out
+
+    def values(self) -> npt.NDArray[np.int64]:
+        return self._known[: self.count]
+
+
+class KeyTable(Protocol):
+    """One way to number keys."""
+
+    @property
+    def count(self) -> int: ...
+
+
+class Keys:
+    """The keys of one correlation. Without `by` there is one key, of number 0."""
+
+    def __init__(self, keyed: bool) -> None:
+        self.keyed = keyed
+        self._table: TextNumbers | IntegerNumbers | None = None
+        self._others: dict[Key, int] | None = None if keyed else {(): 0}
+
+    @property
+    def count(self) -> int:
+        if self._others is not None:
+            return len(self._others)
+        return 0 if self._table is None else self._table.count
+
+    def number(self, columns: Sequence[Column], rows: Rows) -> Numbers:
+        """The key of each of the rows. `rows` is not empty."""
+        if len(columns) == 1 and self._others is None:
+            numbers = self._number_plain(columns[0], rows)
+            if numbers is not None:
+                return numbers
+        self._become_general()
+        return self._number_general([column.take(rows) for column in columns])
+
+    def _number_plain(self, column: Column, rows: Rows) -> Numbers | None:
+        wanted: type[TextNumbers] | type[IntegerNumbers]
+        if column.kind == "string":
+            wanted = TextNumbers
+        elif column.kind == "integer":
+            wanted = IntegerNumbers
+        else:
+            return None
+        if self._table is None:
+            self._table = wanted()
+        if not isinstance(self._table, wanted):
+            return None
+        present, gone = rows, None
+        if column.missing is not None:
+            gone = column.missing[rows]
+            present = rows[~gone] if gone.any() else rows
+        if present.size == len(column):
+            present = EVERYTHING
+        if gone is not None and gone.all():
+            return np.full(rows.size, -1, np.int32)
+        numbers = self._table.number(column.values, present)
+        if gone is None or not gone.any():
+            return numbers
+        out = np.full(rows.size, -1, np.int32)
+        out[~gone] = numbers
+        return out
+
+    def _number_general(self, columns: Sequence[Column]) -> Numbers:
+        assert self._others is not None
+        known = self._others
+        out = np.empty(len(columns[0]), np.int32)
+        for row, values in enumerate(zip(*(each.to_list() for each in columns), strict=True)):
+            if any(value is MISSING or isinstance(value, list | dict) for value in values):
+                out[row] = -1
+            else:
+                out[row] = known.setdefault(tuple(_kinded(v) for v in values), len(known))
+        return out
+
+    def _become_general(self) -> None:
+        if self._others is None:
+            self._others = {key: number for number, key in enumerate(self.all())}
+            self._table = None
+
+    def all(self) -> list[Key]:
+        """Every key, by number."""
+        if self._others is not None:
+            return list(self._others)
+        if self._table is None:
+            return []
+        if isinstance(self._table, TextNumbers):
+            return [(_kinded(text),) for text in self._table.texts().to_pylist()]
+        return [(_kinded(value),) for value in self._table.values().tolist()]
+
+    def texts(self, numbers: npt.NDArray[np.integer[Any]]) -> pa.Array:
+        """The `partitionkey` of each of these keys."""
+        places = pa.array(numbers)
+        if isinstance(self._table, TextNumbers):
+            return self._table.texts().take(places).cast(pa.string())
+        if isinstance(self._table, IntegerNumbers):
+            return pa.array(self._table.values()).take(places).cast(pa.string())
+        keys = self.all()
+        return pa.array([key_text(keys[number]) for number in numbers.tolist()], pa.string())
+
+    # --- snapshots --------------------------------------------------------------------------------
+
+    def column(self) -> pa.Array | None:
+        """The keys as one Arrow column, if they have such a form."""
+        if isinstance(self._table, TextNumbers):
+            return self._table.texts()
+        if isinstance(self._table, IntegerNumbers):
+            return pa.array(self._table.values())
+        return None
+
+    def restore(self, column: pa.Array) -> None:
+        if pa.types.is_integer(column.type):
+            self._table = IntegerNumbers()
+            self._table.number(np.array(column.to_numpy()))
+        else:
+            self._table = TextNumbers()
+            self._table.number(column.cast(pa.string()))
+
+    def restore_general(self, keys: Sequence[Key]) -> None:
+        self._table = None
+        self._others = {key: number for number, key in enumerate(keys)}
+
+
+def _kinded(value: Any) -> tuple[str, Any]:
+    if isinstance(value, bool):
+        return "boolean", value
+    return ("number" if isinstance(value, int | float) else type(value).__name__), value
+
+
+def _grown(array: Any, size: int) -> Any:
+    larger = np.zeros((max(size, len(array)), *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger

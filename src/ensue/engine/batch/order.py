@@ -1,0 +1,71 @@
+"""The order of everything in a stream, as rows of numbers that sort.
+
+What happens has a *root*: an event of the input, or an alarm. What a root makes correlations put
+out is read by others, and what those put out by others again, first in, first out. A row is
+
+    time, kind of root, three numbers of the root, level, (correlation, count) for each level
+
+and rows compared from the left are in the order of `ensue.engine.stream`: alarms due at a time
+before its events; of one root, whole levels one after the other; within a level first by what was
+read, then by the correlation that read it, then as it put out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Positions = npt.NDArray[np.int64]
+
+ALARM = 0
+EVENT = 1
+_HEAD = 6
+_LEVEL = 5
+
+
+def depth_of(feeds: Mapping[str, Sequence[str]]) -> int:
+    """How many correlations a way from an event to an output may go through."""
+    known: dict[str, int] = {}
+
+    def depth(name: str) -> int:
+        if name not in known:
+            known[name] = 1 + max((depth(fed) for fed in feeds.get(name, ())), default=0)
+        return known[name]
+
+    return max((depth(name) for name in feeds), default=1)
+
+
+def reading_order(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> list[str]:
+    """The correlations so that each comes after those that feed it."""
+    feeders = {name: {f for f in names if name in feeds.get(f, ())} for name in names}
+    ordered: list[str] = []
+    while len(ordered) < len(names):
+        ordered += [name for name in names if name not in ordered and feeders[name] <= set(ordered)]
+    return ordered
+
+
+def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Positions:
+    out = np.zeros((len(times), _HEAD + 2 * depth), np.int64)
+    out[:, 0] = times
+    out[:, 1] = EVENT
+    out[:, 2] = np.arange(first, first + len(times))
+    return out
+
+
+def alarm_position(due: int, correlation: int, instance: int, fired: int, depth: int) -> Positions:
+    out = np.zeros(_HEAD + 2 * depth, np.int64)
+    out[:_LEVEL] = (due, ALARM, correlation, instance, fired)
+    return out
+
+
+def output_positions(read: Positions, correlation: int) -> Positions:
+    """The places of outputs, from those of what was read; the outputs are in their own order."""
+    out = read.copy()
+    level = read[:, _LEVEL]
+    rows = np.arange(len(read))
+    out[rows, _HEAD + 2 * level] = correlation
+    out[rows, _HEAD + 2 * level + 1] = rows
+    out[:, _LEVEL] = level + 1
+    return out

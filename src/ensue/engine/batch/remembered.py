@@ -1,0 +1,143 @@
+"""The events that a correlation may still have to put out or to name: what its places refer to.
+
+A reading has a number; the last batches are at hand, and of older ones only those readings that
+some key still holds in a place, and of them only the names that an output may ask for. In come
+readings by number; out go columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from ensue.engine.batch.batches import Batch, TableBatch
+from ensue.engine.batch.column import Column, Rows, joined
+from ensue.engine.batch.predicates import Parts
+from ensue.events import cloudevents
+from ensue.events.event import Event
+
+ID: Parts = ("id",)
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The readings of one batch: reading `first + n` is row `rows[n]` of `batches[which[n]]`."""
+
+    first: int
+    batches: Sequence[Batch]
+    rows: Rows
+    which: Rows | None = None
+
+    def column(self, parts: Parts, readings: Rows) -> Column:
+        at = readings - self.first
+        if self.which is None:
+            return self.batches[0].column(parts).take(self.rows[at])
+        parts_of, order = [], []
+        for number, batch in enumerate(self.batches):
+            here = np.flatnonzero(self.which[at] == number)
+            if here.size:
+                parts_of.append(batch.column(parts).take(self.rows[at[here]]))
+                order.append(here)
+        places = np.argsort(np.concatenate(order), kind="stable")
+        return joined(parts_of).take(places)
+
+    def events(self, readings: Rows) -> list[Event]:
+        at = readings - self.first
+        if self.which is None:
+            return events_of(self.batches[0], self.rows[at])
+        return [
+            self.batches[w].event(int(r))
+            for w, r in zip(self.which[at].tolist(), self.rows[at], strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Readings of earlier batches, by number."""
+
+    numbers: Rows
+    columns: dict[Parts, Column]
+    whole: list[Event] | None
+
+    @property
+    def first(self) -> int:
+        return int(self.numbers[0]) if self.numbers.size else 0
+
+    def column(self, parts: Parts, readings: Rows) -> Column:
+        return self.columns[parts].take(np.searchsorted(self.numbers, readings))
+
+    def events(self, readings: Rows) -> list[Event]:
+        assert self.whole is not None
+        return [self.whole[at] for at in np.searchsorted(self.numbers, readings).tolist()]
+
+
+class Remembered:
+    """`names` are asked of any reading, besides its id; `whole` says that events are sent on."""
+
+    def __init__(self, names: Sequence[Parts], whole: bool) -> None:
+        self.names = tuple(dict.fromkeys([ID, *names]))
+        self.whole = whole
+        self.count = 0
+        self.parts: list[Kept | Recent] = []
+
+    def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
+        self.parts.append(Recent(self.count, batches, rows, which))
+        self.count += len(rows)
+
+    def column(self, parts: Parts, readings: Rows) -> Column:
+        groups = self._grouped(readings)
+        if len(groups) == 1:
+            return groups[0][0].column(parts, readings)
+        taken = joined([part.column(parts, readings[at]) for part, at in groups])
+        return taken.take(np.argsort(np.concatenate([at for _, at in groups]), kind="stable"))
+
+    def events(self, readings: Rows) -> list[Event]:
+        groups = self._grouped(readings)
+        found = [event for part, at in groups for event in part.events(readings[at])]
+        order = np.concatenate([at for _, at in groups]) if groups else np.empty(0, np.int64)
+        return [found[place] for place in np.argsort(order, kind="stable").tolist()]
+
+    def _grouped(self, readings: Rows) -> list[tuple[Kept | Recent, Rows]]:
+        last = self.parts[-1]
+        if readings.size == 0 or int(readings.min()) >= last.first:
+            return [(last, np.arange(readings.size))]
+        firsts = np.array([part.first for part in self.parts])
+        home = np.searchsorted(firsts, readings, side="right") - 1
+        return [(self.parts[n], np.flatnonzero(home == n)) for n in np.unique(home).tolist()]
+
+    def recent_rows(self) -> int:
+        return sum(len(part.rows) for part in self.parts if isinstance(part, Recent))
+
+    def forget_all_but(self, readings: Rows) -> None:
+        """Keep these readings only, sorted by number."""
+        if not self.parts:
+            return
+        if not readings.size:
+            self.parts = []
+            return
+        columns = {name: self.column(name, readings) for name in self.names}
+        whole = self.events(readings) if self.whole else None
+        self.parts = [Kept(readings, columns, whole)]
+
+
+def write_event(event: Event) -> bytes:
+    """An event for a snapshot, exactly; as JSON where msgpack has no room for its integers."""
+    try:
+        return msgspec.msgpack.encode(event)
+    except OverflowError:
+        return cloudevents.encode(event)
+
+
+def read_event(data: bytes) -> Event:
+    if data[:1] == b"{":
+        return cloudevents.decode(data)
+    return msgspec.msgpack.decode(data, type=Event)
+
+
+def events_of(batch: Batch, rows: Rows) -> list[Event]:
+    if isinstance(batch, TableBatch):
+        return batch.events(rows)
+    return [batch.event(row) for row in rows.tolist()]

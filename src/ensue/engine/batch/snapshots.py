@@ -1,0 +1,244 @@
+"""The state of a batch engine as bytes, and back.
+
+A versioned header in msgpack around Arrow tables: for each correlation its keys with their states
+and places, and the events that those places refer to. Keys that stand as if they had never read
+anything are left out. States are written as the sets of states of the machine that they stand for,
+so that the numbers of a table, which depend on what came first, stay inside a process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from ensue.engine.batch.by_event import EventCorrelation
+from ensue.engine.batch.column import Column
+from ensue.engine.batch.correlations import ColumnCorrelation
+from ensue.engine.batch.made import present_or_none
+from ensue.engine.batch.remembered import Kept, read_event, write_event
+from ensue.engine.batch.walks import TableWalk
+from ensue.engine.ports import Key
+from ensue.errors import SnapshotError
+from ensue.lang.expressions.evaluation import MISSING
+
+FORMAT = "ensue-batch-snapshot"
+VERSION = 1
+
+
+class EngineState(msgspec.Struct, frozen=True):
+    """`correlations` holds one state each, in the order of the library."""
+
+    format: str
+    version: int
+    library: str
+    clock: int | None
+    rows_read: int
+    positioned: int
+    correlations: list[bytes]
+
+
+class ColumnState(msgspec.Struct, frozen=True):
+    """`keys`, `kept` are Arrow streams; `general_keys` stands in where keys have several kinds."""
+
+    keys: bytes
+    general_keys: bytes | None
+    states: list[list[int]]
+    kept: bytes
+    objects: dict[str, bytes]
+    whole: list[bytes] | None
+    counted_at: int | None
+    counted: list[tuple[int, str, int]]
+
+
+def encode_engine(state: EngineState) -> bytes:
+    return msgspec.msgpack.encode(state)
+
+
+def decode_engine(snapshot: bytes, library: str) -> EngineState:
+    try:
+        state = msgspec.msgpack.decode(snapshot, type=EngineState)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise SnapshotError(f"these bytes are no snapshot of the batch engine: {error}") from None
+    if state.format != FORMAT:
+        raise SnapshotError("these bytes are no snapshot of the batch engine")
+    if state.version != VERSION:
+        raise SnapshotError(
+            f"the snapshot has version {state.version}, "
+            f"and this version of ensue reads version {VERSION}"
+        )
+    if state.library != library:
+        raise SnapshotError(
+            "the snapshot was taken with another library (or another version of it); "
+            "resume it with the library it was taken with"
+        )
+    return state
+
+
+def encode_correlation(running: ColumnCorrelation | EventCorrelation) -> bytes:
+    if isinstance(running, EventCorrelation):
+        return running.snapshot()
+    return msgspec.msgpack.encode(_column_state(running))
+
+
+def decode_correlation(running: ColumnCorrelation | EventCorrelation, snapshot: bytes) -> None:
+    if isinstance(running, EventCorrelation):
+        running.restore(snapshot)
+    else:
+        _restore(running, msgspec.msgpack.decode(snapshot, type=ColumnState))
+
+
+def _column_state(running: ColumnCorrelation) -> ColumnState:
+    running.let_go()
+    walk, keys, maker = running.walk, running.keys, running.maker
+    count = keys.count
+    walk.grow(count)
+    keeps_all = running.has_start or not keys.keyed
+    busy = np.ones(count, np.bool_) if keeps_all else walk.is_busy()[:count]
+    busy[[key for key, _ in maker.counted]] = True
+    chosen = np.flatnonzero(busy)
+    kept = running.remembered.parts[0] if running.remembered.parts else None
+    assert kept is None or isinstance(kept, Kept)
+    numbers = kept.numbers if kept else np.empty(0, np.int64)
+    # A place that holds nothing any more, or nothing yet, is null.
+    held = walk.places[chosen, :-1]
+    bound = walk.bound()[chosen, :-1] & (held >= 0)
+    at = np.searchsorted(numbers, held).astype(np.int32)
+    columns: dict[str, Any] = {
+        f"place {place}": pa.array(at[:, place], mask=~bound[:, place])
+        for place in range(held.shape[1])
+    }
+    states: list[list[int]] = []
+    if isinstance(walk, TableWalk):
+        used, codes = np.unique(walk.states[chosen], return_inverse=True)
+        known = [walk.known[number] for number in used.tolist()]
+        states = [[-1] if each is None else sorted(each.active) for each in known]
+        columns["state"] = pa.array(codes.astype(np.uint16 if len(used) < 2**16 else np.uint32))
+    else:
+        for state in walk.moving_states:
+            starts = walk.starts[chosen, state]
+            columns[f"start {state}"] = pa.array(starts, mask=starts < walk.earliest)
+        columns["started"] = pa.array(walk.started[chosen])
+    general = None
+    texts = keys.column()
+    if texts is not None:
+        columns["key"] = texts.take(pa.array(chosen))
+    else:
+        every = keys.all()
+        general = msgspec.msgpack.encode([every[number] for number in chosen.tolist()])
+    place_of = {int(number): place for place, number in enumerate(chosen.tolist())}
+    plain = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind != "object"}
+    objects = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind == "object"}
+    return ColumnState(
+        keys=_arrow_bytes(pa.table(columns)),
+        general_keys=general,
+        states=states,
+        kept=_arrow_bytes(pa.table({_name(n): present_or_none(c) for n, c in plain.items()})),
+        objects={_name(n): _object_bytes(c) for n, c in objects.items()},
+        whole=[write_event(e) for e in kept.whole] if kept and kept.whole else None,
+        counted_at=maker.counted_at,
+        counted=[(place_of[key], id_, n) for (key, id_), n in maker.counted.items()],
+    )
+
+
+def _restore(running: ColumnCorrelation, state: ColumnState) -> None:
+    walk, keys, remembered, maker = (
+        running.walk,
+        running.keys,
+        running.remembered,
+        running.maker,
+    )
+    table = _arrow_table(state.keys)
+    if state.general_keys is not None:
+        known = msgspec.msgpack.decode(state.general_keys, type=list[Key])
+        keys.restore_general(known)
+        count = len(known)
+    else:
+        count = len(table)
+        keys.restore(table.column("key").combine_chunks())
+    walk.grow(keys.count)
+    if isinstance(walk, TableWalk):
+        numbers = np.array([walk.number_of_set(frozenset(each)) for each in state.states], np.int32)
+        if count:
+            walk.states[:count] = numbers[table.column("state").to_numpy()]
+    else:
+        for moving in walk.moving_states:
+            column = table.column(f"start {moving}")
+            walk.starts[:count, moving] = column.fill_null(walk.nowhere).to_numpy()
+        walk.started[:count] = table.column("started").to_numpy()
+    for place in range(walk.places.shape[1] - 1):
+        column = table.column(f"place {place}").cast(pa.int64())
+        walk.places[:count, place] = column.fill_null(-1).to_numpy()
+    kept = _arrow_table(state.kept)
+    columns = {_parts(name): _column(kept.column(name)) for name in kept.schema.names}
+    columns |= {_parts(name): _object_column(held) for name, held in state.objects.items()}
+    rows = len(next(iter(columns.values()))) if columns else 0
+    whole = None
+    if state.whole is not None:
+        whole = [read_event(each) for each in state.whole]
+    remembered.count = rows
+    remembered.parts = [Kept(np.arange(rows), columns, whole)] if rows else []
+    maker.counted_at = state.counted_at
+    maker.counted = {(key, id_): n for key, id_, n in state.counted}
+
+
+def _name(parts: tuple[str, ...]) -> str:
+    return ".".join(parts)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(name.split("."))
+
+
+def _arrow_bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _arrow_table(data: bytes) -> pa.Table:
+    try:
+        return pa.ipc.open_stream(data).read_all()
+    except pa.ArrowException as error:
+        raise SnapshotError(f"the snapshot is damaged: {error}") from None
+
+
+def _column(held: pa.ChunkedArray) -> Column:
+    array = held.combine_chunks() if held.num_chunks != 1 else held.chunk(0)
+    missing = np.asarray(array.is_null()) if array.null_count else None
+    if pa.types.is_string(array.type):
+        return Column("string", array.fill_null(""), missing)
+    if pa.types.is_timestamp(array.type):
+        instants = array.cast(pa.int64()).fill_null(0)
+        return Column("timestamp", instants.to_numpy(zero_copy_only=False), missing)
+    kinds = {pa.bool_(): "boolean", pa.int64(): "integer", pa.float64(): "real"}
+    zero = False if pa.types.is_boolean(array.type) else 0
+    values = array.fill_null(zero).to_numpy(zero_copy_only=False)
+    return Column(kinds[array.type], values, missing)
+
+
+def _object_bytes(column: Column) -> bytes:
+    """Each value with a mark: missing, too large an integer for msgpack, or as it is."""
+
+    def marked(value: Any) -> tuple[str, Any]:
+        if value is MISSING:
+            return "-", None
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            return "i", str(value)
+        return "=", value
+
+    return msgspec.msgpack.encode([marked(value) for value in column.to_list()])
+
+
+def _object_column(data: bytes) -> Column:
+    marked = msgspec.msgpack.decode(data, type=list[tuple[str, Any]])
+    values = np.empty(len(marked), object)
+    values[:] = [
+        MISSING if mark == "-" else int(value) if mark == "i" else value for mark, value in marked
+    ]
+    missing = np.array([mark == "-" for mark, _ in marked], np.bool_)
+    return Column("object", values, missing)

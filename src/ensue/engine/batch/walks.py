@@ -1,0 +1,417 @@
+"""Takes events through a machine, many at once: on its table, or along its transitions.
+
+In come events as symbols (which ports and predicates of the correlation they match, as bits) with
+the numbers of their keys; out go `Firings`: which event fired, which action that is, and the
+readings that were in the places of its key. The state of every key is in arrays that grow with the
+keys.
+
+`TableWalk` is for machines without a window: its table is filled as the events ask for entries.
+`WindowWalk` keeps the starts of all states of every key, and steps the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch import kernels
+from ensue.engine.batch.actions import Action, Entry, FilterActions
+from ensue.engine.batch.column import Rows
+from ensue.engine.batch.keys import Numbers
+from ensue.machine.determinise import Table, TableState
+from ensue.machine.model import AnyAtom, Bind, Fire, Machine, PortAtom
+
+Bits = npt.NDArray[np.uint64]
+NOT_STARTED = 0
+"""The state of a key that has not read anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Firings:
+    """`at` are places in the events that were given; `actions` number into `table`."""
+
+    at: Rows
+    actions: Rows
+    places: npt.NDArray[np.int64]
+    table: Sequence[Action]
+
+
+class Entries(Protocol):
+    def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry: ...
+
+
+def atoms_of_bits(machine: Machine, bit_of: dict[Any, int], bits: int) -> frozenset[int]:
+    """The atoms of a machine that an event satisfies, from its bits."""
+    return frozenset(
+        number
+        for number, atom in enumerate(machine.atoms)
+        if isinstance(atom, AnyAtom) or (atom in bit_of and bits >> bit_of[atom] & 1)
+    )
+
+
+class Symbols:
+    """Numbers the bit patterns that occur, each with the atoms that it stands for."""
+
+    def __init__(self, machine: Machine, bit_of: dict[Any, int]) -> None:
+        self.atoms: list[frozenset[int]] = []
+        self._machine = machine
+        self._bit_of = bit_of
+        self._number_of: dict[int, int] = {}
+        self._lut = np.empty(0, np.int32)
+
+    def number(self, bits: Any) -> Any:
+        if bits.dtype.itemsize > 2:
+            distinct, places = np.unique(bits, return_inverse=True)
+            self._add(int(each) for each in distinct)
+            return np.array([self._number_of[int(each)] for each in distinct], np.int32)[places]
+        if not self._lut.size:
+            self._lut = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
+        numbers = self._lut[bits]
+        if numbers.size and numbers.min() < 0:
+            self._add(int(each) for each in np.unique(bits))
+            for pattern, number in self._number_of.items():
+                self._lut[pattern] = number
+            numbers = self._lut[bits]
+        return numbers
+
+    def _add(self, patterns: Iterable[int]) -> None:
+        for pattern in patterns:
+            if pattern not in self._number_of:
+                self._number_of[pattern] = len(self.atoms)
+                self.atoms.append(atoms_of_bits(self._machine, self._bit_of, pattern))
+
+
+class TableWalk:
+    """All keys of one correlation on one table."""
+
+    def __init__(self, table: Table, entries: Entries, bit_of: dict[Any, int], places: int) -> None:
+        self._machine_table = table
+        self._entries = entries
+        self._symbols = Symbols(table.machine, bit_of)
+        self.known: list[TableState | None] = [None]
+        self._number_of: dict[frozenset[int], int] = {}
+        self._table = np.full((16, 8, 4), -1, np.int32)
+        self._bind_from = np.zeros(2, np.int32)
+        self._bind_places = np.zeros(0, np.int32)
+        self._bind_sets: dict[frozenset[int], int] = {frozenset(): 0}
+        self.actions: list[Action] = [()]
+        self._action_of: dict[Action, int] = {(): 0}
+        self.states = np.zeros(0, np.int32)
+        self.places = np.zeros((0, places + 1), np.int64)
+
+    def read(self, bits: Any, keys: Numbers, times: Any, key_count: int, before: int) -> Firings:  # noqa: ARG002
+        self.grow(key_count)
+        symbols = self._symbols.number(bits)
+        if len(self._symbols.atoms) > self._table.shape[1]:
+            wider = np.full((len(self._table), 2 * len(self._symbols.atoms), 4), -1, np.int32)
+            wider[:, : self._table.shape[1]] = self._table
+            self._table = wider
+        room = max(1024, len(keys) // 8)
+        at = fired = 0
+        out = _Room(room, self.places.shape[1] - 1)
+        while True:
+            at, fired = kernels.walk_table(
+                symbols, keys, at, self._table, self._bind_from, self._bind_places,
+                self.states, self.places, before, out.at, out.actions, out.places, fired,
+            )  # fmt: skip
+            if at == len(keys):
+                return out.firings(fired, self.actions)
+            state, symbol = int(self.states[keys[at]]), int(symbols[at])
+            if self._table[state, symbol, 0] < 0:
+                self._fill(state, symbol)
+            else:
+                out.grow(fired)
+
+    def grow(self, key_count: int) -> None:
+        if key_count > len(self.states):
+            size = max(key_count, 2 * len(self.states))
+            self.states = _taller(self.states, size, NOT_STARTED)
+            self.places = _taller(self.places, size, -1)
+
+    def _fill(self, state: int, symbol: int) -> None:
+        entry = self._entries.entry(
+            self._machine_table, self.known[state], self._symbols.atoms[symbol]
+        )
+        one, *more = sorted(entry.binds) or [self.places.shape[1] - 1]
+        following = self.number(entry.to)
+        self._table[state, symbol] = (
+            following,
+            self._action(entry.action),
+            one,
+            self._bind_set(frozenset(more)),
+        )
+
+    def number(self, state: TableState) -> int:
+        number = self._number_of.get(state.active)
+        if number is None:
+            number = self._number_of[state.active] = len(self.known)
+            self.known.append(state)
+            if number >= len(self._table):
+                self._table = _taller(self._table, 2 * number, -1)
+        return number
+
+    def _action(self, action: Action) -> int:
+        if action not in self._action_of:
+            self._action_of[action] = len(self.actions)
+            self.actions.append(action)
+        return self._action_of[action]
+
+    def _bind_set(self, places: frozenset[int]) -> int:
+        if places not in self._bind_sets:
+            self._bind_sets[places] = len(self._bind_sets)
+            self._bind_places = np.append(self._bind_places, np.array(sorted(places), np.int32))
+            self._bind_from = np.append(self._bind_from, np.int32(len(self._bind_places)))
+        return self._bind_sets[places]
+
+    def number_of_set(self, active: frozenset[int]) -> int:
+        """The number of a state that is given as states of the machine; {-1} has not started."""
+        return NOT_STARTED if active == {-1} else self.number(TableState(active))
+
+    def is_busy(self) -> npt.NDArray[np.bool_]:
+        """Which keys are in another state than at their start."""
+        first = self.number(self._machine_table.first)
+        idle = np.zeros(len(self.known), np.bool_)
+        idle[[NOT_STARTED, first]] = True
+        return ~idle[self.states]
+
+    def bound(self) -> npt.NDArray[np.bool_]:
+        """For each key and place, whether the reading in it still counts."""
+        machine = self._machine_table.machine
+        by_state = np.zeros((len(self.known), self.places.shape[1]), np.bool_)
+        for number, state in enumerate(self.known):
+            if state is not None:
+                for branch in machine.branches:
+                    for place, _, bound in branch.places:
+                        by_state[number, place] |= bound in state.active
+        return by_state[self.states]
+
+
+class WindowWalk:
+    """All keys of one correlation with a window, none of whose labels ever changes."""
+
+    def __init__(
+        self, machine: Machine, actions: FilterActions, bit_of: dict[Any, int], places: int
+    ) -> None:
+        self._actions_of = actions
+        self._machine = machine
+        self._begin = actions.begin()
+        self._symbols = Symbols(machine, bit_of)
+        self._programs = Programs(machine)
+        self._flat = _flatten(machine)
+        self._most_fired = len(machine.branches) + 1
+        self._initial = np.full(len(machine.names), -kernels.FAR, np.int64)
+        self._initial[sorted(machine.initial)] = kernels.FAR
+        self.started = np.zeros(0, np.bool_)
+        self.starts = np.zeros((0, len(machine.names)), np.int64)
+        self.places = np.zeros((0, places + 1), np.int64)
+        self.actions: list[Action] = [self._begin]
+        self._slots = np.zeros(256, np.int32)
+        self._shapes = np.zeros((128, 3), np.int64)
+        self._is_silent = np.zeros(128, np.bool_)
+
+    def read(self, bits: Any, keys: Numbers, times: Any, key_count: int, before: int) -> Firings:
+        self.grow(key_count)
+        at = fired = 0
+        known = len(self.actions) - 1
+        out = _Room(max(1024, len(keys) // 8), self.places.shape[1] - 1)
+        symbols = self._symbols.number(bits)
+        programs = self._programs.of(self._symbols.atoms)
+        while True:
+            at, fired, known = kernels.walk_window(
+                symbols, times, keys, at, *programs, *self._flat,
+                np.int64(self._machine.window or 0), self.starts, self.places, before,
+                self._slots, self._shapes, self._is_silent, known,
+                out.at, out.actions, out.places, fired, self._most_fired,
+            )  # fmt: skip
+            self._work_out(known)
+            if at == len(keys):
+                break
+            if 2 * (known + self._most_fired) > len(self._slots):
+                self._more_shapes(known)
+            else:
+                out.grow(fired)
+        # Action 0 is what is put out at the start of a key; then come those of the shapes.
+        out.actions[:fired] += 1
+        firings = out.firings(fired, self.actions)
+        return self._with_starts(firings, keys) if self._begin else firings
+
+    def _work_out(self, known: int) -> None:
+        """The actions of shapes that have not been seen before."""
+        for number in range(len(self.actions) - 1, known):
+            action = self._actions_of.fired(*(int(each) for each in self._shapes[number]))
+            self.actions.append(action)
+            self._is_silent[number] = not action
+
+    def _more_shapes(self, known: int) -> None:
+        size = 2 * max(len(self._slots), known + self._most_fired)
+        self._shapes = _taller(self._shapes, size, 0)
+        self._is_silent = _taller(self._is_silent, size, False)
+        self._slots = np.zeros(1 << (2 * size - 1).bit_length(), np.int32)
+        kernels.place_shapes(self._slots, self._shapes, known)
+
+    def grow(self, key_count: int) -> None:
+        if key_count > len(self.starts):
+            size = max(key_count, 2 * len(self.starts))
+            before = len(self.starts)
+            self.starts = _taller(self.starts, size, 0)
+            self.starts[before:] = self._initial
+            self.places = _taller(self.places, size, -1)
+            self.started = _taller(self.started, size, False)
+
+    def _with_starts(self, firings: Firings, keys: Numbers) -> Firings:
+        """Put what is put out at the start of a key before what its first event fires."""
+        fresh, first = np.unique(keys, return_index=True)
+        new = first[~self.started[fresh]]
+        self.started[fresh] = True
+        at = np.concatenate([new, firings.at])
+        order = np.argsort(at, kind="stable")
+        nowhere = np.full((len(new), firings.places.shape[1]), -1, np.int64)
+        return Firings(
+            at[order],
+            np.concatenate([np.zeros(len(new), np.int64), firings.actions])[order],
+            np.concatenate([nowhere, firings.places])[order],
+            self.actions,
+        )
+
+    nowhere = -kernels.FAR
+    earliest = -kernels.FAR + 1
+
+    @property
+    def moving_states(self) -> list[int]:
+        """The states whose starts change."""
+        return [n for n in range(len(self._machine.names)) if n not in self._machine.constant]
+
+    def is_busy(self) -> Any:
+        return (self.starts != self._initial).any(axis=1)
+
+    def bound(self) -> npt.NDArray[np.bool_]:
+        out = np.zeros(self.places.shape, np.bool_)
+        for branch in self._machine.branches:
+            for place, _, state in branch.places:
+                out[:, place] |= self.starts[:, state] != -kernels.FAR
+        return out
+
+
+class Programs:
+    """For each symbol the transitions that an event of it can take, in their order.
+
+    Those are the inputs that it satisfies, and the internal transitions that follow from what is
+    set on the way: all others are as they were when the last event had been taken, for without
+    changes of labels a derived state stays as long as what it is derived from.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._programs: list[list[int]] = []
+        self._simple: list[bool] = []
+        self._flat: tuple[Any, Any, Any] | None = None
+
+    def of(self, symbols: Sequence[frozenset[int]]) -> tuple[Any, Any, Any]:
+        if self._flat is None or len(symbols) > len(self._programs):
+            for atoms in symbols[len(self._programs) :]:
+                self._add(atoms)
+            simple = np.array(self._simple, np.bool_)
+            self._flat = (*_rows_of(self._programs), simple)
+        return self._flat
+
+    def _add(self, atoms: frozenset[int]) -> None:
+        changed: set[int] = set()
+        program: list[int] = []
+        inputs: list[int] = []
+        for number, each in enumerate(self._machine.transitions):
+            if each.input is None:
+                takes_part = any(states & changed for states in each.enabling)
+            else:
+                takes_part = each.input in atoms
+            if takes_part:
+                if each.input is not None:
+                    inputs.append(len(program))
+                program.append(number)
+                changed |= each.target
+        self._programs.append(program)
+        self._simple.append(inputs in ([], [0]))
+
+
+class _Room:
+    """Arrays that firings are written to."""
+
+    def __init__(self, size: int, places: int) -> None:
+        self.at = np.empty(size, np.int64)
+        self.actions = np.empty(size, np.int64)
+        self.places = np.empty((size, places), np.int64)
+
+    def grow(self, used: int) -> None:
+        size = 2 * used + 1024
+        self.at = _taller(self.at, size, 0)
+        self.actions = _taller(self.actions, size, 0)
+        self.places = _taller(self.places, size, 0)
+
+    def firings(self, fired: int, table: Sequence[Action]) -> Firings:
+        return Firings(self.at[:fired], self.actions[:fired], self.places[:fired], table)
+
+
+def _taller(array: Any, size: int, fill: Any) -> Any:
+    larger = np.full((max(size, len(array)), *array.shape[1:]), fill, array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _flatten(machine: Machine) -> tuple[Any, ...]:
+    """The transitions as arrays, as `kernels.walk_window` takes them."""
+    inputs, kinds, numbers = [], [], []
+    sets: list[list[int]] = []
+    set_from, clears, targets = [0], [], []
+    for each in machine.transitions:
+        assert each.input is None or isinstance(each.input, int)
+        inputs.append(each.input is not None)
+        sets += [sorted(states) for states in each.enabling]
+        set_from.append(len(sets))
+        clears.append(sorted(each.clear))
+        targets.append(sorted(each.target))
+        match each.effect:
+            case Bind(place, first):
+                kinds.append(2 if first else 1)
+                numbers.append(place)
+            case Fire(branch):
+                kinds.append(3)
+                numbers.append(branch)
+            case _:
+                kinds.append(0)
+                numbers.append(0)
+    constant = np.zeros(len(machine.names), np.bool_)
+    constant[sorted(machine.constant)] = True
+    branches = machine.branches
+    return (
+        np.array(inputs, np.bool_),
+        np.array(set_from, np.int32),
+        *_rows_of(sets),
+        *_rows_of(clears),
+        *_rows_of(targets),
+        constant,
+        np.array(kinds, np.int8),
+        np.array(numbers, np.int32),
+        *_rows_of([[state for _, state in branch.labels] for branch in branches]),
+        *_rows_of([[state for _, _, state in branch.places] for branch in branches]),
+    )
+
+
+def _rows_of(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """Rows of different lengths as (where each begins, all of them)."""
+    begins = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int32)
+    return begins, np.array([each for row in rows for each in row], np.int32)
+
+
+def fits_window_walk(machine: Machine) -> str | None:
+    """Why the machine cannot be stepped in columns, if it cannot."""
+    if machine.switches:
+        return "labels are changed within a window"
+    for branch in machine.branches:
+        if max(len(branch.labels), len(branch.places)) > 62:
+            return "a branch has more than 62 labels or places"
+    if any(not isinstance(atom, PortAtom) for atom in machine.atoms):
+        return "an atom is no port"
+    return None
