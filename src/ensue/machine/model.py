@@ -108,7 +108,10 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch of a filter: its label states, and where its ports' places are."""
+    """A branch of a filter: its label states, and where its ports' places are.
+
+    `root` says that it is complete; it is -1 where only the firing transition says that.
+    """
 
     root: State
     labels: tuple[tuple[str, State], ...]

@@ -1,0 +1,251 @@
+"""Tables: a whole library as bytes that any process can load and run.
+
+In comes a checked library; out go bytes that hold its types, its ports, keys and clauses, and the
+machine of every correlation: data, never code. `load` gives back what an engine runs, and refuses
+whatever is damaged, foreign or too new with a `TableError`. docs/machine.md tells the layout; what
+the records of the body look like is in `records`.
+
+    8 bytes   ENSUETAB
+    2 bytes   version, most significant byte first
+    32 bytes  SHA-256 of the body
+    the rest  the body, in MessagePack
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+
+from ensue.errors import EnsueError, TableError
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checker import check
+from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.durations import print_duration
+from ensue.lang.expressions.parsing import parse_expression
+from ensue.lang.expressions.printing import print_expression
+from ensue.lang.parser import parse_tree
+from ensue.lang.printer import (
+    print_case,
+    print_ecl,
+    print_filter,
+    print_key,
+    print_port,
+    print_statement,
+)
+from ensue.lang.source import Source
+from ensue.lang.syntax import (
+    CommonKey,
+    Correlation,
+    Duration,
+    EventPort,
+    EventTypeDeclaration,
+    FilterCorrelation,
+    Key,
+    Port,
+    PortKeys,
+    TimerPort,
+)
+from ensue.machine.model import Machine, PortAtom
+from ensue.machine.plan import Plan, plan
+from ensue.machine.records import (
+    BodyRecord,
+    CorrelationRecord,
+    EventPortRecord,
+    PortRecord,
+    TimerPortRecord,
+    TypeRecord,
+    machine_of_record,
+    record_of_machine,
+)
+from ensue.version import __version__
+
+MAGIC = b"ENSUETAB"
+VERSION = 1
+_CHECKSUM = 32
+_HEADER = len(MAGIC) + 2 + _CHECKSUM
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A library that was loaded, and the plan of each of its correlations, in their order."""
+
+    library: CheckedLibrary
+    plans: tuple[Plan, ...]
+    made_by: str
+
+
+def save(library: CheckedLibrary) -> bytes:
+    """The tables of a library. Raises `LimitError` if a machine is too large."""
+    body = msgspec.msgpack.encode(
+        BodyRecord(
+            __version__,
+            [
+                _type_record(each)
+                if isinstance(each, EventTypeDeclaration)
+                else _correlation_record(plan(each, library.types))
+                for each in library.tree.definitions
+            ],
+        )
+    )
+    return MAGIC + VERSION.to_bytes(2, "big") + hashlib.sha256(body).digest() + body
+
+
+def load(data: bytes) -> Tables:
+    """What `save` has written, ready to run. Raises `TableError`."""
+    body = _body(data)
+    records = [each for each in body.definitions if isinstance(each, CorrelationRecord)]
+    try:
+        library = _library(body)
+        plans = tuple(
+            _plan(record, correlation)
+            for record, correlation in zip(records, library.correlations, strict=True)
+        )
+    except (EnsueError, ValueError, LookupError) as error:
+        raise TableError(f"the tables contradict themselves: {error}") from None
+    return Tables(library, plans, body.made_by)
+
+
+def _body(data: bytes) -> BodyRecord:
+    if not data.startswith(MAGIC):
+        raise TableError(
+            "these bytes are no tables of ensue: they do not begin with `ENSUETAB`; "
+            "make tables from a library with `save`"
+        )
+    if len(data) < _HEADER:
+        raise TableError(
+            f"the tables end after {len(data)} bytes, inside their header; make them again"
+        )
+    version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 2], "big")
+    if not 1 <= version <= VERSION:
+        raise TableError(
+            f"the tables have version {version}, and this version of ensue reads 1 to {VERSION}; "
+            "load them with a newer one, or make them again"
+        )
+    body = data[_HEADER:]
+    if hashlib.sha256(body).digest() != data[_HEADER - _CHECKSUM : _HEADER]:
+        raise TableError(
+            "the tables are damaged or cut off: their checksum does not fit; make them again"
+        )
+    try:
+        return msgspec.msgpack.decode(body, type=BodyRecord)
+    except msgspec.DecodeError as error:
+        raise TableError(
+            f"the tables hold something that version {version} has not: {error}"
+        ) from None
+
+
+# --- types and correlations to records --------------------------------------------------------
+
+
+def _type_record(declared: EventTypeDeclaration) -> TypeRecord:
+    attributes = [(each.name, str(each.type)) for each in declared.attributes]
+    return TypeRecord(declared.name, declared.parent, attributes)
+
+
+def _correlation_record(planned: Plan) -> CorrelationRecord:
+    correlation = planned.correlation
+    clauses = correlation.clauses
+    transformer: list[str] | None = None
+    if isinstance(correlation, FilterCorrelation):
+        expression = " || ".join(map(print_filter, correlation.branches))
+        transformer = [f"{print_statement(each)};" for each in correlation.initially]
+        transformer += [print_case(each) for each in correlation.cases]
+    else:
+        expression = print_ecl(correlation.body)
+    return CorrelationRecord(
+        correlation.name,
+        correlation.output,
+        [_port_record(port) for port in correlation.ports],
+        clauses.within.microseconds if clauses.within else None,
+        [_key_record(key) for key in clauses.by],
+        clauses.bind,
+        expression,
+        transformer,
+        planned.form,
+        planned.why,
+        None if planned.machine is None else record_of_machine(planned.machine, print_expression),
+    )
+
+
+def _port_record(port: Port) -> PortRecord:
+    if isinstance(port, TimerPort):
+        return TimerPortRecord(port.name, port.kind, port.period.microseconds)
+    where = None if port.where is None else print_expression(port.where)
+    return EventPortRecord(port.name, port.type, port.source, where)
+
+
+def _key_record(key: Key) -> str | list[tuple[str, str]]:
+    return key.name if isinstance(key, CommonKey) else list(key.parts)
+
+
+# --- and back ---------------------------------------------------------------------------------
+
+
+def _library(body: BodyRecord) -> CheckedLibrary:
+    """The texts that the tables hold, put together, read and checked like any library."""
+    texts = [
+        _type_text(each) if isinstance(each, TypeRecord) else _correlation_text(each)
+        for each in body.definitions
+    ]
+    diagnostics = Diagnostics(Source.of("\n".join(texts), "<tables>"))
+    checked = check(parse_tree(diagnostics.source, diagnostics), diagnostics)
+    if checked is None or diagnostics.has_errors:
+        raise ValueError("\n".join(str(each) for each in diagnostics.in_order()))
+    return checked
+
+
+def _type_text(record: TypeRecord) -> str:
+    parent = f" : {record.parent}" if record.parent is not None else ""
+    attributes = "".join(f" attribute {type_} {name};" for name, type_ in record.attributes)
+    return f"eventtype {record.name}{parent} {{{attributes} }};"
+
+
+def _correlation_text(record: CorrelationRecord) -> str:
+    ports = ", ".join(map(_port_text, record.ports))
+    clauses = [] if record.within is None else [f"within {_duration(record.within)}"]
+    if record.by:
+        clauses.append(f"by {', '.join(map(_key_text, record.by))}")
+    if record.bind is not None:
+        clauses.append(f"bind {record.bind}")
+    if record.transformer is None:
+        heading = f"{record.output} ecl {record.name} ({ports})"
+        return " ".join([heading, *clauses, "{", record.expression, "}"])
+    heading = f"{record.output} correlation {record.name} ({ports})"
+    return "\n".join([heading, record.expression, *clauses, "{", *record.transformer, "}"])
+
+
+def _port_text(record: PortRecord) -> str:
+    if isinstance(record, TimerPortRecord):
+        return f"{record.kind} {_duration(record.period)} {record.name}"
+    where = None if record.where is None else parse_expression(record.where)
+    return print_port(EventPort(record.event_type, record.name, record.source, where))
+
+
+def _key_text(record: str | list[tuple[str, str]]) -> str:
+    return print_key(CommonKey(record) if isinstance(record, str) else PortKeys(tuple(record)))
+
+
+def _duration(microseconds: int) -> str:
+    return print_duration(Duration(microseconds))
+
+
+def _plan(record: CorrelationRecord, correlation: Correlation) -> Plan:
+    machine = None
+    if record.machine is not None:
+        machine = machine_of_record(record.machine, parse_expression)
+        _check_fit(machine, correlation)
+    return Plan(correlation, record.form, record.why, machine, None)
+
+
+def _check_fit(machine: Machine, correlation: Correlation) -> None:
+    ports = {port.name for port in correlation.ports}
+    for atom in machine.atoms:
+        if isinstance(atom, PortAtom) and atom.name not in ports:
+            raise ValueError(
+                f"the machine of `{correlation.name}` waits for `{atom.name}`, which is no port"
+            )
+    branches = len(correlation.branches) if isinstance(correlation, FilterCorrelation) else 0
+    if len(machine.branches) != branches:
+        raise ValueError(f"the machine of `{correlation.name}` has other branches than its filter")

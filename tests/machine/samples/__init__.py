@@ -1,0 +1,1 @@
+"""Tables of old versions, each beside the library that it was made from. They load for ever."""
