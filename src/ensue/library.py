@@ -12,16 +12,16 @@ from html import escape
 from os import PathLike
 from typing import Generic, Protocol, TypeVar, overload
 
+from ensue.engine.changing import checked_source
 from ensue.engine.run import EventLike, Run, as_event, run_bounded
 from ensue.errors import LibraryError
 from ensue.events.event import Event, microseconds_of
 from ensue.events.times import parse_time
 from ensue.events.types import EventType
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.checker import check
-from ensue.lang.diagnostics import Diagnostic, Diagnostics
+from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.durations import parse_duration
-from ensue.lang.parser import parse_tree, read_source
+from ensue.lang.parser import read_source
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from ensue.lang.syntax import Correlation
@@ -80,9 +80,14 @@ class Library:
     def warnings(self) -> tuple[Diagnostic, ...]:
         return self._checked.warnings
 
-    def start(self, engine: str = "auto", lateness: str | timedelta = "0 s") -> Run:
-        """Begin a run over a live stream: push events into it as they come."""
-        return Run(self._checked, engine, duration_microseconds(lateness))
+    def start(
+        self, engine: str = "auto", lateness: str | timedelta = "0 s", explain: bool = False
+    ) -> Run:
+        """Begin a run over a live stream: push events into it as they come.
+
+        With `explain` the run remembers its events and can be asked `why`; it is slower then.
+        """
+        return Run(self._checked, engine, duration_microseconds(lateness), explain)
 
     def resume(self, snapshot: bytes) -> Run:
         """Go on from a snapshot of a run of this library."""
@@ -109,7 +114,9 @@ class Library:
         return print_library(self._checked.tree)
 
     def __repr__(self) -> str:
-        return f"Library(types: {len(self.types)}, correlations: {', '.join(self.correlations.names)})"
+        return (
+            f"Library(types: {len(self.types)}, correlations: {', '.join(self.correlations.names)})"
+        )
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -129,12 +136,7 @@ def parse(text: str, name: str = "<text>") -> Library:
 
 
 def _library(source: Source) -> Library:
-    diagnostics = Diagnostics(source)
-    tree = parse_tree(source, diagnostics)
-    checked = check(tree, diagnostics)
-    if checked is None or diagnostics.has_errors:
-        raise LibraryError(diagnostics.in_order())
-    return Library(checked)
+    return Library(checked_source(source))
 
 
 def duration_microseconds(value: str | timedelta) -> int:

@@ -15,9 +15,15 @@ from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.lang.syntax import TimerPort
 
+# Most correlations have no timer port, and their instances, of which there may be millions, share
+# the due times that they do not have.
+_NO_TIMERS: dict[str, int] = {}
+
 
 class Instance(ABC):
     """`number` counts a correlation's instances; `started` is the time of its first event."""
+
+    __slots__ = ("_due", "_timers", "armed_for", "number", "outputs")
 
     def __init__(
         self, number: int, timers: Sequence[TimerPort], outputs: Outputs, started: int
@@ -26,7 +32,11 @@ class Instance(ABC):
         self.outputs = outputs
         self.armed_for: int | None = None
         self._timers = timers
-        self._due = {port.name: started + port.period.microseconds for port in timers}
+        self._due = (
+            {port.name: started + port.period.microseconds for port in timers}
+            if timers
+            else _NO_TIMERS
+        )
 
     @abstractmethod
     def start(self, first: Reading) -> list[Event]:
@@ -35,6 +45,15 @@ class Instance(ABC):
     @abstractmethod
     def read(self, reading: Reading) -> list[Event]:
         """Read an event or the firing of a timer port."""
+
+    @property
+    def timers_due(self) -> dict[str, int]:
+        """When each timer port fires next."""
+        return self._due
+
+    @timers_due.setter
+    def timers_due(self, due: dict[str, int]) -> None:
+        self._due = due if self._timers else _NO_TIMERS
 
     def next_due(self) -> int | None:
         """When the clock has to call `fire` next."""

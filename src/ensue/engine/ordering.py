@@ -8,7 +8,8 @@ handed back as such, never dropped.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 from ensue.events.event import Event
 
@@ -16,14 +17,14 @@ from ensue.events.event import Event
 class Ordering:
     def __init__(self, lateness: int) -> None:
         self.lateness = lateness
-        self._latest: int | None = None
+        self.latest: int | float = -math.inf
         self._arrived = 0
         self._waiting: list[tuple[int, int, Event]] = []
 
     @property
     def settled(self) -> int | None:
         """The time up to which the order is final."""
-        return None if self._latest is None else self._latest - self.lateness
+        return None if isinstance(self.latest, float) else self.latest - self.lateness
 
     def is_late(self, time: int) -> bool:
         return self.settled is not None and time < self.settled
@@ -36,12 +37,23 @@ class Ordering:
 
     def observe(self, time: int) -> None:
         """The stream has come as far as this time."""
-        self._latest = time if self._latest is None else max(self._latest, time)
+        self.latest = max(self.latest, time)
 
     def ready(self) -> Iterator[Event]:
         settled = self.settled
         while self._waiting and settled is not None and self._waiting[0][0] <= settled:
             yield heapq.heappop(self._waiting)[2]
+
+    @property
+    def waiting(self) -> list[Event]:
+        """What waits, in order."""
+        return [event for _, _, event in sorted(self._waiting, key=lambda each: each[:2])]
+
+    def restore(self, latest: int | None, waiting: Sequence[Event]) -> None:
+        """Go on from where an order was, with what waited in it."""
+        for event in waiting:
+            self.add(event)
+        self.latest = -math.inf if latest is None else latest
 
     def rest(self) -> Iterator[Event]:
         """What is still waiting, in order: the stream has ended."""

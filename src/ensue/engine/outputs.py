@@ -7,8 +7,7 @@ are the same to the letter.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,13 +27,15 @@ TIMER = "timer"
 class Trigger:
     """The moment at which a correlation puts something out, and what it knows then.
 
-    `bound` holds what each port stands for, in the order in which it was read.
+    `bound` holds what each port stands for, in the order in which it was read. `because` is for
+    explanations only: what completed the parts of an expression that binds nothing.
     """
 
     time: int
     event_id: str | None
     labels: frozenset[str] = frozenset()
     bound: Mapping[str, Reading] = field(default_factory=dict)
+    because: Sequence[Reading] = ()
 
     @property
     def name(self) -> str:
@@ -48,66 +49,100 @@ class Trigger:
 
 
 class Outputs:
-    """Makes the outputs of one correlation under one key."""
+    """Makes the outputs of one correlation under one key.
+
+    `time` and `made` count what was put out at the latest time, for the ids; they are part of the
+    state of a run.
+    """
+
+    __slots__ = ("_correlation", "_key_text", "_keyed", "_types", "key", "made", "time")
 
     def __init__(self, correlation: str, key: Key, keyed: bool, types: TypeSystem) -> None:
         self._correlation = correlation
-        self._key = key_text(key) if keyed else None
+        self._keyed = keyed
         self._types = types
-        self._time: int | None = None
-        self._made: Counter[str] = Counter()
+        self._key_text: str | None = None
+        self.key = key
+        self.time: int | None = None
+        self.made: dict[str, int] | None = None
 
     def forward(self, trigger: Trigger, event: Event) -> Event:
         """`push a`: the event as it was, at the time of the trigger."""
-        self._number(trigger)
-        extensions = {**event.extensions, **self._provenance(trigger)}
-        return Event(event.id, event.source, event.type, trigger.time, event.data, extensions)
+        provenance = self._provenance(trigger)
+        return self.send_on(event, trigger.time, trigger.name, provenance)
 
     def create(self, trigger: Trigger, type_name: str, data: Mapping[str, Any]) -> Event:
-        number = self._number(trigger)
-        parts = [self._correlation, f"{trigger.name}@{trigger.time}", self._key, str(number)]
-        return Event(
-            ":".join(part for part in parts if part is not None),
-            f"ensue/{self._correlation}",
-            type_name,
-            trigger.time,
-            data,
-            self._provenance(trigger),
-        )
+        provenance = self._provenance(trigger)
+        return self.make(type_name, data, trigger.time, trigger.name, provenance)
 
     def build(self, trigger: Trigger, statement: PushNew) -> Event:
         """`push new`: a value that cannot be had, or does not fit its attribute, is null."""
-        scope = PortScope(
-            {port: read.event or TimerScope(read.time) for port, read in trigger.bound.items()}
-        )
+        scope = port_scope(trigger.bound)
         attributes = self._types.attributes(statement.type)
         data = {
-            assignment.name: _value(assignment.value, scope, attributes[assignment.name])
+            assignment.name: value_for(assignment.value, scope, attributes[assignment.name])
             for assignment in statement.assignments
         }
         return self.create(trigger, statement.type, data)
 
-    def _number(self, trigger: Trigger) -> int:
-        # One event id may be read twice at one time: as it came, and as another rule sent it on.
-        if trigger.time != self._time:
-            self._time = trigger.time
-            self._made.clear()
-        self._made[trigger.name] += 1
-        return self._made[trigger.name]
+    def make(
+        self,
+        type_name: str,
+        data: Mapping[str, Any],
+        time: int,
+        trigger: str,
+        provenance: dict[str, str],
+    ) -> Event:
+        """A new event, with an id that is the same in every engine and every rerun."""
+        number = self._number(time, trigger)
+        key = f":{self.key_text}" if self._keyed else ""
+        name = self._correlation
+        identity = f"{name}:{trigger}@{time}{key}:{number}"
+        return Event(identity, f"ensue/{name}", type_name, time, data, provenance)
 
-    def _provenance(self, trigger: Trigger) -> dict[str, str]:
+    def send_on(self, event: Event, time: int, trigger: str, provenance: dict[str, str]) -> Event:
+        self._number(time, trigger)
+        extensions = {**event.extensions, **provenance}
+        return Event(event.id, event.source, event.type, time, event.data, extensions)
+
+    def provenance(self, trigger: str, labels: str, causes: str) -> dict[str, str]:
+        """Where an output comes from, as its extension attributes say it."""
         attributes = {
             "correlation": self._correlation,
-            "trigger": trigger.name,
-            "labels": ",".join(sorted(trigger.labels)),
-            "causes": ",".join(trigger.causes),
+            "trigger": trigger,
+            "labels": labels,
+            "causes": causes,
         }
-        if self._key is not None:
-            attributes["partitionkey"] = self._key
+        if self._keyed:
+            attributes["partitionkey"] = self.key_text
         return attributes
 
+    @property
+    def key_text(self) -> str:
+        if self._key_text is None:
+            self._key_text = key_text(self.key)
+        return self._key_text
 
-def _value(expression: Expression, scope: PortScope, type_: ValueType) -> Any:
+    def _number(self, time: int, trigger: str) -> int:
+        # One event id may be read twice at one time: as it came, and as another rule sent it on.
+        if time != self.time or self.made is None:
+            self.time = time
+            self.made = {trigger: 1}
+            return 1
+        number = self.made[trigger] = self.made.get(trigger, 0) + 1
+        return number
+
+    def _provenance(self, trigger: Trigger) -> dict[str, str]:
+        labels = ",".join(sorted(trigger.labels))
+        return self.provenance(trigger.name, labels, ",".join(trigger.causes))
+
+
+def port_scope(bound: Mapping[str, Reading]) -> PortScope:
+    """What the values of a transformer are read from."""
+    return PortScope({port: read.event or TimerScope(read.time) for port, read in bound.items()})
+
+
+def value_for(expression: Expression, scope: PortScope, type_: ValueType) -> Any:
     outcome = evaluate(expression, scope)
     if outcome.errors:
         return None

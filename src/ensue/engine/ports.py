@@ -47,7 +47,7 @@ class Ports:
         self.timers = [p for p in correlation.ports if isinstance(p, TimerPort)]
         self._events = [p for p in correlation.ports if isinstance(p, EventPort)]
         self._accepted = {p.name: frozenset(types.subtypes(p.type)) for p in self._events}
-        self._key_names = {p.name: _key_names(correlation, p) for p in self._events}
+        self.key_names = {p.name: _key_names(correlation, p) for p in self._events}
 
     def matched(self, event: Event) -> list[str]:
         """The names of the event ports that the event matches, in their order."""
@@ -63,7 +63,7 @@ class Ports:
         """The event as each key reads it, in the order of ports; a port without a key does not."""
         by_key: dict[Key, list[str]] = {}
         for port in matched:
-            key = _key_of(event, self._key_names[port])
+            key = key_of(event, self.key_names[port])
             if key is not None:
                 by_key.setdefault(key, []).append(port)
         return {key: Reading(event.time, frozenset(p), event) for key, p in by_key.items()}
@@ -82,7 +82,7 @@ def _key_names(correlation: Correlation, port: EventPort) -> tuple[str, ...]:
     return tuple(names())
 
 
-def _key_of(event: Event, names: tuple[str, ...]) -> Key | None:
+def key_of(event: Event, names: tuple[str, ...]) -> Key | None:
     scope = EventScope(event)
     values = [scope.lookup((name,)) for name in names]
     if any(value is MISSING or isinstance(value, list | dict) for value in values):

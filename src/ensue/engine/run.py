@@ -2,71 +2,87 @@
 
 In come events as they arrive, each checked against its type; out come outputs in their order. A run
 puts events in order within its lateness and keeps those that come later than that in `late`. What
-an event means is the engine's.
-
-A snapshot is data: a versioned header and what the engine needs to go on. It names the library by a
-fingerprint of its text, and only the same library resumes it.
+an event means is the engine's. Rules come and go while it runs; what of it is kept, and what bytes
+a snapshot is, is told in `changing` and `snapshots`.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import msgspec
 
+from ensue.engine.changing import HasTree, checked_source, with_definitions, without
 from ensue.engine.counts import Counts
+from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
 from ensue.engine.ordering import Ordering
 from ensue.engine.reference import reference_engine
-from ensue.engine.step import step_engine
+from ensue.engine.snapshots import (
+    FORMAT,
+    VERSION,
+    History,
+    SavedCounts,
+    SavedOrder,
+    Snapshot,
+    fingerprint,
+    read_snapshot,
+    write_snapshot,
+)
+from ensue.engine.step import StepStream, step_engine
+from ensue.engine.step.saving import restore_event, restore_stream, save_event, save_stream
 from ensue.errors import EventError, SnapshotError, UsageError
 from ensue.events import cloudevents
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
+from ensue.lang.source import Source
 
 EventLike = Event | Mapping[str, Any] | str | bytes
 
 
 class Engine(Protocol):
-    """What every engine can do: read events that are in order, and let time pass."""
+    """What every engine can do: read events that are in order, let time pass, change its rules."""
 
     def read(self, event: Event) -> list[Event]: ...
 
     def advance(self, time: int) -> list[Event]: ...
 
-
-ENGINES = {"reference": reference_engine, "step": step_engine}
-
-
-class Snapshot(msgspec.Struct, frozen=True):
-    """`history` is what the reference engine goes on from: all that it has read so far."""
-
-    format: str
-    version: int
-    library: str
-    engine: str
-    lateness: int
-    history: list[bytes | int]
+    def change(self, library: CheckedLibrary) -> None: ...
 
 
-SNAPSHOT_FORMAT = "ensue-snapshot"
-SNAPSHOT_VERSION = 1
+ENGINES: Mapping[str, Callable[[CheckedLibrary, Counts], Engine]] = {
+    "reference": reference_engine,
+    "step": step_engine,
+}
 
 
 class Run:
-    """One library over one stream. Made by `Library.start` and `Library.resume`."""
+    """One library over one stream. Made by `Library.start` and `Library.resume`.
 
-    def __init__(self, library: CheckedLibrary, engine: str = "auto", lateness: int = 0) -> None:
+    A run that explains goes by the definitions and remembers its events, whatever its engine: it
+    puts out the same, is slower, and can be asked `why`.
+    """
+
+    def __init__(
+        self,
+        library: CheckedLibrary,
+        engine: str = "auto",
+        lateness: int = 0,
+        explain: bool = False,
+    ) -> None:
         self.counts = Counts()
         self.late: list[Event] = []
         self._library = library
         self._engine_name = choose_engine(engine)
-        self._engine: Engine = ENGINES[self._engine_name](library, self.counts)
+        self._explainer = Explainer(library, self.counts) if explain else None
+        self._engine: Engine = self._explainer or ENGINES[self._engine_name](library, self.counts)
         self._ordering = Ordering(lateness)
-        self._history: list[bytes | int] = []
+        self._history: History | None = None
+        if not isinstance(self._engine, StepStream):
+            self._history = [("library", print_library(library.tree))]
+        self._pushes = self._routines()
 
     def push(self, event: EventLike) -> list[Event]:
         """Read one event and return what follows from it.
@@ -74,8 +90,17 @@ class Run:
         Raises `EventError` if the event is malformed or does not fit its type; the run goes on as
         if it had never come. An event that comes too late is kept in `late`.
         """
-        ready = conform(as_event(event), self._library.types)
-        self._history.append(cloudevents.encode(ready))
+        if event.__class__ is Event:
+            push = self._pushes.get(event.type)
+            if push is not None:
+                return push(event)
+        return self._push(as_event(event))
+
+    def _push(self, event: Event) -> list[Event]:
+        """The general way in, for whatever an event may turn out to be."""
+        ready = conform(event, self._library.types)
+        if self._history is not None:
+            self._history.append(("event", cloudevents.encode(ready).decode()))
         return self._accept(ready)
 
     def _accept(self, event: Event) -> list[Event]:
@@ -89,7 +114,8 @@ class Run:
 
     def advance(self, time: int) -> list[Event]:
         """Tell the run that its stream has come to a time, in microseconds since 1970."""
-        self._history.append(time)
+        if self._history is not None:
+            self._history.append(("time", time))
         self._ordering.observe(time)
         made = self._read(self._ordering.ready())
         settled = self._ordering.settled
@@ -100,33 +126,140 @@ class Run:
         made = self._read(self._ordering.rest())
         return made + (self._count(self._engine.advance(until)) if until is not None else [])
 
+    # --- rules that come and go -----------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        """The library that runs now, as text. A snapshot is resumed with a library of this text."""
+        return print_library(self._library.tree)
+
+    def add(self, definitions: str | HasTree) -> None:
+        """Run more rules from now on: a text, or a library, of types and correlations.
+
+        They start at the next event. A type that runs already may be said again, if it is the same.
+        Raises `LibraryError`, and leaves what runs as it was, if a name is taken or anything in the
+        whole is wrong.
+        """
+        self._change(with_definitions(self._library, definitions, replacing=False))
+
+    def replace(self, definitions: str | HasTree) -> None:
+        """Run these in place of those with the same names; what has a new name is added.
+
+        A replaced rule takes the place of the old one and starts afresh; a rule that means the same
+        as before keeps its state, and so do all others. Raises `LibraryError`, and leaves what
+        runs as it was, if anything in the whole is wrong.
+        """
+        self._change(with_definitions(self._library, definitions, replacing=True))
+
+    def remove(self, *names: str) -> None:
+        """Stop these rules (or forget these types). What they were in the middle of is dropped.
+
+        Raises `UsageError` for a name that does not run, and `LibraryError` if what is left
+        needs it.
+        """
+        self._change(without(self._library, names))
+
+    def _change(self, library: CheckedLibrary) -> None:
+        self._engine.change(library)
+        self._library = library
+        self._pushes = self._routines()
+        if self._history is not None:
+            self._history.append(("library", print_library(library.tree)))
+
+    def _routines(self) -> Mapping[str, Callable[[Event], list[Event]]]:
+        """Quick ways in, where the engine has them and events need not be put in order."""
+        if isinstance(self._engine, StepStream) and self._ordering.lateness == 0:
+            return self._engine.pushes(self._ordering, self._push)
+        return {}
+
+    # --- why ------------------------------------------------------------------------------------
+
+    def why(self, what: Event | str, key: object = None) -> WhyOutput | WhyNot:
+        """Why an output came, or how near a correlation is to putting out its next.
+
+        `why(output)` tells which events caused it, and by which label. `why("Rule")` tells what is
+        complete and what it still waits for, for a `key` (several values as a tuple) or, without
+        one, for the key that came nearest. The run must have been started with `explain=True`.
+        """
+        if self._explainer is None:
+            raise UsageError(
+                "this run keeps no reasons: start it with `library.start(explain=True)`"
+            )
+        if isinstance(what, Event):
+            return self._explainer.why_output(what)
+        return self._explainer.why_not(what, key)
+
+    # --- snapshots ------------------------------------------------------------------------------
+
     def snapshot(self) -> bytes:
         """All that is needed to go on from here, in this process or another."""
-        return msgspec.msgpack.encode(
+        order = self._ordering
+        settled = order.settled
+        engine = self._engine
+        return write_snapshot(
             Snapshot(
-                SNAPSHOT_FORMAT,
-                SNAPSHOT_VERSION,
-                fingerprint(self._library),
-                self._engine_name,
-                self._ordering.lateness,
-                self._history,
+                format=FORMAT,
+                version=VERSION,
+                library=fingerprint(self._library),
+                engine=self._engine_name,
+                explains=self._explainer is not None,
+                order=SavedOrder(
+                    order.lateness,
+                    None if isinstance(order.latest, float) else order.latest,
+                    [save_event(each) for each in order.waiting],
+                    [save_event(each) for each in self.late],
+                ),
+                counts=SavedCounts(
+                    self.counts.events,
+                    self.counts.outputs,
+                    self.counts.late,
+                    dict(self.counts.without_key),
+                ),
+                state=save_stream(engine, settled) if isinstance(engine, StepStream) else None,
+                history=self._history,
             )
         )
 
     @classmethod
     def resume(cls, library: CheckedLibrary, snapshot: bytes) -> Run:
-        state = read_snapshot(snapshot)
-        if state.library != fingerprint(library):
-            raise SnapshotError(
-                "the snapshot was taken with another library (or another version of it); "
-                "resume it with the library it was taken with"
-            )
-        run = cls(library, state.engine, state.lateness)
-        for entry in state.history:
-            if isinstance(entry, int):
-                run.advance(entry)
-            else:
-                run.push(entry)
+        saved = read_snapshot(snapshot, library)
+        if saved.engine not in ENGINES:
+            raise SnapshotError(f"the snapshot is of an engine `{saved.engine}` that is not here")
+        if saved.history is not None:
+            return cls._replay(library, saved, saved.history)
+        run = cls(library, saved.engine, saved.order.lateness)
+        if saved.state is None or not isinstance(run._engine, StepStream):
+            raise SnapshotError("the snapshot is damaged: there is no state in it")
+        counts = saved.counts
+        run.counts.events, run.counts.outputs = counts.events, counts.outputs
+        run.counts.late = counts.late
+        run.counts.without_key.update(counts.without_key)
+        run.late = [restore_event(each) for each in saved.order.late]
+        run._ordering.restore(
+            saved.order.latest, [restore_event(each) for each in saved.order.waiting]
+        )
+        restore_stream(run._engine, library, saved.state)
+        run._pushes = run._routines()
+        return run
+
+    @classmethod
+    def _replay(cls, library: CheckedLibrary, saved: Snapshot, history: History) -> Run:
+        match history:
+            case [("library", str(text)), *rest]:
+                begun = library if text == print_library(library.tree) else _parsed(text)
+            case _:
+                raise SnapshotError("the snapshot is damaged: its history has no beginning")
+        run = cls(begun, saved.engine, saved.order.lateness, saved.explains)
+        for entry in rest:
+            match entry:
+                case "event", str(event):
+                    run.push(event)
+                case "time", int(time):
+                    run.advance(time)
+                case "library", str(text):
+                    run._change(_parsed(text))
+                case _:
+                    raise SnapshotError(f"the snapshot is damaged: `{entry[0]}` is no history")
         return run
 
     def _read(self, events: Iterable[Event]) -> list[Event]:
@@ -135,6 +268,10 @@ class Run:
     def _count(self, outputs: list[Event]) -> list[Event]:
         self.counts.outputs += len(outputs)
         return outputs
+
+
+def _parsed(text: str) -> CheckedLibrary:
+    return checked_source(Source.of(text))
 
 
 def run_bounded(
@@ -165,23 +302,3 @@ def as_event(event: EventLike) -> Event:
             raise EventError([f"the event cannot be said in JSON: {error}"]) from None
         return cloudevents.decode(text)
     return cloudevents.decode(event)
-
-
-def fingerprint(library: CheckedLibrary) -> str:
-    """The same for two libraries that read the same, whatever their layout and comments."""
-    return hashlib.sha256(print_library(library.tree).encode()).hexdigest()
-
-
-def read_snapshot(snapshot: bytes) -> Snapshot:
-    try:
-        state = msgspec.msgpack.decode(snapshot, type=Snapshot)
-    except msgspec.DecodeError as error:
-        raise SnapshotError(f"these bytes are no snapshot: {error}") from None
-    if state.format != SNAPSHOT_FORMAT:
-        raise SnapshotError("these bytes are no snapshot")
-    if state.version != SNAPSHOT_VERSION:
-        raise SnapshotError(
-            f"the snapshot has version {state.version}, "
-            f"and this version of ensue reads version {SNAPSHOT_VERSION}"
-        )
-    return state

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
@@ -47,13 +48,38 @@ class Stream:
         library: CheckedLibrary,
         counts: Counts,
         starter: Callable[[Correlation], InstanceStart],
+        outputs: Callable[[str, Key, bool, TypeSystem], Outputs] = Outputs,
     ) -> None:
         self._counts = counts
-        self._running = [
-            RunningCorrelation(number, correlation, library.types, starter(correlation))
-            for number, correlation in enumerate(library.correlations)
-        ]
+        self._starter = starter
+        self._outputs = outputs
+        self._types = library.types
+        self._running: list[RunningCorrelation] = []
         self._alarms: list[Alarm] = []
+        self.change(library)
+
+    @property
+    def running(self) -> Sequence[RunningCorrelation]:
+        return self._running
+
+    def change(self, library: CheckedLibrary) -> None:
+        """Run another library from now on. A rule that means the same keeps its instances."""
+        known = {running.correlation.name: running for running in self._running}
+        changed = []
+        for number, correlation in enumerate(library.correlations):
+            running = RunningCorrelation(
+                number, correlation, library.types, self._starter(correlation), self._outputs
+            )
+            old = known.get(correlation.name)
+            if old and is_unchanged(old.correlation, correlation, self._types, library.types):
+                running.instances = old.instances
+            changed.append(running)
+        self._running, self._types = changed, library.types
+        self._alarms.clear()
+        for running in changed:
+            for instance in running.instances.values():
+                instance.armed_for = None
+                self._arm(running.number, instance)
 
     def read(self, event: Event) -> list[Event]:
         return self.advance(event.time) + self._spread([event], author=None)
@@ -110,7 +136,12 @@ class RunningCorrelation:
     """A correlation of the library and its instances, one for each key that has started."""
 
     def __init__(
-        self, number: int, correlation: Correlation, types: TypeSystem, start: InstanceStart
+        self,
+        number: int,
+        correlation: Correlation,
+        types: TypeSystem,
+        start: InstanceStart,
+        outputs: Callable[[str, Key, bool, TypeSystem], Outputs],
     ) -> None:
         self.number = number
         self.correlation = correlation
@@ -118,9 +149,10 @@ class RunningCorrelation:
         self.instances: dict[Key, Instance] = {}
         self._types = types
         self._start = start
+        self._outputs = outputs
 
     def start(self, key: Key, time: int) -> Instance:
-        outputs = Outputs(
+        outputs = self._outputs(
             self.correlation.name, key, bool(self.correlation.clauses.by), self._types
         )
         instance = self._start(len(self.instances), self.ports.timers, outputs, time)

@@ -11,6 +11,7 @@ Each operator is a class below; its `take` is its definition.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -51,11 +52,21 @@ RUNNING, SUCCEEDED, FAILED = Status.RUNNING, Status.SUCCEEDED, Status.FAILED
 
 @dataclass(slots=True)
 class Moment:
-    """An event that is read or, without a reading, a tick of the clock. Pushes gather in it."""
+    """An event that is read or, without a reading, a tick of the clock. Pushes gather in it.
+
+    For explanations, `taking` has the parts that are taking it, from the outside in, and `because`
+    has, for each push, what completed the parts of its body.
+    """
 
     time: int
     reading: Reading | None = None
     pushed: list[str | None] = field(default_factory=list)
+    taking: list[Part] | None = None
+    because: list[list[Reading]] = field(default_factory=list)
+
+    def completes_an_event(self) -> None:
+        for part in self.taking or ():
+            part.completed_by.append(self.reading or Reading(self.time, frozenset()))
 
 
 class EclInstance(Instance):
@@ -72,6 +83,11 @@ class EclInstance(Instance):
         super().__init__(number, timers, outputs, started)
         self._correlation = correlation
         self._top = Part(correlation.body, started)
+        self.explains = False
+
+    @property
+    def top(self) -> Part:
+        return self._top
 
     def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
         return []
@@ -91,14 +107,19 @@ class EclInstance(Instance):
         return self._take(Moment(time))
 
     def _take(self, moment: Moment) -> list[Event]:
+        moment.taking = [] if self.explains else None
         self._top.take(moment)
         if moment.pushed:
             self.triggered(moment.time)
         event = moment.reading.event if moment.reading else None
-        trigger = Trigger(moment.time, event.id if event else None)
+        event_id = event.id if event else None
         return [
-            self.outputs.create(trigger, pushed or self._correlation.output, {})
-            for pushed in moment.pushed
+            self.outputs.create(
+                Trigger(moment.time, event_id, because=because),
+                pushed or self._correlation.output,
+                {},
+            )
+            for pushed, because in zip(moment.pushed, moment.because, strict=True)
         ]
 
 
@@ -112,25 +133,43 @@ class UnderWay(ABC):
         """When its next timeout is due."""
         return None
 
+    def parts(self) -> Sequence[Part]:
+        """The parts of it that are under way or done, for explanations."""
+        return ()
+
+
+MOST_REASONS = 1000
+"""How many of the last completions below a part are kept, where a run explains."""
+
 
 class Part:
-    """A place for an expression: it is under way, or it is done and stays done."""
+    """A place for an expression: it is under way, or it is done and stays done.
+
+    `completed_by` has what completed the events and timeouts in it since it was started, where a
+    run explains.
+    """
 
     def __init__(self, expression: Ecl, time: int) -> None:
-        self._expression = expression
+        self.expression = expression
         self.start(time)
 
     def start(self, time: int) -> None:
         self.status = RUNNING
-        self._under_way = start(self._expression, time)
+        self.started = time
+        self.under_way = start(self.expression, time)
+        self.completed_by: deque[Reading] = deque(maxlen=MOST_REASONS)
 
     def take(self, moment: Moment) -> Status:
         if self.status is RUNNING:
-            self.status = self._under_way.take(moment)
+            if moment.taking is not None:
+                moment.taking.append(self)
+            self.status = self.under_way.take(moment)
+            if moment.taking is not None:
+                moment.taking.pop()
         return self.status
 
     def next_due(self) -> int | None:
-        return self._under_way.next_due() if self.status is RUNNING else None
+        return self.under_way.next_due() if self.status is RUNNING else None
 
 
 # --- what waits for an event, or for the clock -------------------------------------------------
@@ -143,7 +182,10 @@ class AwaitEvent(UnderWay):
         self._accepts = accepts
 
     def take(self, moment: Moment) -> Status:
-        return SUCCEEDED if moment.reading and self._accepts(moment.reading) else RUNNING
+        if moment.reading is None or not self._accepts(moment.reading):
+            return RUNNING
+        moment.completes_an_event()
+        return SUCCEEDED
 
 
 class AwaitClock(UnderWay):
@@ -153,8 +195,10 @@ class AwaitClock(UnderWay):
         self._due = due
 
     def take(self, moment: Moment) -> Status:
-        ticked = moment.reading is None and moment.time >= self._due
-        return SUCCEEDED if ticked else RUNNING
+        if moment.reading is not None or moment.time < self._due:
+            return RUNNING
+        moment.completes_an_event()
+        return SUCCEEDED
 
     def next_due(self) -> int | None:
         return self._due
@@ -174,6 +218,9 @@ class SideBySide(UnderWay):
 
     def next_due(self) -> int | None:
         return _earliest([part.next_due() for part in self._parts])
+
+    def parts(self) -> Sequence[Part]:
+        return self._parts
 
     @abstractmethod
     def decide(self, statuses: list[Status]) -> Status: ...
@@ -240,6 +287,9 @@ class Sequential(UnderWay):
     def next_due(self) -> int | None:
         return self._current.next_due()
 
+    def parts(self) -> Sequence[Part]:
+        return [self._current]
+
 
 # --- one part -----------------------------------------------------------------------------------
 
@@ -256,6 +306,9 @@ class Around(UnderWay):
 
     def next_due(self) -> int | None:
         return self._body.next_due()
+
+    def parts(self) -> Sequence[Part]:
+        return [self._body]
 
     @abstractmethod
     def completed(self, status: Status, moment: Moment) -> Status: ...
@@ -278,6 +331,7 @@ class Pushing(Around):
     def completed(self, status: Status, moment: Moment) -> Status:
         if status is SUCCEEDED:
             moment.pushed.append(self._type_name)
+            moment.because.append(list(self._body.completed_by))
         return status
 
 
@@ -326,8 +380,10 @@ class InModes(UnderWay):
         return RUNNING
 
     def next_due(self) -> int | None:
-        parts = [self._body, *self._guards.values()]
-        return _earliest([part.next_due() for part in parts])
+        return _earliest([part.next_due() for part in self.parts()])
+
+    def parts(self) -> Sequence[Part]:
+        return [self._body, *self._guards.values()]
 
 
 # --- starting -----------------------------------------------------------------------------------

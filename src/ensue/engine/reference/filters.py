@@ -35,16 +35,16 @@ class FilterInstance(Instance):
         started: int,
     ) -> None:
         super().__init__(number, timers, outputs, started)
-        self._clauses = correlation.clauses
-        self._branches = [BranchMemory(branch) for branch in correlation.branches]
-        self._home = {label: b for b in self._branches for label in b.labels}
+        self.clauses = correlation.clauses
+        self.branches = [BranchMemory(branch) for branch in correlation.branches]
+        self._home = {label: b for b in self.branches for label in b.labels}
         self._transformer = Transformer(correlation, outputs, self)
 
     def start(self, first: Reading) -> list[Event]:
         return self._transformer.begin(Trigger(first.time, first.event_id))
 
     def read(self, reading: Reading) -> list[Event]:
-        for branch in self._branches:
+        for branch in self.branches:
             branch.remember(reading)
         made: list[Event] = []
         while triggers := self._triggers(reading):
@@ -54,9 +54,9 @@ class FilterInstance(Instance):
         return made
 
     def _triggers(self, reading: Reading) -> list[Trigger]:
-        within, first = self._clauses.within, self._clauses.bind == "first"
+        within, first = self.clauses.within, self.clauses.bind == "first"
         triggers = []
-        for branch in self._branches:
+        for branch in self.branches:
             start = branch.first_since(reading.time - within.microseconds) if within else 0
             if branch.matches(start):
                 labels, bound = branch.active_labels(start), branch.bound(start, first)

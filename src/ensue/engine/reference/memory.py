@@ -17,7 +17,7 @@ too. An aborted subexpression is left out, and a revived one starts no earlier t
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from ensue.engine.ports import Reading
 from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Times
@@ -58,6 +58,25 @@ class BranchMemory:
             self.aborted.discard(label)
             self._revived[label] = len(self._readings)
 
+    @property
+    def readings(self) -> Sequence[Reading]:
+        """What is remembered, in the order in which it was read."""
+        return self._readings
+
+    @property
+    def revived(self) -> Mapping[str, int]:
+        """For labels that were revived: how much had been read when they were."""
+        return self._revived
+
+    def restore(
+        self, readings: Sequence[Reading], aborted: set[str], revived: dict[str, int]
+    ) -> None:
+        """Put back what was remembered, as a snapshot has kept it."""
+        self.forget()
+        for reading in readings:
+            self.remember(reading)
+        self.aborted, self._revived = aborted, revived
+
     # --- the definitions ----------------------------------------------------------------------
 
     def first_since(self, time: int) -> Place:
@@ -66,29 +85,29 @@ class BranchMemory:
 
     def matches(self, start: Place) -> bool:
         """Do the readings at or after `start` match the branch, less what is aborted?"""
-        if self._left_out(self.expression):
+        if self.is_left_out(self.expression):
             return False
-        return self._complete(self.expression, start) < NEVER
+        return self.complete(self.expression, start) < NEVER
 
-    def _complete(self, x: Filter, start: Place) -> Place:
+    def complete(self, x: Filter, start: Place) -> Place:
         match x:
             case PortRef(name):
                 places = self._places.get(name, [])
                 nearest = bisect_left(places, start)
                 return places[nearest] + 1 if nearest < len(places) else NEVER
             case Labelled(label, body):
-                return self._complete(body, self._start_of(label, start))
+                return self.complete(body, self.start_of(label, start))
             case Both(parts):
-                return max(self._complete(part, start) for part in self._alive(parts))
+                return max(self.complete(part, start) for part in self.alive(parts))
             case Either(parts):
-                return min(self._complete(part, start) for part in self._alive(parts))
+                return min(self.complete(part, start) for part in self.alive(parts))
             case Then(parts):
-                for part in self._alive(parts):
-                    start = self._complete(part, start)
+                for part in self.alive(parts):
+                    start = self.complete(part, start)
                 return start
             case Times(body, count):
                 for _ in range(count):
-                    start = self._complete(body, start)
+                    start = self.complete(body, start)
                 return start
 
     def active_labels(self, start: Place) -> frozenset[str]:
@@ -96,13 +115,13 @@ class BranchMemory:
 
         def walk(x: Filter, start: Place) -> Iterator[str]:
             match x:
-                case Labelled(label, body) if not self._left_out(x):
-                    start = self._start_of(label, start)
-                    if self._complete(body, start) < NEVER:
+                case Labelled(label, body) if not self.is_left_out(x):
+                    start = self.start_of(label, start)
+                    if self.complete(body, start) < NEVER:
                         yield label
                     yield from walk(body, start)
                 case Both(parts) | Either(parts) | Then(parts):
-                    for part in self._alive(parts):
+                    for part in self.alive(parts):
                         yield from walk(part, start)
 
         return frozenset(walk(self.expression, start))
@@ -127,36 +146,36 @@ class BranchMemory:
         match x:
             case PortRef(name):
                 yield name, start
-            case Labelled(label, body) if not self._left_out(x):
-                yield from self._stretches(body, self._start_of(label, start))
+            case Labelled(label, body) if not self.is_left_out(x):
+                yield from self._stretches(body, self.start_of(label, start))
             case Both(parts) | Either(parts):
-                for part in self._alive(parts):
+                for part in self.alive(parts):
                     yield from self._stretches(part, start)
             case Then(parts):
-                for part in self._alive(parts):
+                for part in self.alive(parts):
                     yield from self._stretches(part, start)
-                    start = self._complete(part, start)
+                    start = self.complete(part, start)
             case Times(body, _):
                 # The stretches of the later rounds lie inside those of the first.
                 yield from self._stretches(body, start)
 
     # --- what is left out ---------------------------------------------------------------------
 
-    def _left_out(self, x: Filter) -> bool:
+    def is_left_out(self, x: Filter) -> bool:
         match x:
             case PortRef():
                 return False
             case Labelled(label, body):
-                return label in self.aborted or self._left_out(body)
+                return label in self.aborted or self.is_left_out(body)
             case Both(parts) | Either(parts) | Then(parts):
-                return all(self._left_out(part) for part in parts)
+                return all(self.is_left_out(part) for part in parts)
             case Times(body, _):
-                return self._left_out(body)
+                return self.is_left_out(body)
 
-    def _alive(self, parts: tuple[Filter, ...]) -> list[Filter]:
-        return [part for part in parts if not self._left_out(part)]
+    def alive(self, parts: tuple[Filter, ...]) -> list[Filter]:
+        return [part for part in parts if not self.is_left_out(part)]
 
-    def _start_of(self, label: str, start: Place) -> Place:
+    def start_of(self, label: str, start: Place) -> Place:
         return max(start, self._revived.get(label, 0))
 
 

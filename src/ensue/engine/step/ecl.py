@@ -5,47 +5,68 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensue.engine.instance import Instance
-from ensue.engine.outputs import Outputs, Trigger
+from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
-from ensue.engine.step.atoms import atoms_of
+from ensue.engine.step.atoms import mask_of
+from ensue.engine.step.firing import Noted
+from ensue.engine.step.rows import Row, Rows, Step
 from ensue.events.event import Event
 from ensue.lang.syntax import EclCorrelation, TimerPort
-from ensue.machine.determinise import Input, Table
-from ensue.machine.model import Emit, State
+from ensue.machine.model import Emit, Machine, State
+
+_NO_TIMEOUTS: dict[State, int] = {}
+
+
+class EclFacts:
+    """What all instances of an ECL correlation share."""
+
+    def __init__(self, correlation: EclCorrelation, machine: Machine) -> None:
+        self.correlation = correlation
+        self.machine = machine
 
 
 class EclRunner(Instance):
-    """An ECL correlation under one key."""
+    """An ECL correlation under one key. `timeouts` says when those under way are due."""
+
+    __slots__ = ("facts", "places", "row", "rows", "timeouts")
 
     def __init__(
         self,
-        correlation: EclCorrelation,
-        table: Table,
+        facts: EclFacts,
+        rows: Rows,
         number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs,
         started: int,
     ) -> None:
         super().__init__(number, timers, outputs, started)
-        self._output_type = correlation.output
-        self._table = table
-        self._state = table.first
-        self._timeouts: dict[State, int] = {
-            timer.state: started + timer.after for timer in table.first_timers
-        }
+        self.facts = facts
+        self.rows = rows
+        self.row: Row = rows.first
+        self.places: list[Noted | None] = []
+        self.timeouts = (
+            {timer.state: started + timer.after for timer in rows.first_timers}
+            if rows.first_timers
+            else _NO_TIMEOUTS
+        )
 
     def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
         return []
 
     def read(self, reading: Reading) -> list[Event]:
-        event_id = reading.event.id if reading.event else None
-        atoms = atoms_of(self._table.machine, reading)
-        return self._move(("atoms", atoms), reading.time, event_id)
+        noted = (0, reading.time if reading.event is None else reading.event)
+        return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
+
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        """Take an event or the firing of a timer port, by the mask of its atoms."""
+        step = self.row.get(mask) or self.rows.step(self.row, mask)
+        event_id = noted[1].id if isinstance(noted[1], Event) else None
+        return self._take(step, time, event_id)
 
     def next_due(self) -> int | None:
-        if not self._state.active:
+        if not self.row.active:
             return None
-        times = [*self._timeouts.values()]
+        times = [*self.timeouts.values()]
         ports = super().next_due()
         if ports is not None:
             times.append(ports)
@@ -54,24 +75,31 @@ class EclRunner(Instance):
     def fire(self, time: int) -> list[Event]:
         if super().next_due() == time:
             return super().fire(time)
-        due = frozenset(state for state, at in self._timeouts.items() if at <= time)
-        return self._move(("due", due), time, None)
+        due = [state for state, at in self.timeouts.items() if at <= time]
+        return self._take(self.rows.tick(self.row, due), time, None)
 
-    def _move(self, given: Input, time: int, event_id: str | None) -> list[Event]:
-        move = self._table.move(self._state, given)
-        self._state = move.to
-        if self._timeouts or move.started:
+    def is_idle(self, now: int) -> bool:  # noqa: ARG002
+        """Whether it stands as at its start."""
+        return self.row is self.rows.first or self.row.active == self.rows.first.active
+
+    def _take(self, step: Step, time: int, event_id: str | None) -> list[Event]:
+        self.row = step.to
+        if self.timeouts or step.started:
             # A timeout that is over is no longer active; one that was started again counts anew.
-            self._timeouts = {s: at for s, at in self._timeouts.items() if s in move.to.active}
-            for timer in move.started:
-                if timer.state in move.to.active:
-                    self._timeouts[timer.state] = time + timer.after
-        if not move.effects:
+            active = step.to.active
+            self.timeouts = {s: at for s, at in self.timeouts.items() if s in active}
+            for timer in step.started:
+                if timer.state in active:
+                    self.timeouts[timer.state] = time + timer.after
+        if not step.effects:
             return []
         self.triggered(time)
-        trigger = Trigger(time, event_id)
+        trigger = TIMER if event_id is None else event_id
+        output = self.facts.correlation.output
         return [
-            self.outputs.create(trigger, effect.type or self._output_type, {})
-            for effect in move.effects
+            self.outputs.make(
+                effect.type or output, {}, time, trigger, self.outputs.provenance(trigger, "", "")
+            )
+            for effect in step.effects
             if isinstance(effect, Emit)
         ]

@@ -12,42 +12,73 @@ from collections.abc import Iterable, Sequence
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
-from ensue.engine.step.atoms import atoms_of
+from ensue.engine.step.atoms import mask_of
+from ensue.engine.step.firing import Firing, Noted, bound_events, in_order, reading_of
+from ensue.engine.step.rows import Row, Rows, Step
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
-from ensue.lang.syntax import FilterCorrelation, TimerPort
-from ensue.machine.determinise import Input, Table
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import Change, FilterCorrelation, TimerPort
 from ensue.machine.model import Bind, Emit, Machine, State, Switch
-from ensue.machine.stepping import NOW, Fired, Stepper
+from ensue.machine.stepping import NOW, Fired, Starts, Stepper
 
-NOTHING: frozenset[int] = frozenset()
+
+class FilterFacts:
+    """What all instances of a filter share."""
+
+    def __init__(self, correlation: FilterCorrelation, machine: Machine, types: TypeSystem) -> None:
+        self.correlation = correlation
+        self.machine = machine
+        self.types = types
+        self.binds_first = correlation.clauses.bind == "first"
+        self.ports = {place: port for b in machine.branches for place, port, _ in b.places}
+        self.place_count = max(self.ports, default=-1) + 1
+        self.aborted = {s.label: s.requires for s in machine.switches if s.kind == "revive"}
+        self.switches: dict[tuple[str, str], Switch] = {
+            (each.kind, each.label): each for each in machine.switches
+        }
+        statements = [s for case in correlation.cases for s in case.statements]
+        self.changes_labels = any(
+            isinstance(each, Change) for each in [*correlation.initially, *statements]
+        )
+        self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
+        self._firings: dict[Step, tuple[Firing, ...]] = {}
+
+    def firings(self, step: Step) -> tuple[Firing, ...]:
+        known = self._firings.get(step)
+        if known is None:
+            known = tuple(
+                Firing(self.correlation, self.types, effect, self.ports)
+                for effect in step.effects
+                if isinstance(effect, Fired)
+            )
+            self._firings[step] = known
+        return known
 
 
 class FilterRunner(Instance):
     """What table and window have in common: places, triggers, and the transformer's rounds."""
 
+    __slots__ = ("_changed", "facts", "places", "row")
+
+    row: Row | dict[int, Step]
+
     def __init__(
         self,
-        correlation: FilterCorrelation,
-        machine: Machine,
+        facts: FilterFacts,
         number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs,
         started: int,
     ) -> None:
         super().__init__(number, timers, outputs, started)
-        self._machine = machine
-        self._first = correlation.clauses.bind == "first"
-        self._ports = {place: port for b in machine.branches for place, port, _ in b.places}
-        self._aborted = {s.label: s.requires for s in machine.switches if s.kind == "revive"}
-        self._places: dict[int, tuple[int, Reading]] = {}
-        self._read = 0
+        self.facts = facts
+        self.places: list[Noted | None] = [None] * facts.place_count
         self._changed = False
-        self._transformer = Transformer(correlation, outputs, self)
 
     @abstractmethod
-    def take(self, atoms: frozenset[int], time: int) -> Iterable[Emit | Bind | Fired]:
-        """Take an event (or, without atoms, what the transformers have changed)."""
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        """Take an event or a firing, by the mask of its atoms."""
 
     @abstractmethod
     def is_active(self, state: State) -> bool: ...
@@ -56,44 +87,15 @@ class FilterRunner(Instance):
     def switch(self, kind: str, label: str) -> None: ...
 
     def start(self, first: Reading) -> list[Event]:
-        return self._transformer.begin(Trigger(first.time, first.event_id))
+        return self._transformer().begin(Trigger(first.time, first.event_id))
 
     def read(self, reading: Reading) -> list[Event]:
-        self._read += 1
-        made: list[Event] = []
-        atoms = atoms_of(self._machine, reading)
-        while fired := self._fired(self.take(atoms, reading.time), reading):
-            self.triggered(reading.time)
-            self._changed = False
-            for trigger in fired:
-                made += self._transformer.transform(trigger)
-            if not self._changed:
-                break
-            atoms = NOTHING
-        return made
-
-    def _fired(self, effects: Iterable[Emit | Bind | Fired], reading: Reading) -> list[Trigger]:
-        triggers = []
-        for effect in effects:
-            if isinstance(effect, Bind):
-                self._places[effect.place] = (self._read, reading)
-            elif isinstance(effect, Fired):
-                bound = self._bound(effect.places)
-                triggers.append(Trigger(reading.time, reading.event_id, effect.labels, bound))
-        return triggers
-
-    def _bound(self, places: Iterable[int]) -> dict[str, Reading]:
-        """The last (or first) over the places of each port, in the order of reading."""
-        found: dict[str, tuple[int, Reading]] = {}
-        for place in places:
-            port, (at, reading) = self._ports[place], self._places[place]
-            if port not in found or (at < found[port][0]) == self._first:
-                found[port] = (at, reading)
-        ordered = sorted(found.items(), key=lambda each: each[1][0])
-        return {port: reading for port, (_, reading) in ordered}
+        latest = max((noted[0] for noted in self.places if noted), default=0)
+        noted = (latest + 1, reading.time if reading.event is None else reading.event)
+        return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
 
     def is_aborted(self, label: str) -> bool:
-        return label in self._aborted and self.is_active(self._aborted[label])
+        return label in self.facts.aborted and self.is_active(self.facts.aborted[label])
 
     def abort(self, label: str) -> None:
         self._changed = True
@@ -103,66 +105,148 @@ class FilterRunner(Instance):
         self._changed = True
         self.switch("revive", label)
 
+    def _transformer(self) -> Transformer:
+        return Transformer(self.facts.correlation, self.outputs, self)
+
+    def _trigger(self, fired: Fired, time: int, event_id: str | None) -> Trigger:
+        ports = self.facts.ports
+        pairs = ((place, ports[place]) for place in fired.places)
+        found = in_order(bound_events(pairs, self.places, self.facts.binds_first))
+        bound = {port: reading_of(noted) for port, noted in found.items()}
+        return Trigger(time, event_id, fired.labels, bound)
+
+    def _transformed(
+        self, effects: Iterable[Emit | Bind | Fired], time: int, noted: Noted
+    ) -> list[Event]:
+        """Run the transformer for each branch that has fired."""
+        event_id = noted[1].id if isinstance(noted[1], Event) else None
+        triggers = [
+            self._trigger(each, time, event_id) for each in effects if isinstance(each, Fired)
+        ]
+        self._changed = False
+        transformer = self._transformer()
+        return [output for trigger in triggers for output in transformer.transform(trigger)]
+
 
 class TabledFilter(FilterRunner):
     """A filter without a window, on its table."""
 
+    __slots__ = ("rows",)
+
+    row: Row
+
     def __init__(
         self,
-        correlation: FilterCorrelation,
-        table: Table,
+        facts: FilterFacts,
+        rows: Rows,
         number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs,
         started: int,
     ) -> None:
-        super().__init__(correlation, table.machine, number, timers, outputs, started)
-        self._table = table
-        self._state = table.first
+        super().__init__(facts, number, timers, outputs, started)
+        self.rows = rows
+        self.row = rows.first
 
-    def take(self, atoms: frozenset[int], time: int) -> Iterable[Emit | Bind | Fired]:  # noqa: ARG002
-        return self._move(("atoms", atoms))
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        row = self.row
+        step = row.get(mask) or self.rows.step(row, mask)
+        for place in step.binds:
+            self.places[place] = noted
+        self.row = step.to
+        if not step.effects:
+            return []
+        if self._timers:
+            self.triggered(time)
+        facts = self.facts
+        if not facts.changes_labels and row.is_kept:
+            event_id = noted[1].id if isinstance(noted[1], Event) else None
+            firings = facts.firings(step)
+            if len(firings) == 1:
+                return firings[0].run(self.outputs, self.places, time, event_id)
+            return [
+                output
+                for firing in firings
+                for output in firing.run(self.outputs, self.places, time, event_id)
+            ]
+        made: list[Event] = []
+        while step.effects:
+            self.triggered(time)
+            made += self._transformed(step.effects, time, noted)
+            if not self._changed:
+                break
+            step = self.rows.step(self.row, 0)
+            self.row = step.to
+        return made
 
     def is_active(self, state: State) -> bool:
-        return state in self._state.active
+        return state in self.row.active
 
     def switch(self, kind: str, label: str) -> None:
-        self._move((kind, label))
+        self.row = self.rows.switch(self.row, kind, label)
 
-    def _move(self, given: Input) -> Iterable[Emit | Bind | Fired]:
-        move = self._table.move(self._state, given)
-        self._state = move.to
-        return move.effects
+    def is_idle(self, now: int) -> bool:  # noqa: ARG002
+        """Whether it stands as at its start."""
+        return self.row is self.rows.first or self.row.active == self.rows.first.active
+
+
+NO_ROW: dict[int, Step] = {}
+"""What a machine that is stepped directly has for a row: no step is ever known beforehand."""
 
 
 class WindowedFilter(FilterRunner):
     """A filter with a window: its states carry the start of what they stand for."""
 
+    __slots__ = ("active", "stepper")
+
     def __init__(
         self,
-        correlation: FilterCorrelation,
+        facts: FilterFacts,
         stepper: Stepper,
         number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs,
         started: int,
     ) -> None:
-        super().__init__(correlation, stepper.machine, number, timers, outputs, started)
-        self._stepper = stepper
-        self._active, _ = stepper.begin()
-        self._switches: dict[tuple[str, str], Switch] = {
-            (each.kind, each.label): each for each in stepper.machine.switches
-        }
+        super().__init__(facts, number, timers, outputs, started)
+        self.stepper = stepper
+        self.row = NO_ROW
+        self.active: Starts = stepper.begin()[0]
 
-    def take(self, atoms: frozenset[int], time: int) -> Iterable[Emit | Bind | Fired]:
-        return self._stepper.take(self._active, atoms, now=time).effects
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        atoms = frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+        effects = self.stepper.take(self.active, atoms, now=time).effects
+        if not effects:
+            return []
+        made: list[Event] = []
+        for effect in effects:
+            if isinstance(effect, Bind):
+                self.places[effect.place] = noted
+        while any(isinstance(effect, Fired) for effect in effects):
+            self.triggered(time)
+            made += self._transformed(effects, time, noted)
+            if not self._changed:
+                break
+            effects = self.stepper.take(self.active, now=time).effects
+        return made
 
     def is_active(self, state: State) -> bool:
-        return state in self._active
+        return state in self.active
 
     def switch(self, kind: str, label: str) -> None:
-        switch = self._switches[kind, label]
-        if switch.requires in self._active:
+        switch = self.facts.switches[kind, label]
+        if switch.requires in self.active:
             for state in switch.clear:
-                self._active.pop(state, None)
-            self._active.update(dict.fromkeys(switch.target, NOW))
+                self.active.pop(state, None)
+            self.active.update(dict.fromkeys(switch.target, NOW))
+
+    def is_idle(self, now: int) -> bool:
+        """Whether all that it holds beyond its start has left the window for good.
+
+        Starts never grow by themselves: what lies before the window can complete nothing, make no
+        label active and bind no place, now or later.
+        """
+        machine = self.stepper.machine
+        oldest = now - (machine.window or 0)
+        alive = {state for state, start in self.active.items() if start >= oldest}
+        return alive == machine.initial

@@ -1,0 +1,121 @@
+"""Rules that come and go while a run goes on: from what is asked to the library that runs next.
+
+In come the library that runs and the definitions to add, to replace or to remove; out goes the
+next library, checked as a whole, or a `LibraryError` that points into the text that was given. The
+rules that stay keep their places, a replaced one takes the place of the old, new ones come last.
+Nothing runs here: a `Run` takes the next library over, or goes on with the one it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from ensue.errors import LibraryError, UsageError
+from ensue.events.types import TypeSystem
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checker import check
+from ensue.lang.diagnostics import Diagnostics, did_you_mean
+from ensue.lang.parser import parse_tree
+from ensue.lang.printer import print_library
+from ensue.lang.source import Source
+from ensue.lang.syntax import (
+    Correlation,
+    Definition,
+    EventPort,
+    EventTypeDeclaration,
+    FilterCorrelation,
+    LibraryTree,
+    PushNew,
+)
+
+RUNNING = "<running>"
+"""How messages call the text of the rules that run already."""
+
+
+class HasTree(Protocol):
+    """A library as a user holds it."""
+
+    @property
+    def checked(self) -> CheckedLibrary: ...
+
+
+def checked_source(source: Source) -> CheckedLibrary:
+    """The library that a text holds. Raises `LibraryError` with every mistake."""
+    diagnostics = Diagnostics(source)
+    checked = check(parse_tree(source, diagnostics), diagnostics)
+    if checked is None or diagnostics.has_errors:
+        raise LibraryError(diagnostics.in_order())
+    return checked
+
+
+def with_definitions(
+    running: CheckedLibrary, more: str | HasTree, *, replacing: bool
+) -> CheckedLibrary:
+    """The running library and more; with `replacing`, in place of what has the same name."""
+    text = more if isinstance(more, str) else print_library(more.checked.tree)
+    new = parse_tree(Source.of(text), Diagnostics(Source.of(text)))
+    given = {_name(each): each for each in new.definitions}
+    kept = [each for each in running.tree.definitions if not _gives_way(each, given, replacing)]
+    source = Source(((RUNNING, print_library(LibraryTree(tuple(kept)))), ("<text>", text)))
+    order = [_name(each) for each in running.tree.definitions]
+    return _in_order(checked_source(source), order, source)
+
+
+def without(running: CheckedLibrary, names: Iterable[str]) -> CheckedLibrary:
+    """The running library without the correlations (or types) of these names."""
+    gone = set(names)
+    known = [each.name for each in running.tree.definitions]
+    for name in gone:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise UsageError(f"there is no `{name}` in the library that runs; {hint}")
+    kept = tuple(each for each in running.tree.definitions if each.name not in gone)
+    return checked_source(Source.of(print_library(LibraryTree(kept)), RUNNING))
+
+
+def is_unchanged(old: Correlation, new: Correlation, types: TypeSystem, now: TypeSystem) -> bool:
+    """Whether a correlation means the same: its own text, and the attributes of its types."""
+    if old != new:
+        return False
+    return all(
+        name in types and name in now and dict(types.attributes(name)) == dict(now.attributes(name))
+        for name in _types_of(old)
+    )
+
+
+def _types_of(correlation: Correlation) -> set[str]:
+    names = {port.type for port in correlation.ports if isinstance(port, EventPort)}
+    names.add(correlation.output)
+    if isinstance(correlation, FilterCorrelation):
+        statements = [
+            *correlation.initially,
+            *(each for case in correlation.cases for each in case.statements),
+        ]
+        names |= {each.type for each in statements if isinstance(each, PushNew)}
+    return names
+
+
+def _in_order(
+    checked: CheckedLibrary, order: list[tuple[bool, str]], source: Source
+) -> CheckedLibrary:
+    by_name = {_name(each): each for each in checked.tree.definitions}
+    first = [by_name.pop(name) for name in order if name in by_name]
+    tree = LibraryTree((*first, *by_name.values()))
+    again = check(tree, Diagnostics(source))
+    assert again is not None, "the order of definitions makes no mistakes"
+    return again
+
+
+def _gives_way(
+    old: Definition, given: Mapping[tuple[bool, str], Definition], replacing: bool
+) -> bool:
+    """Whether a new definition stands for an old one. A type said again is no second definition."""
+    new = given.get(_name(old))
+    if new is None:
+        return False
+    return replacing or (isinstance(old, EventTypeDeclaration) and old == new)
+
+
+def _name(definition: Definition) -> tuple[bool, str]:
+    return isinstance(definition, EventTypeDeclaration), definition.name

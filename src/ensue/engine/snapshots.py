@@ -1,0 +1,100 @@
+"""Snapshots: a run as bytes, from which it goes on in this process or another.
+
+A snapshot is msgpack, never pickled code. Its head says what it is, in which version of the format,
+of which library (a fingerprint of its text) and engine. Then comes the order: the latest time, what
+still waits to be put in order, what came too late; and the counts. Last is what the engine needs:
+
+- `state`, for the step engine: its rules and keys as `ensue.engine.step.saving` says;
+- `history`, for runs that go by the definitions (the reference engine, and runs that explain): all
+  that was read so far, each with a word: `library` and the text that begins to run, `time` and the
+  time that was reached, `event` and its JSON.
+
+Bytes that are no snapshot, are damaged, or are of a version that is not known are a
+`SnapshotError`. Version 1 is the first, and every later version of Ensue reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from ensue.engine.step.saving import SavedEvent, SavedStream
+from ensue.errors import SnapshotError
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.printer import print_library
+
+FORMAT = "ensue-snapshot"
+VERSION = 1
+
+History = list[tuple[str, str | int]]
+
+
+class SavedOrder(msgspec.Struct, frozen=True):
+    lateness: int
+    latest: int | None
+    waiting: list[SavedEvent]
+    late: list[SavedEvent]
+
+
+class SavedCounts(msgspec.Struct, frozen=True):
+    events: int
+    outputs: int
+    late: int
+    without_key: dict[str, int]
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    format: str
+    version: int
+    library: str
+    engine: str
+    explains: bool
+    order: SavedOrder
+    counts: SavedCounts
+    state: SavedStream | None = None
+    history: History | None = None
+
+
+class _Head(msgspec.Struct, frozen=True):
+    format: str
+    version: int
+
+
+def fingerprint(library: CheckedLibrary) -> str:
+    """The same for two libraries that read the same, whatever their layout and comments."""
+    return hashlib.sha256(print_library(library.tree).encode()).hexdigest()
+
+
+def write_snapshot(snapshot: Snapshot) -> bytes:
+    try:
+        return msgspec.msgpack.encode(snapshot)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise SnapshotError(
+            f"an event that is still needed holds something that cannot be saved: {error}"
+        ) from None
+
+
+def read_snapshot(data: bytes, library: CheckedLibrary) -> Snapshot:
+    """The snapshot that bytes hold, if it is one of this library."""
+    try:
+        head = msgspec.msgpack.decode(data, type=_Head)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
+        raise SnapshotError(f"these bytes are no snapshot: {error}") from None
+    if head.format != FORMAT:
+        raise SnapshotError("these bytes are no snapshot: they are of another format")
+    if head.version != VERSION:
+        raise SnapshotError(
+            f"the snapshot has version {head.version} of its format, and this version of ensue "
+            f"reads version {VERSION}: use the version of ensue that wrote it, or a newer one"
+        )
+    try:
+        snapshot = msgspec.msgpack.decode(data, type=Snapshot)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SnapshotError(f"the snapshot is damaged: {error}") from None
+    if snapshot.library != fingerprint(library):
+        raise SnapshotError(
+            "the snapshot was taken with another library (or another version of it); "
+            "resume it with the library it was taken with"
+        )
+    return snapshot

@@ -1,0 +1,198 @@
+"""Predicates as Python expressions, for events whose attributes have their declared types.
+
+In comes a CESQL predicate and the declared attributes of one event type; out goes an expression
+over variables, and the Python type that each variable must have for it to be exact. Under these
+guards nothing in the expression can be missing, in error or in need of a cast, so that plain
+Python has the same meaning. Whatever lies outside (casts, arithmetic, functions, timestamps, names
+that no type declares) is not translated: then `holds` is asked, which knows all of CESQL.
+
+Only trees that were checked come here, and constants are handed over as values, never as text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ensue.events.types import ValueType
+from ensue.lang.expressions import (
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
+from ensue.lang.expressions.like import matches
+from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
+
+PYTHON_TYPES: Mapping[str, type] = {"integer": int, "real": float, "boolean": bool, "string": str}
+"""How a value of each kind is held once its event conforms to its type."""
+
+_COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_NUMBERS = (int, float)
+
+
+class OutsideError(Exception):
+    """The expression, or a part of it, is not one that is translated."""
+
+
+@dataclass
+class Constants:
+    """Values that generated code names: constants, functions, trees. Each gets a name here."""
+
+    names: dict[str, Any] = field(default_factory=dict)
+
+    def name(self, value: Any, hint: str = "c") -> str:
+        name = f"{hint}{len(self.names)}"
+        self.names[name] = value
+        return name
+
+
+@dataclass
+class Translation:
+    """`text` is exact where each variable of `guards` has exactly that type."""
+
+    text: str
+    guards: dict[str, type]
+    reads: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """A predicate of the form `name = constant`: many of them over one name are one look-up."""
+
+    name: str
+    value: bool | int | str
+
+
+def translate(
+    predicate: Expression, attributes: Mapping[str, ValueType], constants: Constants
+) -> Translation | None:
+    """The predicate as Python, or None where it has to be asked of `holds`."""
+    translator = _Translator(attributes, constants)
+    try:
+        text, kind = translator.expression(predicate)
+    except OutsideError:
+        return None
+    if kind is not bool:
+        return None
+    return Translation(text, translator.guards, frozenset(translator.reads))
+
+
+def equality_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> Equality | None:
+    match predicate:
+        case Comparison(Name((name,)), (("=", Literal(value)),)) if name in attributes:
+            wanted = PYTHON_TYPES.get(attributes[name].kind)
+            if wanted in (bool, int, str) and type(value) is wanted and _is_plain(value):
+                assert isinstance(value, bool | int | str)
+                return Equality(name, value)
+    return None
+
+
+def variable(name: str) -> str:
+    """The variable that holds an attribute; names of the language are plain identifiers."""
+    if not name.isidentifier():
+        raise OutsideError
+    return f"v_{name}"
+
+
+class _Translator:
+    def __init__(self, attributes: Mapping[str, ValueType], constants: Constants) -> None:
+        self._attributes = attributes
+        self._constants = constants
+        self.guards: dict[str, type] = {}
+        self.reads: set[str] = set()
+
+    def expression(self, x: Expression) -> tuple[str, type]:
+        match x:
+            case Literal(value) if _is_plain(value):
+                return self._constant(value), type(value)
+            case Negate(Literal(int() | float() as value)) if _is_plain(value):
+                return self._constant(-value), type(value)
+            case Name((name,)):
+                return self._attribute(name)
+            case Exists(Name((name,))) if name in self._attributes:
+                self.reads.add(name)
+                return f"({variable(name)} is not None)", bool
+            case Not(operand):
+                return f"(not {self._boolean(operand)})", bool
+            case Comparison(first, ((sign, second),)):
+                return self._comparison(self.expression(first), sign, self.expression(second))
+            case Logic(operands, operators):
+                return self._logic(operands, operators), bool
+            case In(operand, options, negated):
+                return self._in(operand, options, negated), bool
+            case Like(operand, pattern, negated):
+                text, kind = self.expression(operand)
+                if kind is not str:
+                    raise OutsideError
+                call = f"{self._constants.name(matches)}({text}, {self._constant(pattern)})"
+                return f"(not {call})" if negated else call, bool
+            case _:
+                raise OutsideError
+
+    def _constant(self, value: Any) -> str:
+        if isinstance(value, bool):
+            return repr(value)
+        return self._constants.name(value)
+
+    def _attribute(self, name: str) -> tuple[str, type]:
+        declared = self._attributes.get(name)
+        kind = PYTHON_TYPES.get(declared.kind) if declared else None
+        if kind is None:
+            raise OutsideError
+        held = variable(name)
+        self.guards[held] = kind
+        self.reads.add(name)
+        return held, kind
+
+    def _boolean(self, x: Expression) -> str:
+        text, kind = self.expression(x)
+        if kind is not bool:
+            raise OutsideError
+        return text
+
+    def _comparison(
+        self, left: tuple[str, type], sign: str, right: tuple[str, type]
+    ) -> tuple[str, type]:
+        (x, x_kind), (y, y_kind) = left, right
+        numbers = x_kind in _NUMBERS and y_kind in _NUMBERS
+        if not numbers and (x_kind is not y_kind or sign not in ("=", "!=")):
+            raise OutsideError
+        if numbers and x_kind is not y_kind:
+            # An integer meets a real as a real; Python would compare them exactly.
+            x, y = f"float({x})", f"float({y})"
+        return f"({x} {_COMPARISONS[sign]} {y})", bool
+
+    def _logic(self, operands: tuple[Expression, ...], operators: tuple[str, ...]) -> str:
+        """`a AND b OR c` is `a AND (b OR c)`."""
+        text = self._boolean(operands[-1])
+        for operand, sign in zip(reversed(operands[:-1]), reversed(operators), strict=True):
+            word = {"AND": "and", "OR": "or", "XOR": "is not"}[sign]
+            text = f"({self._boolean(operand)} {word} {text})"
+        return text
+
+    def _in(self, operand: Expression, options: tuple[Expression, ...], negated: bool) -> str:
+        text, kind = self.expression(operand)
+        values = [option.value for option in options if isinstance(option, Literal)]
+        if len(values) < len(options) or any(type(value) is not kind for value in values):
+            raise OutsideError
+        if not all(_is_plain(value) for value in values):
+            raise OutsideError
+        return f"({text} {'not in' if negated else 'in'} {self._constants.name(frozenset(values))})"
+
+
+def _is_plain(value: object) -> bool:
+    """A constant without an error in it, of a kind that Python compares as CESQL does."""
+    if isinstance(value, bool | str):
+        return True
+    if isinstance(value, int):
+        return SMALLEST_INTEGER < value <= LARGEST_INTEGER
+    return isinstance(value, float) and math.isfinite(value)

@@ -1,0 +1,139 @@
+"""Tables by bit masks: what a step of the engine looks up, and nothing else.
+
+A `Row` is a state of a table. It maps the mask of an event's atoms (bit i: atom i of the machine)
+to a `Step`: the next row, the places that the event is bound in, and what else happens. Steps are
+made when they are first needed, by the machine's own table, and are shared by all keys and by all
+rules whose machines have the same structure. Past the limits a row is made, used and forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ensue.machine.determinise import Input, Move, Table, TableState
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
+from ensue.machine.model import Bind, Branch, Emit, Machine, State, Timer
+from ensue.machine.stepping import Fired
+
+
+class Step:
+    """`is_quiet`: the row changes and the event is bound, and that is all.
+
+    `is_nothing`: not even that; the row stays.
+    """
+
+    __slots__ = ("binds", "effects", "is_nothing", "is_quiet", "started", "to")
+
+    def __init__(
+        self,
+        to: Row,
+        binds: tuple[int, ...],
+        effects: tuple[Emit | Fired, ...],
+        started: tuple[Timer, ...],
+        is_loop: bool,
+    ) -> None:
+        self.to = to
+        self.binds = binds
+        self.effects = effects
+        self.started = started
+        self.is_quiet = not effects and not started
+        self.is_nothing = self.is_quiet and is_loop and not binds
+
+
+class Row(dict[int, Step]):
+    """A state of a table; the steps that are known from it, by the masks of events."""
+
+    __slots__ = ("is_kept", "state")
+
+    def __init__(self, state: TableState, is_kept: bool) -> None:
+        super().__init__()
+        self.state = state
+        self.is_kept = is_kept
+
+    @property
+    def active(self) -> frozenset[State]:
+        return self.state.active
+
+
+class Rows:
+    """The rows of one machine, grown by what is asked."""
+
+    def __init__(self, machine: Machine, limits: MachineLimits) -> None:
+        self.machine = machine
+        self._table = Table(machine, limits.table_states, limits.table_moves, limits.table_marks)
+        self._rows_left, self._steps_left = limits.table_states, limits.table_moves
+        self._marks_left = limits.table_marks
+        self._rows: dict[frozenset[State], Row] = {}
+        self.first = self._row(self._table.first)
+        self.first_timers = tuple(self._table.first_timers)
+
+    def step(self, row: Row, mask: int) -> Step:
+        """What an event does; without atoms (0), what the transformers have changed."""
+        known = row.get(mask)
+        if known is None:
+            known = self._step(row, self._table.move(row.state, ("atoms", _bits(mask))))
+            if row.is_kept and self._steps_left > 0:
+                self._steps_left -= 1
+                row[mask] = known
+        return known
+
+    def tick(self, row: Row, due: Iterable[State]) -> Step:
+        """What the timeouts that are due do."""
+        return self._step(row, self._table.move(row.state, ("due", frozenset(due))))
+
+    def switch(self, row: Row, kind: str, label: str) -> Row:
+        """Where aborting or reviving a label leads."""
+        given: Input = (kind, label)
+        return self._row(self._table.move(row.state, given).to)
+
+    def row_of(self, active: Iterable[State]) -> Row:
+        """The row of a set of active states, as a snapshot holds it."""
+        states = frozenset(active)
+        known = self._rows.get(states)
+        return known if known is not None else self._row(TableState(states))
+
+    def _step(self, row: Row, move: Move) -> Step:
+        binds = tuple(effect.place for effect in move.effects if isinstance(effect, Bind))
+        effects = tuple(effect for effect in move.effects if not isinstance(effect, Bind))
+        to = self._row(move.to)
+        return Step(to, binds, effects, move.started, is_loop=to is row)
+
+    def _row(self, state: TableState) -> Row:
+        known = self._rows.get(state.active)
+        if known is None:
+            size = len(state.active)
+            known = Row(state, is_kept=self._rows_left > 0 and self._marks_left >= size)
+            if known.is_kept:
+                self._rows_left -= 1
+                self._marks_left -= size
+                self._rows[state.active] = known
+        return known
+
+
+class SharedRows:
+    """Machines of the same structure are built once, whatever their ports are called."""
+
+    def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
+        self.limits = limits
+        self._known: dict[Machine, Rows] = {}
+
+    def of(self, machine: Machine) -> Rows:
+        shape = structure(machine)
+        rows = self._known.get(shape)
+        if rows is None:
+            rows = self._known[shape] = Rows(shape, self.limits)
+        return rows
+
+
+def structure(machine: Machine) -> Machine:
+    """The machine without the names of its states, ports and predicates."""
+    branches = tuple(
+        Branch(b.root, b.labels, tuple((place, "", state) for place, _, state in b.places))
+        for b in machine.branches
+    )
+    return replace(machine, names=("",) * len(machine.names), atoms=(), branches=branches)
+
+
+def _bits(mask: int) -> frozenset[int]:
+    return frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)

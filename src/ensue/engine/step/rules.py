@@ -1,0 +1,178 @@
+"""A rule that runs: its machine, and its instances by key.
+
+In come events that the rule wants, each with its key and the mask of its atoms; out come outputs.
+A key that is back where it started, with nothing that could tell the difference, is let go: memory
+follows the keys that are in the middle of something, not those that were ever seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from ensue.engine.counts import Counts
+from ensue.engine.instance import Instance
+from ensue.engine.outputs import Outputs
+from ensue.engine.ports import Key, Ports, Reading
+from ensue.engine.reference.filters import FilterInstance
+from ensue.engine.step.ecl import EclFacts, EclRunner
+from ensue.engine.step.filters import FilterFacts, TabledFilter, WindowedFilter
+from ensue.engine.step.rows import Rows, SharedRows
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
+from ensue.machine.model import Machine, Timer
+from ensue.machine.plan import Form, plan
+from ensue.machine.stepping import Stepper
+
+FastKey = str | int | float | Key
+"""A key as instances are found by: a single text or number stands for itself."""
+
+Runner = TabledFilter | WindowedFilter | EclRunner | FilterInstance
+Start = Callable[[int, Sequence[TimerPort], Outputs, int], Runner]
+
+SavedForm = tuple[Form, Machine | None]
+"""The form and the machine that a rule has had before, which its instances go on with."""
+
+KEYS_BEFORE_A_SWEEP = 1024
+"""How many keys a rule has before it is worth looking for those that can be let go."""
+
+
+def whole_key(key: FastKey) -> Key:
+    if isinstance(key, tuple):
+        return key
+    return (("str" if isinstance(key, str) else "number", key),)
+
+
+def fast_key(key: Key) -> FastKey:
+    """The inverse of `whole_key`."""
+    if len(key) == 1:
+        (kind, value), *_ = key
+        if kind == "str" and type(value) is str:
+            return value
+        if kind == "number" and type(value) in (int, float):
+            assert isinstance(value, int | float)
+            return value
+    return key
+
+
+class Rule:
+    """`place` is where it stands in the library, and orders what happens at one moment."""
+
+    def __init__(
+        self,
+        correlation: Correlation,
+        types: TypeSystem,
+        shared: SharedRows,
+        numbers: Iterator[int],
+        saved: SavedForm | None = None,
+    ) -> None:
+        self.place = 0
+        self.is_fed_from = False
+        self.correlation = correlation
+        self.ports = Ports(correlation, types)
+        self.instances: dict[FastKey, Runner] = {}
+        self.started = 0
+        self.form: Form
+        self.machine: Machine | None
+        self.rows: Rows | None = None
+        self._types = types
+        self._numbers = numbers
+        self._is_keyed = bool(correlation.clauses.by)
+        self._sweep_at = KEYS_BEFORE_A_SWEEP
+        self.starter = self._starter(shared, saved)
+        self.has_timeouts = self.machine is not None and any(
+            isinstance(transition.input, Timer) for transition in self.machine.transitions
+        )
+        self.has_clock = bool(self.ports.timers) or self.has_timeouts
+        initially = isinstance(correlation, FilterCorrelation) and correlation.initially
+        # What has run statements, or counts time from its start, is not as before it started.
+        self.lets_keys_go = not (initially or self.has_clock or self.form == "memory")
+
+    def _starter(self, shared: SharedRows, saved: SavedForm | None) -> Start:
+        correlation = self.correlation
+        if saved is None:
+            planned = plan(correlation, self._types, shared.limits)
+            self.form = planned.form
+            self.machine = None if planned.form == "memory" else planned.needed_machine
+        else:
+            self.form, self.machine = saved
+        if self.machine is None:
+            assert isinstance(correlation, FilterCorrelation), "only filters run from memory"
+            return partial(FilterInstance, correlation)
+        if isinstance(correlation, FilterCorrelation):
+            facts = FilterFacts(correlation, self.machine, self._types)
+            if self.form == "linear":
+                return partial(WindowedFilter, facts, Stepper(self.machine))
+            self.rows = shared.of(self.machine)
+            return partial(TabledFilter, facts, self.rows)
+        self.rows = shared.of(self.machine)
+        return partial(EclRunner, EclFacts(correlation, self.machine), self.rows)
+
+    @property
+    def author(self) -> Rule:
+        """Who has made the outputs: a rule never reads its own."""
+        return self
+
+    @property
+    def name(self) -> str:
+        return self.correlation.name
+
+    def take_over(self, old: Rule) -> None:
+        """Go on with the instances of a rule that means the same and has the same machine."""
+        self.instances, self.started = old.instances, old.started
+        self.rows, self.starter = old.rows, old.starter
+
+    @property
+    def saved_form(self) -> SavedForm:
+        return self.form, self.machine
+
+    def begin(self, key: FastKey, time: int, number: int | None = None) -> Runner:
+        """A new instance. With a number it is one that is brought back."""
+        if len(self.instances) >= self._sweep_at:
+            self.sweep(time)
+        outputs = Outputs(self.correlation.name, whole_key(key), self._is_keyed, self._types)
+        if number is None:
+            number = self.started
+            self.started += 1
+        instance = self.starter(number, self.ports.timers, outputs, time)
+        self.instances[key] = instance
+        return instance
+
+    def read(
+        self, key: FastKey | None, mask: int, ports: frozenset[str], event: Event, counts: Counts
+    ) -> tuple[Instance | None, list[Event]]:
+        """Read an event under a key; says too which instance did, if there is one now."""
+        if key is None:
+            counts.without_key[self.name] += 1
+            return None, []
+        made: list[Event] = []
+        instance = self.instances.get(key)
+        if instance is None:
+            if self.lets_keys_go and self.rows is not None:
+                first = self.rows.first
+                step = first.get(mask) or self.rows.step(first, mask)
+                if step.is_nothing:
+                    return None, []
+            instance = self.begin(key, event.time)
+            if isinstance(self.correlation, FilterCorrelation) and self.correlation.initially:
+                made += instance.start(Reading(event.time, ports, event))
+        if isinstance(instance, FilterInstance):
+            made += instance.read(Reading(event.time, ports, event))
+        else:
+            made += instance.step(mask, event.time, (next(self._numbers), event))
+        return instance, made
+
+    def sweep(self, now: int) -> None:
+        """Let go of the keys that stand as before they started."""
+        if self.lets_keys_go:
+            gone = [
+                key
+                for key, instance in self.instances.items()
+                if not isinstance(instance, FilterInstance)
+                and (instance.outputs.time is None or instance.outputs.time < now)
+                and instance.is_idle(now)
+            ]
+            for key in gone:
+                del self.instances[key]
+        self._sweep_at = max(KEYS_BEFORE_A_SWEEP, 2 * len(self.instances))

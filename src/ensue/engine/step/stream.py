@@ -1,0 +1,219 @@
+"""A library over a stream, quickly: what `ensue.engine.stream` says, with routines made for it.
+
+One clock for the whole stream. An event first moves it, and what is due fires; then the rules that
+want the event read it, in the order of the library; what they put out is read by the others after
+that, first in, first out. Rules come and go while it runs: those that stay keep their instances.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from ensue.engine.changing import is_unchanged
+from ensue.engine.counts import Counts
+from ensue.engine.instance import Instance
+from ensue.engine.ordering import Ordering
+from ensue.engine.step.routines import (
+    Look,
+    Push,
+    SplitReading,
+    TypeRoutines,
+    compile_look,
+    compile_push,
+)
+from ensue.engine.step.rows import SharedRows
+from ensue.engine.step.rules import FastKey, Rule, SavedForm
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.syntax import EventPort
+from ensue.machine.limits import MachineLimits
+
+
+@dataclass(order=True, slots=True)
+class Alarm:
+    """A due time of an instance. The numbers order those that are due together."""
+
+    due: int
+    place: int
+    number: int
+    rule: Rule = field(compare=False)
+    instance: Instance = field(compare=False)
+
+
+class StepStream:
+    """Reads events in the order of their times; whoever calls has put them in order."""
+
+    def __init__(self, library: CheckedLibrary, counts: Counts, limits: MachineLimits) -> None:
+        self.rules: list[Rule] = []
+        self.numbers = count(1)
+        self.alarms: list[Alarm] = []
+        self._counts = counts
+        self._shared = SharedRows(limits)
+        self._types = library.types
+        self._routines: dict[str, TypeRoutines] = {}
+        self._looks: dict[str, Look] = {}
+        self.change(library)
+
+    # --- rules that come and go -----------------------------------------------------------------
+
+    def change(self, library: CheckedLibrary, saved: Mapping[str, SavedForm] | None = None) -> None:
+        """Run another library from now on. A rule that means the same keeps its instances.
+
+        `saved` holds the forms that rules had in a snapshot, where they are to go on with them.
+        """
+        known = {rule.name: rule for rule in self.rules}
+        rules = []
+        for place, correlation in enumerate(library.correlations):
+            old = known.get(correlation.name)
+            stays = old is not None and is_unchanged(
+                old.correlation, correlation, self._types, library.types
+            )
+            form = (saved or {}).get(correlation.name)
+            if stays and old is not None:
+                form = old.saved_form
+            rule = Rule(correlation, library.types, self._shared, self.numbers, form)
+            if stays and old is not None:
+                rule.take_over(old)
+            rule.place = place
+            rule.is_fed_from = _is_fed_from(rule, library)
+            rules.append(rule)
+        self.rules = rules
+        self._types = library.types
+        self._routines = {
+            each.name: TypeRoutines(each.name, library.types, rules) for each in library.types
+        }
+        self._looks = {
+            name: compile_look(each) for name, each in self._routines.items() if each.is_wanted
+        }
+        self.set_alarms()
+
+    def pushes(
+        self,
+        ordering: Ordering,
+        unusual: Callable[[Event], list[Event]],
+    ) -> Mapping[str, Push]:
+        """For each type the whole way of an event that comes in order; there is no lateness."""
+        around = {
+            "ordering": ordering,
+            "unusual": unusual,
+            "counts": self._counts,
+            "alarms": self.alarms,
+            "numbers": self.numbers,
+            "after_alarms": self._counted_read,
+            "let_read": self._let_read,
+            "spread": self._spread,
+        }
+        made = {name: compile_push(each, around) for name, each in self._routines.items()}
+        return {name: push for name, push in made.items() if push is not None}
+
+    def set_alarms(self) -> None:
+        """Arm every instance anew: places have changed, or instances were brought back."""
+        self.alarms.clear()
+        for rule in self.rules:
+            if rule.has_clock:
+                for instance in rule.instances.values():
+                    instance.armed_for = None
+                    self._arm(rule, instance)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def read(self, event: Event) -> list[Event]:
+        made = self.advance(event.time)
+        self._deliver(event, None, made)
+        return made
+
+    def _counted_read(self, event: Event) -> list[Event]:
+        made = self.read(event)
+        self._counts.outputs += len(made)
+        return made
+
+    def advance(self, time: int) -> list[Event]:
+        """Move the clock and fire what is due on the way."""
+        made: list[Event] = []
+        alarms = self.alarms
+        while alarms and alarms[0].due <= time:
+            alarm = heapq.heappop(alarms)
+            # What has become of an instance since may have moved its due time elsewhere.
+            if alarm.due == alarm.instance.next_due():
+                alarm.instance.armed_for = None
+                fired = alarm.instance.fire(alarm.due)
+                self._arm(alarm.rule, alarm.instance)
+                made += fired
+                self._spread([(output, alarm.rule) for output in fired], made)
+        return made
+
+    def _deliver(self, event: Event, author: Rule | None, made: list[Event]) -> None:
+        waiting = self._readers(event, author, made)
+        if waiting:
+            self._spread(waiting, made)
+
+    def _spread(self, outputs: Iterable[tuple[Event, Rule]], made: list[Event]) -> None:
+        """Let every rule but its author read each output, and what comes of it in turn."""
+        waiting = deque(outputs)
+        while waiting:
+            event, author = waiting.popleft()
+            waiting.extend(self._readers(event, author, made))
+
+    def _readers(
+        self, event: Event, author: Rule | None, made: list[Event]
+    ) -> Sequence[tuple[Event, Rule]]:
+        look = self._looks.get(event.type)
+        if look is None:
+            return ()
+        plan, keys = look(event)
+        waiting: list[tuple[Event, Rule]] = []
+        for _, _, mask, key, reader, ports in plan:
+            if reader.author is not author:
+                outputs = self._let_read(reader, keys[key], mask, ports, event)
+                made += outputs
+                if reader.is_fed_from:
+                    waiting += [(output, reader.author) for output in outputs]
+        return waiting
+
+    def _let_read(
+        self,
+        reader: Rule | SplitReading,
+        key: FastKey | None,
+        mask: int,
+        ports: frozenset[str],
+        event: Event,
+    ) -> list[Event]:
+        if isinstance(reader, SplitReading):
+            return self._split(reader, event)
+        instance, made = reader.read(key, mask, ports, event, self._counts)
+        if instance is not None and reader.has_clock:
+            self._arm(reader, instance)
+        return made
+
+    def _split(self, reader: SplitReading, event: Event) -> list[Event]:
+        made: list[Event] = []
+        readings = list(reader.readings(event))
+        if not readings:
+            self._counts.without_key[reader.rule.name] += 1
+        for key, mask, ports in readings:
+            made += self._let_read(reader.rule, key, mask, ports, event)
+        return made
+
+    def _arm(self, rule: Rule, instance: Instance) -> None:
+        due = instance.next_due()
+        if due is not None and due != instance.armed_for:
+            heapq.heappush(self.alarms, Alarm(due, rule.place, instance.number, rule, instance))
+        instance.armed_for = due
+
+
+def _is_fed_from(rule: Rule, library: CheckedLibrary) -> bool:
+    """Whether another rule may read what this one puts out."""
+    types: TypeSystem = library.types
+    output = rule.correlation.output
+    return any(
+        types.is_subtype(port.type, output) or types.is_subtype(output, port.type)
+        for other in library.correlations
+        if other.name != rule.name
+        for port in other.ports
+        if isinstance(port, EventPort)
+    )
