@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import ensue
 from ensue.machine.analyses.comparison import compare
+from ensue.machine.analyses.normal_form import normal_form
 
 from . import rules
 
@@ -121,6 +123,75 @@ def test_the_relation_is_found_and_its_witnesses_hold(
 
     assert (found.relation, found.reason) == (relation, None)
     rules.verify(library, found)
+
+
+def test_forty_ports_are_compared_although_they_have_a_million_million_situations() -> None:
+    numbers = range(40)
+    types = "".join(f"eventtype T{n} {{}}; " for n in numbers)
+    ports = ", ".join(f"T{n} p{n}" for n in numbers)
+    names = [f"p{n}" for n in numbers]
+    library = ensue.parse(
+        f"eventtype Out {{}}; {types}"
+        f"Out correlation One ({ports}) {' + '.join(names)} {{ case true: push new Out {{}}; }}"
+        f"Out ecl Two ({ports})"
+        f" {{ repeat {{ notify {{ accumulate {{ {', '.join(reversed(names))} }} }} }} }}"
+    )
+
+    assert rules.compare_in(library).relation == "equivalent"
+
+
+@pytest.mark.parametrize(("first", "second"), [(f, s) for f, s, r in KNOWN if r != "equivalent"])
+def test_rules_that_differ_have_different_normal_forms(first: str, second: str) -> None:
+    one, two = rules.library(first, second).correlations
+
+    assert normal_form(one) != normal_form(two)
+
+
+def test_a_rule_that_needs_its_events_back_is_undecided_and_says_so() -> None:
+    found = rules.compared("l1:a ; b => { case true: push new Out {}; toggle(l1); }", "a ; b")
+
+    assert found.relation == "undecided"
+    assert found.reason == "`One` needs its events back: label `l1` is aborted to the left of a `;`"
+
+
+def test_a_search_past_its_budget_is_undecided() -> None:
+    library = rules.library("a + b + c + d => within 10 s", "d ; c ; b ; a => within 9 s")
+    one, two = library.correlations
+
+    assert compare(one, two, library.checked.types, work=50).relation == "undecided"
+
+
+def test_predicates_that_cannot_be_told_apart_leave_what_depends_on_them_undecided() -> None:
+    ports = "A a where V + 1 > 3, A b where V * V = 2"
+
+    assert rules.compared("a + b", "b + a + b", ports).relation == "equivalent"
+    assert rules.compared("a + b", "ecl false", ports).relation == "undecided"
+
+
+def test_predicates_that_ask_for_the_time_never_make_a_wrong_witness() -> None:
+    ports = "A a where time > '2030-01-01T00:00:00Z', A b"
+
+    assert rules.compared("a", "ecl false", ports).relation == "undecided"
+
+
+def test_different_thresholds_on_a_port_of_one_name_are_told_and_noted() -> None:
+    library = ensue.parse(
+        rules.TYPES
+        + rules.rule("One", "a", "A a where V > 3")
+        + rules.rule("Two", "a", "A a where V > 5")
+    )
+    found = rules.compare_in(library)
+
+    assert found.relation == "contains"
+    assert any("`a` is not declared alike" in note for note in found.notes)
+    rules.verify(library, found)
+
+
+def test_keys_that_differ_are_left_aside_and_noted() -> None:
+    found = rules.compared("a ; b => by K", "a ; b")
+
+    assert found.relation == "equivalent"
+    assert any(note.startswith("keys are left aside") for note in found.notes)
 
 
 @pytest.mark.parametrize(("first", "second", "relation"), KNOWN)

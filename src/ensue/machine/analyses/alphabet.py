@@ -91,9 +91,7 @@ class _Alphabets:
         self._behaviours = behaviours
         self._types = types
         correlations = [each.correlation for each in behaviours]
-        self._ports = [
-            [port for port in each.ports if isinstance(port, EventPort)] for each in correlations
-        ]
+        self._ports = [each.event_ports for each in behaviours]
         asked = chain(*(behaviour.predicates_and_wheres for behaviour in behaviours))
         self._predicates = list(dict.fromkeys(asked))
         self._mentions = mentions_in(self._predicates)
@@ -203,6 +201,8 @@ class _Alphabets:
 
     def _values(self, type_name: str, parts: Parts, mentions: Mentions) -> tuple[list[Any], bool]:
         if parts == SOURCE:
+            if not mentions.constants and not mentions.patterns:
+                return [OTHER_SOURCE], True
             values, exact = values_of(ValueType("string"), mentions)
             return [each for each in values if each] or [OTHER_SOURCE], exact
         declared = self._types.attributes(type_name)

@@ -96,12 +96,17 @@ class Outcome:
 
 
 class Behaviour:
-    """The steps of one correlation. Raises `UndecidableError` for what has no machine."""
+    """The steps of one correlation, `without` some of its ports if that is asked.
 
-    def __init__(self, correlation: Correlation) -> None:
+    Raises `UndecidableError` for what has no machine.
+    """
+
+    def __init__(self, correlation: Correlation, without: frozenset[str] = frozenset()) -> None:
         self.correlation = correlation
+        read = [port for port in correlation.ports if port.name not in without]
+        self.event_ports = [each for each in read if isinstance(each, EventPort)]
         self.window = correlation.clauses.within.microseconds if correlation.clauses.within else 0
-        self.timers = [each for each in correlation.ports if isinstance(each, TimerPort)]
+        self.timers = [each for each in read if isinstance(each, TimerPort)]
         self.machine = _machine(correlation)
         self.stepper = Stepper(self.machine)
         self.switches = {(each.kind, each.label): each for each in self.machine.switches}
@@ -151,8 +156,12 @@ class Behaviour:
 
     @property
     def predicates_and_wheres(self) -> list[Expression]:
-        ports = (p for p in self.correlation.ports if isinstance(p, EventPort))
-        return [*self.predicates, *(p.where for p in ports if p.where is not None)]
+        wheres = [port.where for port in self.event_ports if port.where is not None]
+        return [*self.predicates, *wheres]
+
+    @property
+    def has_clocks(self) -> bool:
+        return bool(self.timers or self._after)
 
     def read(self, config: Config, atoms: frozenset[int], now: int) -> Outcome:
         """Read an event; the first one starts the correlation."""

@@ -26,11 +26,18 @@ GAPS = (1_000_000, 100_000, 1_000, 1, 0)
 @dataclass(frozen=True, slots=True)
 class Moment:
     """One moment: how long after the first one it is, in microseconds, its event (None: the clock
-    reaches a time at which something is due), and which correlations put something out."""
+    reaches a time at which something is due), the ports that it matches in each correlation, and
+    which of them put something out."""
 
     after: int
     event: Event | None
+    ports: tuple[frozenset[str], ...]
     puts_out: tuple[bool, ...]
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        """The ports that the event matches in any of the correlations."""
+        return tuple(sorted(frozenset().union(*self.ports)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +80,15 @@ def witness_of(edge: Edge) -> Witness | None:
 def _moments(way: list[Edge], times: list[int]) -> Iterator[Moment]:
     number = 0
     for step, after in zip(way, times, strict=True):
-        event = None
+        event, ports = None, tuple(frozenset[str]() for _ in step.outcomes)
         if step.symbol is not None:
             number += 1
+            ports = step.symbol.ports
             assert step.symbol.event is not None, "witnesses are made of events that exist"
             event = msgspec.structs.replace(
                 step.symbol.event, id=f"e{number}", time=BEGINNING + after
             )
-        yield Moment(after, event, step.puts_out)
+        yield Moment(after, event, ports, step.puts_out)
 
 
 def _times(way: list[Edge]) -> list[int] | None:
@@ -91,7 +99,7 @@ def _times(way: list[Edge]) -> list[int] | None:
             (n, n + 1, at_most(-gap if way[n].symbol and way[n + 1].symbol else 0))
             for n in range(len(way) - 1)
         ]
-        times = earliest_times(len(way), [*bounds, *apart])
+        times = earliest_times(len(way), [*bounds, *apart], max(gap, 1))
         if times is not None:
             return [time - times[0] for time in times]
     return None

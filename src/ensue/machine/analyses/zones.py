@@ -92,11 +92,16 @@ def includes(large: Zone, small: Zone) -> bool:
     return True
 
 
-def earliest_times(count: int, constraints: Iterable[Constraint]) -> list[int] | None:
-    """The earliest whole times from 0 on of so many moments, or None if there are none."""
+def earliest_times(
+    count: int, constraints: Iterable[Constraint], margin: int = 1
+) -> list[int] | None:
+    """The earliest whole times from 0 on of so many moments, or None if there are none.
+
+    What must be less than something is less by at least the margin.
+    """
     times = [0] * count
     # That i is at most so much after j says that j is at least that much before i.
-    least = [(i, j, -(bound >> 1) + (1 - (bound & 1))) for i, j, bound in constraints]
+    least = [(i, j, (0 if bound & 1 else margin) - (bound >> 1)) for i, j, bound in constraints]
     for _ in range(count + 1):
         changed = False
         for i, j, after in least:

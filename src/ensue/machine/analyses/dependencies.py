@@ -1,0 +1,108 @@
+"""What an output depends on: inside a correlation its ports, in a library other correlations.
+
+A port matters if the correlation would put out at other moments were none of its events ever read:
+the correlation is compared with itself without that port, and a sequence that tells them apart is
+the proof. Beside *when*, a port can matter for *what* is put out: that is read off the statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ensue.events.types import TypeSystem
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.syntax import Correlation, EventPort, FilterCorrelation, PushNew, PushPort
+from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
+from ensue.machine.analyses.comparison import compare_behaviours
+from ensue.machine.analyses.mentions import names_in
+from ensue.machine.analyses.witness import Witness
+
+DEPENDENCY_WORK = 2_000_000
+"""How many transitions may be looked at for one port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """How a port matters. `decides_when` is None where that is unknown; its witness is a sequence
+    at whose end the outputs with the port and without it differ."""
+
+    port: str
+    decides_when: bool | None
+    fills_in: bool
+    witness: Witness | None = None
+    reason: str | None = None
+
+    @property
+    def matters(self) -> bool | None:
+        return True if self.fills_in else self.decides_when
+
+
+def dependencies(
+    correlation: Correlation, types: TypeSystem, work: int = DEPENDENCY_WORK
+) -> tuple[Dependency, ...]:
+    """How each port of a correlation matters to what it puts out, in the order of the ports."""
+    filled_in = set(_ports_in_outputs(correlation))
+    return tuple(
+        _dependency(correlation, port.name, port.name in filled_in, types, work)
+        for port in correlation.ports
+    )
+
+
+def _dependency(
+    correlation: Correlation, port: str, fills_in: bool, types: TypeSystem, work: int
+) -> Dependency:
+    try:
+        pair = [Behaviour(correlation), Behaviour(correlation, without=frozenset({port}))]
+        found = compare_behaviours(pair, types, work, stop_at_one=True)
+    except UndecidableError as error:
+        return Dependency(port, None, fills_in, reason=str(error))
+    if found.seen:
+        witness = min(found.seen.values(), key=len)
+        return Dependency(port, True, fills_in, witness)
+    if found.absent == {0, 1}:
+        return Dependency(port, False, fills_in)
+    return Dependency(port, None, fills_in, reason="; ".join(dict.fromkeys(found.reasons)))
+
+
+def _ports_in_outputs(correlation: Correlation) -> Iterator[str]:
+    if not isinstance(correlation, FilterCorrelation):
+        return
+    for case in correlation.cases:
+        for statement in case.statements:
+            if isinstance(statement, PushPort):
+                yield statement.port
+            elif isinstance(statement, PushNew):
+                for assignment in statement.assignments:
+                    for parts in names_in(assignment.value):
+                        yield parts[0]
+
+
+# --- over a library -----------------------------------------------------------------------------
+
+
+def feeding_text(library: CheckedLibrary) -> str:
+    """Who feeds whom, a line a correlation."""
+    lines = []
+    for correlation in library.correlations:
+        fed = library.feeds.get(correlation.name, ())
+        inputs = ", ".join(_input_types(correlation)) or "timers only"
+        readers = f" -> {', '.join(fed)}" if fed else ""
+        lines.append(f"{inputs} -> {correlation.name}{readers}")
+    return "\n".join(lines)
+
+
+def feeding_mermaid(library: CheckedLibrary) -> str:
+    """The same as a Mermaid flow chart: event types that come from outside, and correlations."""
+    lines = ["flowchart LR"]
+    for correlation in library.correlations:
+        name = correlation.name
+        lines.append(f"    {name}[{name}]")
+        lines += [f"    in_{each}([{each}]) --> {name}" for each in _input_types(correlation)]
+        lines += [f"    {name} --> {reader}" for reader in library.feeds.get(name, ())]
+    return "\n".join(lines)
+
+
+def _input_types(correlation: Correlation) -> list[str]:
+    ports = [port.type for port in correlation.ports if isinstance(port, EventPort)]
+    return list(dict.fromkeys(ports))

@@ -1,0 +1,258 @@
+"""What one correlation can do at all: put out, put out always, get stuck; and its dead parts.
+
+In comes a correlation; out come answers, each yes, no or unknown, with a shortest witness where
+something can happen. What *can* happen is shown by events that exist; what *never* happens is
+proven over all that may (`alphabet`). A situation is stuck if nothing that comes later, no event
+and no time, makes the correlation put anything out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import (
+    Both,
+    Correlation,
+    Either,
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    Then,
+    Times,
+)
+from ensue.machine.analyses.alphabet import Alphabet, alphabets
+from ensue.machine.analyses.behaviour import Behaviour, Outcome, UndecidableError
+from ensue.machine.analyses.comparison import real_witness
+from ensue.machine.analyses.exploration import Edge, Exploration, Node
+from ensue.machine.analyses.witness import Witness, way_to
+
+PROPERTIES_WORK = 5_000_000
+"""How many transitions may be looked at before properties are given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Yes, no, or (`holds` is None) unknown for a reason."""
+
+    holds: bool | None
+    witness: Witness | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Properties:
+    """`always_puts_out` has a witness where it is not so: an event that is read in vain.
+
+    `stuck` has the shortest way to a stuck situation; `stuck_silently` one on which nothing was put
+    out, if there is. `keeps_on` says that there is no bound on how often it puts out. The dead
+    parts are None where they are unknown.
+    """
+
+    can_put_out: Answer
+    always_puts_out: Answer
+    stuck: Answer
+    stuck_silently: Witness | None = None
+    keeps_on: bool | None = None
+    dead_labels: tuple[Labelled, ...] | None = None
+    dead_cases: tuple[int, ...] | None = None
+    dead_branches: tuple[int, ...] | None = None
+
+
+def properties(
+    correlation: Correlation, types: TypeSystem, work: int = PROPERTIES_WORK
+) -> Properties:
+    try:
+        behaviour = Behaviour(correlation)
+        seen = [_Seen(behaviour, alphabet, work) for alphabet in alphabets([behaviour], types)]
+    except UndecidableError as error:
+        unknown = Answer(None, reason=str(error))
+        return Properties(unknown, unknown, unknown)
+    return _Conclusions(behaviour, seen).properties()
+
+
+class _Seen:
+    """All edges under one kind of key: those of events that exist, and of all that may."""
+
+    def __init__(self, behaviour: Behaviour, alphabet: Alphabet, work: int) -> None:
+        self.alphabet = alphabet
+        search = Exploration([behaviour], alphabet.symbols, work)
+        self.real = list(search.edges())
+        self.complete = search.complete
+        self.first, self.possible = search.first, self.real
+        if not alphabet.is_exact:
+            search = Exploration([behaviour], alphabet.possible, work)
+            self.possible = list(search.edges())
+            self.complete = search.complete
+            self.first = search.first
+
+    def outcomes(self) -> Iterator[Outcome]:
+        return (each for edge in self.possible for each in edge.outcomes if each is not None)
+
+    def live(self) -> set[Node]:
+        """The situations after which something can still be put out."""
+        before: dict[Node, list[Node]] = {}
+        live = set()
+        for edge in self.possible:
+            before.setdefault(edge.to, []).append(edge.source)
+            if edge.puts_out[0]:
+                live.add(edge.source)
+        waiting = list(live)
+        while waiting:
+            for node in before.get(waiting.pop(), ()):
+                if node not in live:
+                    live.add(node)
+                    waiting.append(node)
+        return live
+
+
+class _Conclusions:
+    def __init__(self, behaviour: Behaviour, seen: list[_Seen]) -> None:
+        self._behaviour = behaviour
+        self._seen = seen
+        self._complete = all(each.complete for each in seen)
+        gaps = [gap for each in seen for gap in each.alphabet.gaps]
+        self._reason = "; ".join(dict.fromkeys(gaps)) or None
+        if not self._complete:
+            self._reason = "there are more situations than the budget allows to look at"
+
+    def properties(self) -> Properties:
+        can = self._can(edge for s in self._seen for edge in s.real if edge.puts_out[0])
+        always = self._always()
+        stuck, silently = self._stuck(can)
+        return Properties(
+            can,
+            always,
+            stuck,
+            silently,
+            any(_keeps_on(each) for each in self._seen) if self._complete else None,
+            *self._dead_parts(),
+        )
+
+    def _can(self, edges: Iterable[Edge]) -> Answer:
+        witness = self._shortest(edges)
+        if witness is not None:
+            return Answer(True, witness)
+        if self._complete and not any(each.puts_out for s in self._seen for each in s.outcomes()):
+            return Answer(False)
+        return Answer(None, reason=self._reason)
+
+    def _always(self) -> Answer:
+        in_vain = (
+            edge
+            for each in self._seen
+            for edge in each.real
+            if edge.symbol is not None and not edge.puts_out[0]
+        )
+        witness = self._shortest(in_vain)
+        if witness is not None:
+            return Answer(False, witness)
+        events = [e for s in self._seen for e in s.possible if e.symbol is not None]
+        if self._complete and all(edge.puts_out[0] for edge in events):
+            return Answer(bool(events))
+        return Answer(None, reason=self._reason)
+
+    def _stuck(self, can: Answer) -> tuple[Answer, Witness | None]:
+        if not self._complete or can.holds is None:
+            return Answer(None, reason=self._reason), None
+        stuck: list[Edge] = []
+        for each in self._seen:
+            live = each.live()
+            stuck += [
+                edge
+                for edge in each.possible
+                if edge.to not in live
+                and edge.to.came is edge
+                and all(step.symbol is None or step.symbol.event for step in way_to(edge))
+            ]
+            if each.first not in live and not each.possible:
+                return Answer(None, reason="nothing can come"), None
+        silent = [e for e in stuck if not any(step.puts_out[0] for step in way_to(e))]
+        witness = self._shortest(stuck)
+        if witness is not None:
+            return Answer(True, witness), self._shortest(silent)
+        if stuck or self._reason is not None:
+            return Answer(None, reason=self._reason), None
+        if self._behaviour.has_clocks:
+            # A zone holds many times, and from some of them there might be no way on.
+            return Answer(None, reason="with timers, only what is found is certain"), None
+        return Answer(False), None
+
+    def _dead_parts(
+        self,
+    ) -> tuple[tuple[Labelled, ...], tuple[int, ...], tuple[int, ...]] | tuple[None, None, None]:
+        correlation = self._behaviour.correlation
+        if not self._complete or not isinstance(correlation, FilterCorrelation):
+            return None, None, None
+        active: set[str] = set()
+        cases: set[int] = set()
+        branches: set[int] = set()
+        for each in self._seen:
+            for outcome in each.outcomes():
+                cases |= outcome.cases
+                for fired in outcome.fired:
+                    active |= fired.labels
+                    branches.add(fired.branch)
+        labels = (label for branch in correlation.branches for label in labels_in(branch))
+        return (
+            tuple(each for each in labels if each.label not in active),
+            tuple(n for n in range(len(correlation.cases)) if n not in cases),
+            tuple(n for n in range(len(correlation.branches)) if n not in branches),
+        )
+
+    def _shortest(self, edges: Iterable[Edge]) -> Witness | None:
+        for edge in sorted(edges, key=lambda edge: edge.source.depth):
+            witness = real_witness([self._behaviour], edge)
+            if witness is not None:
+                return witness
+        return None
+
+
+def labels_in(x: Filter) -> Iterator[Labelled]:
+    match x:
+        case Labelled(_, body):
+            yield x
+            yield from labels_in(body)
+        case Both(parts) | Either(parts) | Then(parts):
+            for part in parts:
+                yield from labels_in(part)
+        case Times(body, _):
+            yield from labels_in(body)
+
+
+def _keeps_on(seen: _Seen) -> bool:
+    """Whether something is put out on a circle: then it can be put out any number of times."""
+    after: dict[Node, list[Node]] = {}
+    before: dict[Node, list[Node]] = {}
+    for edge in seen.possible:
+        after.setdefault(edge.source, []).append(edge.to)
+        before.setdefault(edge.to, []).append(edge.source)
+    component: dict[Node, int] = {}
+    for number, root in enumerate(_finished(after)[::-1]):
+        waiting = [root]
+        while waiting:
+            node = waiting.pop()
+            if node not in component:
+                component[node] = number
+                waiting += before.get(node, ())
+    return any(
+        edge.puts_out[0] and component[edge.source] == component[edge.to] for edge in seen.possible
+    )
+
+
+def _finished(after: dict[Node, list[Node]]) -> list[Node]:
+    """The nodes of a graph, each after those that it leads to (but for circles)."""
+    seen: set[Node] = set()
+    finished: list[Node] = []
+    for root in after:
+        waiting = [(root, False)]
+        while waiting:
+            node, is_done = waiting.pop()
+            if is_done:
+                finished.append(node)
+            elif node not in seen:
+                seen.add(node)
+                waiting.append((node, True))
+                waiting += [(each, False) for each in after.get(node, ())]
+    return finished

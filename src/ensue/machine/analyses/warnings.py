@@ -1,0 +1,183 @@
+"""Findings of analyses as warnings, placed in the text of a library.
+
+In come a checked library and its source; out come diagnostics for what is probably not meant: a
+rule that can never put anything out, or does so at every event it reads; one that can get stuck;
+labels that are never active and cases that never run; two rules that mean the same.
+
+Only what is certain is said. Each rule has a budget and all of them one together, so that checking
+stays quick; what is past it is not mentioned, for nothing is known to be wrong with it.
+
+A rule that is over after it has put out as often as it can is not stuck: it has done what it says.
+It is worth a warning if a rule that could go on for ever can end up where it never puts out again,
+or a filter can do so before it has put out anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.checking.feeding import outputs_of
+from ensue.lang.diagnostics import Diagnostic, Diagnostics
+from ensue.lang.durations import print_duration
+from ensue.lang.printer import print_labels
+from ensue.lang.source import Source
+from ensue.lang.syntax import (
+    Both,
+    Correlation,
+    Duration,
+    EclCorrelation,
+    Either,
+    Filter,
+    FilterCorrelation,
+    Group,
+    Labelled,
+    PortRef,
+    PushNew,
+    PushPort,
+    Then,
+    Times,
+)
+from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
+from ensue.machine.analyses.comparison import compare_behaviours
+from ensue.machine.analyses.properties import Properties, properties
+from ensue.machine.analyses.witness import Witness
+
+WARNING_WORK = 60_000
+"""How many transitions may be looked at for one rule or one pair of rules."""
+
+WARNING_RULES = 300
+"""How many rules of a library are looked at."""
+
+WARNING_PAIRS = 300
+"""How many pairs of rules are compared."""
+
+EVENTS_SHOWN = 6
+
+
+def analysis_warnings(library: CheckedLibrary, source: Source) -> tuple[Diagnostic, ...]:
+    """The findings, from top to bottom."""
+    diagnostics = Diagnostics(source)
+    for correlation in library.correlations[:WARNING_RULES]:
+        found = properties(correlation, library.types, WARNING_WORK)
+        _warn(correlation, found, diagnostics)
+    for first, second in _equivalent_rules(library):
+        diagnostics.warning(
+            "equivalent-rules",
+            f"`{second.name}` puts out at the same events as `{first.name}`, and the same types",
+            second.span,
+            "remove one of them, or compare what they should differ in",
+        )
+    return diagnostics.in_order()
+
+
+def _warn(correlation: Correlation, found: Properties, diagnostics: Diagnostics) -> None:
+    name = correlation.name
+    if found.can_put_out.holds is False:
+        diagnostics.warning(
+            "can-never-fire",
+            f"`{name}` can never put anything out",
+            correlation.span,
+            "no sequence of events leads to an output: look for ports that exclude each other",
+        )
+        return
+    if found.always_puts_out.holds and _waits(correlation):
+        diagnostics.warning(
+            "fires-on-everything",
+            f"`{name}` puts something out at every event that it reads",
+            correlation.span,
+            "what it waits for is there with every event: look for parts that imply each other",
+        )
+    stuck = _surprise(correlation, found)
+    if stuck is not None:
+        diagnostics.warning(
+            "can-get-stuck",
+            f"`{name}` can get to where it never puts anything out again",
+            correlation.span,
+            f"for example after {in_short(stuck)}",
+        )
+    if isinstance(correlation, FilterCorrelation):
+        for label in found.dead_labels or ():
+            diagnostics.warning(
+                "label-never-active",
+                f"label `{label.label}` is never active when its branch triggers",
+                label.span,
+            )
+        for number in found.dead_cases or ():
+            case = correlation.cases[number]
+            diagnostics.warning(
+                "case-never-runs",
+                f"`case {print_labels(case.condition)}` never runs",
+                case.span,
+                "at no trigger is its label expression true",
+            )
+
+
+def _waits(correlation: Correlation) -> bool:
+    """Whether a rule is written to wait for several events, and not just to send them on."""
+    if isinstance(correlation, EclCorrelation):
+        kinds = {each.kind for each in expressions_in(correlation.body) if isinstance(each, Group)}
+        return bool(kinds & {"accumulate", "sequential"})
+    return any(_joins(branch) for branch in correlation.branches)
+
+
+def _joins(x: Filter) -> bool:
+    match x:
+        case Labelled(_, body):
+            return _joins(body)
+        case Either(parts):
+            return any(_joins(part) for part in parts)
+        case Both() | Then() | Times():
+            return True
+        case PortRef():
+            return False
+
+
+def _surprise(correlation: Correlation, found: Properties) -> Witness | None:
+    """The way to a stuck situation that deserves a warning."""
+    if not found.stuck.holds:
+        return None
+    if found.keeps_on:
+        return found.stuck.witness
+    return None if isinstance(correlation, EclCorrelation) else found.stuck_silently
+
+
+def in_short(witness: Witness) -> str:
+    """A witness in a line: its events, and the clock where it is what matters."""
+    shown = []
+    for moment in witness.moments[:EVENTS_SHOWN]:
+        if moment.event is None:
+            shown.append(f"{print_duration(Duration(moment.after))} on the clock")
+        else:
+            shown.append(f"{moment.event.type} on `{'`, `'.join(moment.port_names)}`")
+    more = len(witness) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _equivalent_rules(library: CheckedLibrary) -> Iterator[tuple[Correlation, Correlation]]:
+    """Pairs that put out the same at the same moments; only those that are quickly compared."""
+    alike: dict[object, list[Correlation]] = {}
+    for correlation in library.correlations[:WARNING_RULES]:
+        alike.setdefault(_outside(correlation), []).append(correlation)
+    pairs = [pair for group in alike.values() for pair in combinations(group, 2)]
+    for first, second in pairs[:WARNING_PAIRS]:
+        try:
+            behaviours = [Behaviour(first), Behaviour(second)]
+            found = compare_behaviours(behaviours, library.types, WARNING_WORK, stop_at_one=True)
+        except UndecidableError:
+            continue
+        if found.absent == {0, 1}:
+            yield first, second
+
+
+def _outside(correlation: Correlation) -> object:
+    """What two rules that mean the same must have in common: ports, keys, and what they push."""
+    pushed: Sequence[object] = [(each.type, each.or_below) for each in outputs_of(correlation)]
+    if isinstance(correlation, FilterCorrelation):
+        statements = [s for case in correlation.cases for s in case.statements]
+        values = [s for s in statements if isinstance(s, PushPort | PushNew)]
+        if any(isinstance(s, PushPort) or s.assignments for s in values):
+            pushed = [*values, correlation.clauses.bind]
+    return frozenset(correlation.ports), correlation.clauses.by, frozenset(pushed)
