@@ -4,8 +4,8 @@
 
 One process, one thread; what is measured is the processor time of that process, so that others on
 the machine count as little as they can. Every figure is the median of several repeats in one run;
-the table of events is made before the clock starts. The rule is `a ; b ; c` under a string key, reset by `d`,
-with a predicate on `a`; a fifth of the events is of a type that no port wants.
+the table of events is made before the clock starts. The rule is `a ; b ; c` under a string key,
+reset by `d`, with a predicate on `a`; a fifth of the events is of a type that no port wants.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ PUBLIC = [
     "UsageError",
     "__version__",
     "build",
+    "correlate",
     "load",
     "parse",
 ]

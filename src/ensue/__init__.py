@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ensue.version import __version__
 
 if TYPE_CHECKING:
+    from ensue.columns import correlate
     from ensue.errors import (
         CaseError,
         EnsueError,
@@ -41,6 +42,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "build",
+    "correlate",
     "load",
     "parse",
 ]
@@ -58,6 +60,7 @@ _HOMES = {
         "ensue.errors",
     ),
     "Event": "ensue.events.event",
+    "correlate": "ensue.columns",
     **dict.fromkeys(["Library", "load", "parse"], "ensue.library"),
 }
 

@@ -8,8 +8,8 @@ a snapshot is, is told in `changing` and `snapshots`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -52,9 +52,24 @@ class Engine(Protocol):
     def change(self, library: CheckedLibrary) -> None: ...
 
 
+@runtime_checkable
+class ReadsMany(Protocol):
+    """What an engine for batches can do besides: read many events at once."""
+
+    def read_all(self, events: Sequence[Event]) -> list[Event]: ...
+
+
+def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
+    # Arrow and compiled loops take their time to load, so only those who ask for them do.
+    from ensue.engine.batch import BatchEngine
+
+    return BatchEngine(library, counts)
+
+
 ENGINES: Mapping[str, Callable[[CheckedLibrary, Counts], Engine]] = {
     "reference": reference_engine,
     "step": step_engine,
+    "batch": _batch_engine,
 }
 
 
@@ -103,14 +118,36 @@ class Run:
             self._history.append(("event", cloudevents.encode(ready).decode()))
         return self._accept(ready)
 
+    @property
+    def reads_many(self) -> bool:
+        """Whether the engine is better off with many events at once."""
+        return isinstance(self._engine, ReadsMany)
+
+    def push_all(self, events: Iterable[EventLike]) -> list[Event]:
+        """Read many events, as `push` reads one, and return what follows from them."""
+        if not isinstance(self._engine, ReadsMany):
+            return [output for event in events for output in self.push(event)]
+        ready: list[Event] = []
+        for event in events:
+            conformed = conform(as_event(event), self._library.types)
+            if self._history is not None:
+                self._history.append(("event", cloudevents.encode(conformed).decode()))
+            if self._is_in_time(conformed):
+                ready += self._ordering.ready()
+        return self._count(self._engine.read_all(ready))
+
     def _accept(self, event: Event) -> list[Event]:
+        return self._read(self._ordering.ready()) if self._is_in_time(event) else []
+
+    def _is_in_time(self, event: Event) -> bool:
+        """Count an event, and put it among those that are read, or among the late ones."""
         self.counts.events += 1
         if self._ordering.is_late(event.time):
             self.counts.late += 1
             self.late.append(event)
-            return []
+            return False
         self._ordering.add(event)
-        return self._read(self._ordering.ready())
+        return True
 
     def advance(self, time: int) -> list[Event]:
         """Tell the run that its stream has come to a time, in microseconds since 1970."""
@@ -263,6 +300,8 @@ class Run:
         return run
 
     def _read(self, events: Iterable[Event]) -> list[Event]:
+        if isinstance(self._engine, ReadsMany):
+            return self._count(self._engine.read_all(list(events)))
         return [output for event in events for output in self._count(self._engine.read(event))]
 
     def _count(self, outputs: list[Event]) -> list[Event]:
@@ -278,8 +317,12 @@ def run_bounded(
     run: Run, events: Iterable[Event], *, sort: bool, until: int | None = None
 ) -> Iterator[Event]:
     """Everything that follows from a bounded input, read in the order of its times if `sort`."""
-    for event in sorted(events, key=lambda each: each.time) if sort else events:
-        yield from run.push(event)
+    ordered = sorted(events, key=lambda each: each.time) if sort else events
+    if run.reads_many:
+        yield from run.push_all(ordered)
+    else:
+        for event in ordered:
+            yield from run.push(event)
     yield from run.finish(until)
 
 

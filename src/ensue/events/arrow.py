@@ -139,12 +139,12 @@ def read_batches(
     """
     where = where or f"`{source}`"
     reader = RowReader(Layout.of(schema.names, where), types, source, convert_number)
-    _check_time_column(schema.field("time").type, where)
+    check_time_column(schema.field("time").type, where)
     held = [held_type(field, where) for field in schema]
     number = rows_before
     for batch in batches:
         columns = [
-            _values(column, type_, name, where)
+            plain_values(column, type_, name, where)
             for column, type_, name in zip(batch.columns, held, schema.names, strict=True)
         ]
         for row in zip(*columns, strict=True):
@@ -152,7 +152,7 @@ def read_batches(
             try:
                 event = reader.event(number, row)
             except EventError as error:
-                yield Rejected(number, _raw(schema.names, row), error.problems)
+                yield Rejected(number, raw_text(schema.names, row), error.problems)
             else:
                 yield event
 
@@ -203,7 +203,7 @@ def _extension(values: Sequence[Any]) -> pa.Array:
     return pa.array(texts, pa.string())
 
 
-def _check_time_column(type_: pa.DataType, where: str) -> None:
+def check_time_column(type_: pa.DataType, where: str) -> None:
     plain = type_.value_type if pa.types.is_dictionary(type_) else type_
     if pa.types.is_timestamp(plain) or pa.types.is_null(plain):
         return
@@ -214,7 +214,7 @@ def _check_time_column(type_: pa.DataType, where: str) -> None:
         )
 
 
-def _values(column: pa.Array, held: pa.DataType, name: str, where: str) -> list[Any]:
+def plain_values(column: pa.Array, held: pa.DataType, name: str, where: str) -> list[Any]:
     """The values of a column in Python: instants in `time` as microseconds, else as datetimes."""
     try:
         if column.type != held:
@@ -248,7 +248,7 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
     return value.astimezone(UTC) if pa.types.is_timestamp(type_) else value
 
 
-def _raw(names: Sequence[str], row: Sequence[Any]) -> str:
+def raw_text(names: Sequence[str], row: Sequence[Any]) -> str:
     """A row as JSON text, so that what was rejected can be kept and mended."""
     members = dict(zip(names, row, strict=True))
     if isinstance(time := members["time"], int) and EARLIEST <= time <= LATEST:

@@ -24,8 +24,7 @@ from ensue.engine.batch.fitting import is_empty, misfits_of
 from ensue.engine.batch.keys import TextNumbers
 from ensue.engine.batch.predicates import NotInColumnsError, Parts, outcomes, values_by_row
 from ensue.errors import EventError
-from ensue.events.arrow import _raw as raw_text
-from ensue.events.arrow import _values as plain_values
+from ensue.events.arrow import plain_values, raw_text
 from ensue.events.arrow_types import held_type
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
 from ensue.events.columns import Layout, RowReader, convert_number

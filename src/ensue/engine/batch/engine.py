@@ -39,7 +39,7 @@ from ensue.engine.batch.snapshots import (
 )
 from ensue.engine.counts import Counts
 from ensue.errors import UsageError
-from ensue.events.arrow import CONTEXT_FIELDS, _check_time_column
+from ensue.events.arrow import CONTEXT_FIELDS, check_time_column
 from ensue.events.arrow_types import field_of
 from ensue.events.columns import extension_column
 from ensue.events.event import Event, Rejected
@@ -62,6 +62,9 @@ class BatchEngine:
         self.clock: int | None = None
         self.rows_read = 0
         self._positioned = 0
+        self._set_up(library)
+
+    def _set_up(self, library: CheckedLibrary) -> None:
         self._library = library
         self._types = library.types
         self._depth = depth_of(library.feeds) if any(library.feeds.values()) else 1
@@ -189,7 +192,7 @@ class BatchEngine:
         known = self._readings.get(schema)
         if known is None:
             known = TableReading(schema, self._types, source, "the table")
-            _check_time_column(schema.field("time").type, "the table")
+            check_time_column(schema.field("time").type, "the table")
             self._readings[schema] = known
         return known
 
@@ -232,6 +235,18 @@ class BatchEngine:
 
     def _fingerprint(self) -> str:
         return hashlib.sha256(print_library(self._library.tree).encode()).hexdigest()
+
+    def change(self, library: CheckedLibrary) -> None:
+        """Run another library from now on. A correlation that reads the same keeps its state."""
+        before = {each.name: each for each in self._library.correlations}
+        states = {
+            each.name: encode_correlation(self.correlations[each.name])
+            for each in library.correlations
+            if before.get(each.name) == each
+        }
+        self._set_up(library)
+        for name, state in states.items():
+            decode_correlation(self.correlations[name], state)
 
     # --- one batch --------------------------------------------------------------------------------
 

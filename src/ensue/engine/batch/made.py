@@ -25,7 +25,7 @@ from ensue.engine.batch.remembered import ID, Remembered
 from ensue.engine.batch.walks import Firings
 from ensue.events.arrow import CONTEXT_FIELDS, TIME, table_of
 from ensue.events.arrow_types import arrow_type, field_of
-from ensue.events.columns import extension_column
+from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.conformance import conform_value
 from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
@@ -49,6 +49,9 @@ class ColumnGroup:
 
     def table(self, types: TypeSystem) -> pa.Table:
         count = len(self.places)
+        if not all(is_attribute_column(name) for name in types.attributes(self.type)):
+            # An attribute that is named as one of CloudEvents stands in the rest of the data.
+            return events_table(self.events(), types)
         fields = list(CONTEXT_FIELDS)
         columns = [
             self.ids,
@@ -404,6 +407,8 @@ def _arrow(type_: ValueType, column: Column) -> pa.Array:
     wanted = arrow_type(type_)
     if column.kind == "object" or type_.element is not None:
         return pa.array([None if v is MISSING else v for v in column.to_list()], wanted)
+    if column.missing is not None and column.missing.all():
+        return pa.nulls(len(column), wanted)
     held = present_or_none(column)
     return held if held.type == wanted else held.cast(wanted)
 

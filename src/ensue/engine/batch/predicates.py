@@ -87,14 +87,15 @@ class ValueScope:
 def outcomes(expression: Expression, lookup: Lookup, count: int) -> Outcomes:
     """The value in each row. Raises `NotInColumnsError` where that has to be asked row by row."""
     found = _Evaluation(lookup, count).of(expression)
-    if len(found.values) == count:
-        return found
     # Constants stay single values until the end: numpy and Arrow spread them where they meet.
-    if found.kind == "string":
-        values = found.values.take(pa.array(np.zeros(count, np.int64)))
-    else:
-        values = np.broadcast_to(found.values, count)
-    return Outcomes(found.kind, values, None if found.errors is None else found.error_mask(count))
+    errors = None if found.errors is None else found.error_mask(count)
+    values = found.values
+    if len(values) != count:
+        if found.kind == "string":
+            values = values.take(pa.array(np.zeros(count, np.int64)))
+        else:
+            values = np.broadcast_to(values, count)
+    return Outcomes(found.kind, values, errors)
 
 
 def values_by_row(expression: Expression, lookup: Lookup, rows: Rows) -> list[Any]:

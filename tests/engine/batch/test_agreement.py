@@ -1,0 +1,92 @@
+"""The batch engine puts out what the oracle does, however its input is cut into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+import ensue
+from ensue.engine.batch import BatchEngine
+from ensue.engine.batch.made import events_table
+from ensue.events.arrow import events_of, table_of
+from ensue.events.event import Event
+from tests.oracle.agreement import Observed, as_text, observe_oracle, read_events
+from tests.oracle.filters import TooManyError
+from tests.oracle.generator import Scenario, scenario
+
+SEEDS = 300
+SEEDS_A_TEST = 50
+
+
+def sorted_events(drawn: Scenario, library: ensue.Library) -> list[Event]:
+    return sorted(read_events(drawn, library), key=lambda event: event.time)
+
+
+def cut(events: Sequence[Event], random: Random) -> list[Sequence[Event]]:
+    """The events in pieces of odd sizes."""
+    pieces, start = [], 0
+    while start < len(events):
+        size = random.choice([1, 2, 3, 7, 50])
+        pieces.append(events[start : start + size])
+        start += size
+    return pieces
+
+
+def moved(engine: BatchEngine, library: ensue.Library) -> BatchEngine:
+    """The same engine in another process, as it were."""
+    fresh = BatchEngine(library.checked)
+    fresh.restore(engine.snapshot())
+    return fresh
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_A_TEST))
+def test_events_in_odd_batches_with_snapshots_between_them(first: int) -> None:
+    """Every attribute of every output is the same, in the same order, on every seed."""
+    for seed in range(first, first + SEEDS_A_TEST):
+        drawn = scenario(seed)
+        if drawn.lateness is not None:
+            continue
+        library = ensue.parse(drawn.library)
+        random = Random(seed)
+        engine = BatchEngine(library.checked)
+        made: list[Event] = []
+        for piece in cut(sorted_events(drawn, library), random):
+            made += engine.read_all(piece)
+            if random.random() < 0.3:
+                engine = moved(engine, library)
+        if drawn.until is not None:
+            made += engine.advance(drawn.until)
+
+        try:
+            expected = observe_oracle(drawn, library)
+        except TooManyError:
+            continue
+        assert Observed.of(made, []).outputs == expected.outputs, f"\n{drawn}\n{engine.paths}"
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_A_TEST))
+def test_tables_of_events_give_tables_of_the_same_outputs(first: int) -> None:
+    """An Arrow table in, not sorted; the table that comes out holds the expected outputs."""
+    for seed in range(first, first + SEEDS_A_TEST):
+        drawn = scenario(seed)
+        if drawn.lateness is not None:
+            continue
+        library = ensue.parse(drawn.library)
+        types = library.checked.types
+        events = read_events(drawn, library)
+        table = table_of(events, types)
+        reference = library.start("reference")
+        expected = [
+            output
+            for event in sorted(events_of(table, types), key=lambda event: event.time)
+            for output in reference.push(event)
+        ]
+        expected += reference.finish(drawn.until)
+        engine = BatchEngine(library.checked)
+        tables = [engine.push_batch(table), engine.finish(drawn.until)]
+
+        found = [as_text(each) for out in tables for each in events_of(out, types)]
+        wanted = [as_text(each) for each in events_of(events_table(expected, types), types)]
+        assert found == wanted, f"\n{drawn}\n{engine.paths}"
