@@ -23,8 +23,11 @@ from ensue.lang.durations import print_duration
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.printer import print_key, print_labels
 from ensue.library import Library
+from ensue.machine.drawing import to_dot, to_json, to_mermaid, to_svg
+from ensue.machine.model import Machine
+from ensue.machine.plan import plan
 
-FORMATS = ("text",)
+FORMATS = ("text", "json", "mermaid", "dot", "svg")
 WIDTH = 80
 
 
@@ -38,18 +41,24 @@ def explain(
         ),
     ],
     format: Annotated[  # noqa: A002 - the name that users know
-        str, typer.Option(metavar="FORMAT", help="How to show it: text.")
+        str,
+        typer.Option(metavar="FORMAT", help="How to show it: text, json, mermaid, dot or svg."),
     ] = "text",
+    unoptimised: Annotated[
+        bool, typer.Option("--unoptimised", help="Draw the machine as it is first built.")
+    ] = False,
 ) -> None:
-    """Explain a correlation in words.
+    """Explain a correlation in words, or draw its machine.
 
     What it waits for, in a sentence and as an outline; its ports, clauses and labels; what it puts
-    out and when; which correlations feed it, and which it feeds.
+    out and when; which correlations feed it, and which it feeds; in which form it runs, and why.
+    The other formats draw the machine that it becomes.
 
     \b
     Example:
       ensue explain rules.cor DoubleMatch
       ensue explain types.cor rules.cor DoubleMatch
+      ensue explain rules.cor DoubleMatch --format svg > machine.svg
 
     \b
     Exit codes:
@@ -63,6 +72,9 @@ def explain(
         _ask_for_the_rest(name)
     library = load_library([Path(file) for file in files])
     require_correlation(library, name)
+    if format != "text":
+        sys.stdout.write(drawing(library.correlations[name], format, unoptimised))
+        return
     for line in explanation(library, library.correlations[name]):
         show(line, "bold" if line and not line[0].isspace() else "")
 
@@ -78,6 +90,27 @@ def _ask_for_the_rest(given: str) -> None:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
+
+
+def drawing(correlation: syntax.Correlation, format: str, unoptimised: bool) -> str:  # noqa: A002
+    """The machine of a correlation, as text of a format."""
+    planned = plan(correlation)
+    machine = planned.built if unoptimised else planned.machine
+    if machine is None:
+        raise UsageError(
+            f"`{correlation.name}` has no machine to draw: {planned.why}; "
+            "`--format text` explains it in words"
+        )
+    match format:
+        case "json":
+            about = {"correlation": correlation.name, "form": planned.form, "why": planned.why}
+            return to_json(machine, **about) + "\n"
+        case "mermaid":
+            return to_mermaid(machine)
+        case "dot":
+            return to_dot(machine, correlation.name)
+        case _:
+            return to_svg(machine, correlation.name)
 
 
 def explanation(library: Library, correlation: syntax.Correlation) -> Iterator[str]:
@@ -112,6 +145,9 @@ def explanation(library: Library, correlation: syntax.Correlation) -> Iterator[s
     yield ""
     yield "Between correlations"
     yield from _columns(list(_neighbours(library, correlation)))
+    yield ""
+    yield "How it runs"
+    yield from _columns(list(_form(correlation)))
 
 
 def _waits_for(correlation: syntax.Correlation) -> Iterator[str]:
@@ -287,6 +323,18 @@ def _neighbours(library: Library, correlation: syntax.Correlation) -> Iterator[t
     feeders = [name for name, readers in feeds.items() if correlation.name in readers]
     yield "fed by", ", ".join(feeders) or "none: it reads events from outside only"
     yield "feeds", ", ".join(feeds.get(correlation.name, ())) or "none"
+
+
+def _form(correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:
+    planned = plan(correlation)
+    yield planned.form, planned.why
+    if planned.built is not None and planned.machine is not None:
+        yield "built", _size(planned.built)
+        yield "optimised", _size(planned.machine)
+
+
+def _size(machine: Machine) -> str:
+    return f"{len(machine.names):,} states, {len(machine.transitions):,} transitions"
 
 
 def _columns(rows: list[tuple[str, str]]) -> Iterator[str]:

@@ -63,6 +63,11 @@ class Table:
         """How many states have been made and kept so far."""
         return len(self._states)
 
+    @property
+    def states(self) -> tuple[TableState, ...]:
+        """The states that have been made and kept so far, in the order of their first visit."""
+        return tuple(self._states.values())
+
     def move(self, state: TableState, given: Input) -> Move:
         known = state.moves.get(given)
         return known if known is not None else self._make(state, given)

@@ -132,3 +132,9 @@ class Machine:
     window: int | None = None
     constant: frozenset[State] = field(default_factory=frozenset)
     """States whose start is always the present: the origin of a match, and the marks of labels."""
+
+    def _repr_svg_(self) -> str:
+        """How a notebook shows a machine."""
+        from ensue.machine.drawing import to_svg
+
+        return to_svg(self)

@@ -1,0 +1,167 @@
+"""What every drawing of a machine draws: circles, boxes, and arrows between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensue.lang.durations import print_duration
+from ensue.lang.expressions.printing import print_expression
+from ensue.lang.syntax import Duration
+from ensue.machine.model import (
+    AnyAtom,
+    Bind,
+    Emit,
+    Fire,
+    Machine,
+    PortAtom,
+    PredicateAtom,
+    State,
+    Timer,
+    Transition,
+)
+
+NAMED_IN_A_TOOLTIP = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """A state. `notes` say what it tells: that a label is active, that a port is bound."""
+
+    id: str
+    text: str
+    is_initial: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A transition: what it waits for, what it does, and whether it needs several states."""
+
+    id: str
+    input: str
+    output: str
+    is_shaded: bool
+    clears: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(line for line in (self.input, self.output) if line)
+
+    @property
+    def tooltip(self) -> str:
+        if not self.clears:
+            return "clears nothing"
+        shown = ", ".join(self.clears[:NAMED_IN_A_TOOLTIP])
+        more = len(self.clears) - NAMED_IN_A_TOOLTIP
+        return f"clears {shown}" + (f" and {more} more" if more > 0 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Circles in the order of their numbers, boxes in that of their priority."""
+
+    circles: tuple[Circle, ...]
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    steps: dict[str, int]
+    """How many steps it takes to get to a circle or a box: the column in which it is drawn."""
+
+
+def graph_of(machine: Machine) -> Graph:
+    """The graph of a machine, without the states that no transition looks at or sets."""
+    drawn = set(machine.initial)
+    for transition in machine.transitions:
+        drawn |= transition.target.union(*transition.enabling)
+    boxes, arrows = [], []
+    for number, transition in enumerate(machine.transitions):
+        box = f"t{number}"
+        boxes.append(
+            Box(
+                box,
+                input_text(machine, transition),
+                output_text(machine, transition),
+                len(transition.enabling) > 1,
+                tuple(machine.names[state] for state in sorted(transition.clear)),
+            )
+        )
+        looked_at = frozenset[State]().union(*transition.enabling)
+        arrows += [Arrow(f"s{state}", box) for state in sorted(looked_at)]
+        arrows += [Arrow(box, f"s{state}") for state in sorted(transition.target)]
+    circles = tuple(
+        Circle(f"s{state}", machine.names[state], state in machine.initial, _notes(machine, state))
+        for state in sorted(drawn)
+    )
+    return Graph(circles, tuple(boxes), tuple(arrows), _steps(machine, drawn))
+
+
+def input_text(machine: Machine, transition: Transition) -> str:
+    wanted = transition.input
+    if wanted is None:
+        return ""
+    if isinstance(wanted, Timer):
+        return f"timeout({print_duration(Duration(wanted.after))})"
+    match machine.atoms[wanted]:
+        case PortAtom(name):
+            return name
+        case PredicateAtom(predicate):
+            return f"< {print_expression(predicate)} >"
+        case AnyAtom():
+            return "any event"
+
+
+def output_text(machine: Machine, transition: Transition) -> str:
+    match transition.effect:
+        case Emit(None):
+            return "notify"
+        case Emit(type_):
+            return f"push {type_}"
+        case Fire(branch):
+            return "fire" if len(machine.branches) == 1 else f"fire branch {branch + 1}"
+        case Bind(place, first):
+            ports = {number: port for b in machine.branches for number, port, _ in b.places}
+            return f"bind {'first ' if first else ''}{ports.get(place, '')}".rstrip()
+        case None:
+            return ""
+
+
+def _steps(machine: Machine, drawn: set[State]) -> dict[str, int]:
+    """A box comes after one of each group that it needs, a circle after the first box that sets it.
+
+    What nothing sets stands at the beginning, and so does, once nothing else is left, what only
+    follows from itself.
+    """
+    waiting = dict(enumerate(machine.transitions))
+    set_by_some = frozenset[State]().union(*(t.target for t in machine.transitions))
+    fresh = set(machine.initial) | (drawn - set_by_some)
+    found = {f"s{state}": 0 for state in fresh}
+    reached = set(fresh)
+    column = 0
+    while waiting:
+        enabled = [n for n, t in waiting.items() if all(s & reached for s in t.enabling)]
+        if not enabled:
+            enabled = [next(iter(waiting))]
+            missing = set[State]().union(*waiting[enabled[0]].enabling) - reached
+            found |= {f"s{state}": 0 for state in missing}
+            reached |= missing
+        fresh = set()
+        for number in enabled:
+            found[f"t{number}"] = column + 1
+            fresh |= waiting.pop(number).target - reached
+        found |= {f"s{state}": column + 2 for state in fresh}
+        reached |= fresh
+        column += 2
+    return found
+
+
+def _notes(machine: Machine, state: State) -> tuple[str, ...]:
+    found = [f"label {label}" for b in machine.branches for label, at in b.labels if at == state]
+    found += [
+        f"{port} is bound" for b in machine.branches for _, port, at in b.places if at == state
+    ]
+    return tuple(found)
