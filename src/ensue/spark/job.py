@@ -1,0 +1,270 @@
+"""A library over a DataFrame: the plan made into DataFrames, and nothing run.
+
+In come a DataFrame of events and a library; out go lazy DataFrames: the outputs, or the rows that
+are no events. What cannot work is said here, before a job starts. Each group of the plan is a scan
+that keeps the rows it wants, a shuffle by its key, and a worker over each partition; groups that
+read outputs of others come after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import reduce
+from os import PathLike
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ensue.errors import UsageError
+from ensue.library import Library, load, parse, time_microseconds
+from ensue.spark.conformance import check_columns, conforms, opaque_attributes
+from ensue.spark.gathering import GATHERED_BYTES
+from ensue.spark.layout import Layout, layout_of
+from ensue.spark.mapping import ARRIVAL, EVENT_DDL, OUTPUT_DDL
+from ensue.spark.outputs import OutputColumns, output_columns
+from ensue.spark.plan import Group, Plan, Rule, plan_of
+from ensue.spark.predicates import NotInSqlError
+from ensue.spark.reading import Reading, reading_of
+from ensue.spark.worker import (
+    CLOCK,
+    REJECTED_DDL,
+    Task,
+    bound,
+    latest_time,
+    map_outputs,
+    map_rows,
+    rejected_rows,
+    run_columns,
+    run_events,
+)
+
+LibraryLike = Library | str | PathLike[str]
+
+
+def correlate(
+    events: DataFrame,
+    library: LibraryLike,
+    columns: Mapping[str, str] | None = None,
+    *,
+    until: str | datetime | None = None,
+    correlations: Sequence[str] | None = None,
+    order: bool = False,
+    whole_events: bool = False,
+    arrival: str | None = None,
+    partitions: int | None = None,
+) -> DataFrame:
+    """What follows from the events of a DataFrame: one row an output. Nothing runs yet.
+
+    `library` is a `Library`, its text, or the path of its file. `columns` says which column is what,
+    where the names differ: `{"type": "event_name", "time": "ts", "id": "uuid"}`. At the end the
+    clock stands at the last event's time, or at `until`.
+
+    `correlations` names those whose outputs are wanted. With `order` there is a column `order` that
+    sorts the outputs as every other engine puts them out; with `whole_events` a column `event` has
+    each output as CloudEvents JSON, with all that came in, also what no type declares. Events of
+    equal times are read in the order of the DataFrame, or of the column `arrival`. `partitions` is
+    how many there are after a shuffle; without it, as many as Spark is set to.
+    """
+    job = Job.of(
+        events,
+        library,
+        columns,
+        until=until,
+        correlations=correlations,
+        order=order,
+        whole_events=whole_events,
+        arrival=arrival,
+        partitions=partitions,
+    )
+    return job.outputs()
+
+
+def rejected(
+    events: DataFrame, library: LibraryLike, columns: Mapping[str, str] | None = None
+) -> DataFrame:
+    """The rows that `correlate` leaves out: `row` as JSON text, and all `problems` with it."""
+    return Job.of(events, library, columns).rejected()
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that is known before anything runs."""
+
+    events: DataFrame
+    layout: Layout
+    plan: Plan
+    columns: OutputColumns
+    task: Task
+    until: int | None
+    arrival: str | None
+    partitions: int
+    unreadable: tuple[str, ...]
+    readings: Mapping[int, Reading | str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        events: DataFrame,
+        library: LibraryLike,
+        columns: Mapping[str, str] | None = None,
+        *,
+        until: str | datetime | None = None,
+        correlations: Sequence[str] | None = None,
+        order: bool = False,
+        whole_events: bool = False,
+        arrival: str | None = None,
+        partitions: int | None = None,
+        counted: bool = False,
+        gathered_bytes: int = GATHERED_BYTES,
+    ) -> Job:
+        """Raises `UsageError` for what cannot work, naming column and rule."""
+        loaded = as_library(library)
+        plan = plan_of(loaded.checked, correlations)
+        layout = layout_of(events, columns)
+        if arrival is not None and arrival not in events.columns:
+            raise UsageError(f"there is no column `{arrival}` to take the arrival from")
+        types = loaded.checked.types
+        rules = [rule for group in plan.groups for rule in group.rules if not _is_fed(plan, rule)]
+        check_columns(layout, types, rules)
+        # Whole events may hold anything; bytes carry it as it is.
+        unreadable = [*layout.opaque, *opaque_attributes(layout, types)]
+        unreadable += ["whole events are asked for"] if whole_events else []
+        task = Task(
+            str(loaded),
+            plan.selected,
+            0,
+            mode="count" if counted else "rows",
+            with_order=order,
+            with_event=whole_events,
+            gathered_bytes=gathered_bytes,
+        )
+        readings = {
+            group.number: _reading(group, layout, plan, unreadable) for group in plan.groups
+        }
+        return cls(
+            events,
+            layout,
+            plan,
+            output_columns(plan, with_order=order, with_event=whole_events),
+            task,
+            None if until is None else time_microseconds(until),
+            arrival,
+            partitions or _shuffle_partitions(events),
+            tuple(unreadable),
+            readings,
+        )
+
+    def outputs(self) -> DataFrame:
+        selected = set(self.plan.selected)
+        wanted = [
+            group
+            for group in self.plan.groups
+            if any(rule.name in selected for rule in group.rules)
+        ]
+        found = [self._run(group, self.task.mode, self.columns.ddl) for group in wanted]
+        return reduce(DataFrame.unionAll, found)
+
+    def rejected(self) -> DataFrame:
+        types = self.plan.library.types
+        rows = self.events
+        if not self.unreadable:
+            rows = rows.filter(~conforms(self.layout, types))
+        read = rows.select(*self.layout.as_rows())
+        return read.mapInArrow(bound(rejected_rows, self.task), REJECTED_DDL)
+
+    # --- one group --------------------------------------------------------------------------------
+
+    def _run(self, group: Group, mode: str, ddl: str) -> DataFrame:
+        task = self.task._replace(group=group.number, mode=mode)
+        reading = self.readings[group.number]
+        if isinstance(reading, str):
+            return self._run_events(group, task, ddl)
+        return self._run_columns(group, task, reading, ddl)
+
+    def _run_columns(self, group: Group, task: Task, reading: Reading, ddl: str) -> DataFrame:
+        rows = self.events.filter(reading.wanted)
+        names = [name for name, _ in reading.travelling]
+        columns = [column.alias(f"c{n}") for n, (_, column) in enumerate(reading.travelling)]
+        keys = [key.alias(f"k{n}") for n, key in enumerate(reading.keys)]
+        rows = rows.select(*columns, *keys, self._arrival().alias(ARRIVAL))
+        if group.is_keyed:
+            rows = rows.repartition(self.partitions, *(f"k{n}" for n in range(len(keys))))
+        else:
+            rows = rows.repartition(1)
+        rows = rows.select(*(f"c{n}" for n in range(len(columns))), ARRIVAL)
+        names.append(ARRIVAL)
+        if group.has_timers:
+            rows = self._with_clock(rows)
+            names.append(CLOCK)
+        task = task._replace(names=tuple(names), nulls=reading.nulls)
+        return rows.mapInArrow(bound(run_columns, task), ddl)
+
+    def _run_events(self, group: Group, task: Task, ddl: str) -> DataFrame:
+        rows = self.events.select(*self.layout.as_rows(), self._arrival().alias(ARRIVAL))
+        wanted = rows.mapInArrow(bound(map_rows, task), EVENT_DDL)
+        for feeder in sorted({self.plan.by_rule[rule.name].number for rule in group.fed_by}):
+            names = [rule.name for rule in group.fed_by]
+            made = self._run(self.plan.groups[feeder], "feed", OUTPUT_DDL)
+            fed = made.filter(F.col("author").isin(*names))
+            wanted = wanted.unionAll(fed.mapInArrow(bound(map_outputs, task), EVENT_DDL))
+        count = self.partitions if group.is_keyed else 1
+        rows = wanted.repartition(count, "bucket") if group.is_keyed else wanted.repartition(1)
+        rows = rows.drop("bucket")
+        if group.has_timers:
+            rows = self._with_clock(rows)
+        return rows.mapInArrow(bound(run_events, task), ddl)
+
+    def _arrival(self) -> object:
+        if self.arrival is not None:
+            return F.col(f"`{self.arrival}`").cast("bigint")
+        return F.monotonically_increasing_id()
+
+    def _with_clock(self, rows: DataFrame) -> DataFrame:
+        """Every row with the time at which the clock of the whole stream stands at its end."""
+        if self.unreadable:
+            read = self.events.select(*self.layout.as_rows())
+            times = read.mapInArrow(bound(latest_time, self.task), "latest bigint")
+        else:
+            valid = self.events.filter(conforms(self.layout, self.plan.library.types))
+            times = valid.select(self.layout.time.alias("latest"))
+        latest = F.max("latest")
+        if self.until is not None:
+            latest = F.greatest(latest, F.lit(self.until))
+        clock = times.agg(latest.alias(CLOCK))
+        return rows.crossJoin(F.broadcast(clock))
+
+
+def _reading(group: Group, layout: Layout, plan: Plan, unreadable: Sequence[str]) -> Reading | str:
+    """How a group reads the DataFrame, or why Python must read it."""
+    if group.fed_by:
+        fed = ", ".join(f"`{rule.name}`" for rule in group.fed_by)
+        return f"it also reads what {fed} put out"
+    if unreadable:
+        return "; ".join(unreadable)
+    try:
+        return reading_of(group, layout, plan.library.types)
+    except NotInSqlError as reason:
+        return str(reason)
+
+
+def _is_fed(plan: Plan, rule: Rule) -> bool:
+    """Whether its events may come from other rules, so that no column need hold them."""
+    return any(rule.name in readers for readers in plan.library.feeds.values())
+
+
+def _shuffle_partitions(events: DataFrame) -> int:
+    return int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+
+
+def as_library(given: LibraryLike) -> Library:
+    """A library from what people have at hand: itself, its text, or the path of its file."""
+    if isinstance(given, Library):
+        return given
+    if isinstance(given, str) and ("{" in given or "\n" in given):
+        return parse(given)
+    if not Path(given).exists():
+        raise UsageError(f"there is no file `{given}`: give the path of a library, or its text")
+    return load(given)

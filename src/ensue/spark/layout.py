@@ -1,0 +1,208 @@
+"""The columns of a DataFrame as events: the rule of `ensue.events.columns`, in SQL.
+
+In comes a DataFrame and the renames; out goes a `Layout`: what stands for each attribute, as a
+`Column`, and of which kind it is. A struct `data` is opened into its fields. What SQL cannot read
+exactly as Python does (JSON text, times as text, decimals, maps) makes the layout *opaque*: then
+rows become events in Python, before the shuffle, and the layout says why. Which values fit is
+told by `conformance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from ensue.errors import UsageError
+from ensue.events.cloudevents import TEXT_ATTRIBUTES
+from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
+from ensue.events.columns import Layout as RowLayout
+from ensue.lang.diagnostics import did_you_mean
+from ensue.spark.mapping import DEFAULT_SOURCE
+
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_REALS = (T.FloatType, T.DoubleType)
+_INSTANTS = (T.TimestampType, T.TimestampNTZType)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A column of the DataFrame, or a field of its `data`, and what it stands for.
+
+    `kind` is None for a column that no operator of ours can compute with in SQL.
+    """
+
+    origin: str
+    column: Column
+    type: T.DataType
+    kind: str | None
+    in_data: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`renamed` lists every column of the DataFrame with its name in the rule, for Python."""
+
+    renamed: tuple[tuple[str, str], ...]
+    context: Mapping[str, Source]
+    extensions: Mapping[str, Source]
+    attributes: Mapping[str, Source]
+    data: Column | None = None
+    opaque: tuple[str, ...] = field(default=())
+
+    def as_rows(self) -> list[Column]:
+        """Every column, under the name that the rule knows it by."""
+        return [F.col(_quoted(origin)).alias(name) for name, origin in self.renamed]
+
+    @property
+    def time(self) -> Column:
+        """The time in microseconds since 1970."""
+        return micros(self.context["time"])
+
+    @property
+    def source(self) -> Column:
+        given = self.context.get("source")
+        if given is None:
+            return F.lit(DEFAULT_SOURCE)
+        return F.when(given.column != "", given.column).otherwise(F.lit(DEFAULT_SOURCE))
+
+
+def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> Layout:
+    """Raises `UsageError` for columns that cannot make events, naming them."""
+    fields = {each.name: each.dataType for each in events.schema.fields}
+    renamed = _renamed(list(fields), columns or {})
+    # The rule refuses what it cannot take by the names that it would see.
+    rows = RowLayout.of([name for name, _ in renamed], "the DataFrame")
+    if "id" not in rows.context:
+        raise UsageError(
+            "the DataFrame has no column `id`, and without ids nobody could tell which events an"
+            ' output comes from: name the column that holds them, as `columns={"id": "uuid"}`'
+        )
+    context: dict[str, Source] = {}
+    extensions: dict[str, Source] = {}
+    attributes: dict[str, Source] = {}
+    opaque: list[str] = []
+    data: Column | None = None
+    for name, origin in renamed:
+        source = _source(origin, F.col(_quoted(origin)), fields[origin])
+        if name == DATA_COLUMN:
+            if isinstance(source.type, T.StructType):
+                data = source.column
+            elif not isinstance(source.type, T.NullType):
+                opaque.append(f"`{origin}` holds the data as {_shown(source.type)}")
+        elif name in TEXT_ATTRIBUTES:
+            extensions[name] = source
+        elif name in CONTEXT_COLUMNS:
+            context[name] = source
+            opaque += _check_context(name, source)
+        elif name.startswith(EXTENSION_PREFIX) and name != EXTENSION_PREFIX:
+            extensions[name.removeprefix(EXTENSION_PREFIX)] = source
+        else:
+            attributes[name] = source
+    if data is not None:
+        _open_data(dict(renamed)[DATA_COLUMN], fields, attributes, opaque)
+    return Layout(tuple(renamed), context, extensions, attributes, data, tuple(opaque))
+
+
+def _open_data(
+    origin: str, fields: Mapping[str, T.DataType], attributes: dict[str, Source], opaque: list[str]
+) -> None:
+    struct = fields[origin]
+    assert isinstance(struct, T.StructType)
+    for each in struct.fields:
+        place = f"{origin}.{each.name}"
+        inner = F.col(_quoted(origin)).getField(each.name)
+        if each.name in attributes:
+            opaque.append(f"`{each.name}` is a column and a field of `{origin}`")
+            continue
+        attributes[each.name] = _source(place, inner, each.dataType, in_data=True)
+
+
+def _renamed(present: list[str], columns: Mapping[str, str]) -> list[tuple[str, str]]:
+    for name, origin in columns.items():
+        if origin not in present:
+            raise UsageError(
+                f"`columns` says that `{name}` is in the column `{origin}`, and the DataFrame has"
+                f" none of that name; {did_you_mean(origin, present)}"
+            )
+    lowered: dict[str, str] = {}
+    for origin in present:
+        first = lowered.setdefault(origin.lower(), origin)
+        if first != origin:
+            raise UsageError(
+                f"the columns `{first}` and `{origin}` differ only in case, and Spark cannot tell"
+                " them apart: rename one of them"
+            )
+    if len(lowered) < len(present):
+        twice = next(each for each in present if present.count(each) > 1)
+        raise UsageError(f"the DataFrame has two columns `{twice}`: rename one of them")
+    taken = {origin: name for name, origin in columns.items()}
+    renamed = [(taken.get(origin, origin), origin) for origin in present]
+    # A column whose name was given to another is data that nobody asked for.
+    return [
+        (name, origin) for name, origin in renamed if name not in columns or columns[name] == origin
+    ]
+
+
+def _check_context(name: str, source: Source) -> list[str]:
+    """Why Python must read this column; raises `UsageError` if nobody can."""
+    if isinstance(source.type, T.NullType):
+        return [f"`{source.origin}` is null in every row"]
+    if name == "time":
+        if source.kind == "timestamp":
+            return []
+        if source.kind == "string":
+            return [f"`{source.origin}` holds times as text"]
+        raise UsageError(
+            f"the column `{source.origin}`, which is to be the `time` of events, is"
+            f" {_shown(source.type)}: it must be a timestamp, or RFC 3339 text"
+        )
+    if source.kind == "string" or (name == "id" and source.kind == "integer"):
+        return []
+    raise UsageError(
+        f"the column `{source.origin}`, which is to be the `{name}` of events, is"
+        f" {_shown(source.type)}: it must be a string"
+    )
+
+
+def _source(origin: str, column: Column, type_: T.DataType, in_data: bool = False) -> Source:
+    return Source(origin, column, type_, kind_of_type(type_), in_data)
+
+
+def kind_of_type(type_: T.DataType) -> str | None:
+    """What values of a Spark type are to us; None for types that SQL and Python read differently."""
+    if isinstance(type_, _INTEGERS):
+        return "integer"
+    if isinstance(type_, _REALS):
+        return "real"
+    if isinstance(type_, T.BooleanType):
+        return "boolean"
+    if isinstance(type_, _INSTANTS):
+        return "timestamp"
+    # With another collation, texts that differ would be equal.
+    return "string" if type_.simpleString() == "string" else None
+
+
+def instant(source: Source) -> Column:
+    """A timestamp as Spark's own; what has no zone is in UTC."""
+    if isinstance(source.type, T.TimestampNTZType):
+        text = F.concat(source.column.cast("string"), F.lit("Z"))
+        return F.try_to_timestamp(text)
+    return source.column
+
+
+def micros(source: Source) -> Column:
+    return F.unix_micros(instant(source))
+
+
+def _shown(type_: T.DataType) -> str:
+    if isinstance(type_, T.StringType):
+        return "text"
+    return f"`{type_.simpleString()}`"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

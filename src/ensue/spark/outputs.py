@@ -1,0 +1,205 @@
+"""What comes out: one row an output, with columns that the library decides.
+
+In come the correlations asked for; out go the columns of the result, as Spark and Arrow both write
+them, and rows of them from events or from the tables of the batch engine. Every attribute that an
+output may have is a column. Where two output types give one name to values that no column holds
+both, and where an attribute is named like a column that every output has, the attribute stands in
+a struct that is named like its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.events.arrow_types import widen
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event
+from ensue.events.types import ValueType
+from ensue.spark.plan import Plan
+
+CONTEXT = ("id", "source", "type", "time")
+PROVENANCE = ("correlation", "trigger", "labels", "causes", "partitionkey")
+ORDER = "order"
+EVENT = "event"
+_TAKEN = frozenset({*CONTEXT, *PROVENANCE, ORDER, EVENT})
+_TIME = pa.timestamp("us", "UTC")
+
+# Spark has no unsigned integers, so each stands in the next larger type that it has.
+_TYPES: Mapping[str, tuple[str, pa.DataType]] = {
+    "octet": ("smallint", pa.int16()),
+    "short": ("smallint", pa.int16()),
+    "unsigned short": ("int", pa.int32()),
+    "long": ("int", pa.int32()),
+    "unsigned long": ("bigint", pa.int64()),
+    "long long": ("bigint", pa.int64()),
+    "unsigned long long": ("decimal(20,0)", pa.decimal128(20, 0)),
+    "float": ("double", pa.float64()),
+    "double": ("double", pa.float64()),
+    "boolean": ("boolean", pa.bool_()),
+    "char": ("string", pa.string()),
+    "string": ("string", pa.string()),
+    "timestamp": ("timestamp", _TIME),
+}
+
+
+@dataclass(frozen=True)
+class OutputColumns:
+    """`attributes` stand side by side; `structs` hold, by type, those that cannot."""
+
+    attributes: Mapping[str, ValueType]
+    structs: Mapping[str, Mapping[str, ValueType]]
+    with_order: bool = False
+    with_event: bool = False
+
+    @cached_property
+    def ddl(self) -> str:
+        """The schema in Spark's words."""
+        parts = [f"`{name}` {'timestamp' if name == 'time' else 'string'}" for name in CONTEXT]
+        parts += [f"`{name}` string" for name in PROVENANCE]
+        parts += [f"{_quoted(name)} {_spark(type_)}" for name, type_ in self.attributes.items()]
+        for name, members in self.structs.items():
+            inner = ", ".join(f"{_quoted(n)}: {_spark(type_)}" for n, type_ in members.items())
+            parts.append(f"{_quoted(name)} struct<{inner}>")
+        parts += ["`order` binary"] if self.with_order else []
+        parts += ["`event` string"] if self.with_event else []
+        return ", ".join(parts)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        fields = [pa.field(name, _TIME if name == "time" else pa.string()) for name in CONTEXT]
+        fields += [pa.field(name, pa.string()) for name in PROVENANCE]
+        fields += [pa.field(name, _arrow(type_)) for name, type_ in self.attributes.items()]
+        fields += [pa.field(name, _struct(members)) for name, members in self.structs.items()]
+        fields += [pa.field(ORDER, pa.binary())] if self.with_order else []
+        fields += [pa.field(EVENT, pa.string())] if self.with_event else []
+        return pa.schema(fields)
+
+    def batch(self, outputs: Sequence[tuple[bytes, Event]]) -> pa.RecordBatch:
+        """Rows for events, each with its position."""
+        events = [event for _, event in outputs]
+        columns: list[pa.Array] = [
+            pa.array([event.id for event in events], pa.string()),
+            pa.array([event.source for event in events], pa.string()),
+            pa.array([event.type for event in events], pa.string()),
+            pa.array([event.time for event in events], pa.int64()).cast(_TIME),
+        ]
+        for name in PROVENANCE:
+            columns.append(pa.array([event.extensions.get(name) for event in events], pa.string()))
+        for name, type_ in self.attributes.items():
+            values = [_held(event.attributes.get(name), type_) for event in events]
+            columns.append(pa.array(values, _arrow(type_)))
+        for type_name, members in self.structs.items():
+            rows = [
+                {n: _held(event.attributes.get(n), t) for n, t in members.items()}
+                if event.type == type_name
+                else None
+                for event in events
+            ]
+            columns.append(pa.array(rows, _struct(members)))
+        if self.with_order:
+            columns.append(pa.array([position for position, _ in outputs], pa.binary()))
+        if self.with_event:
+            columns.append(pa.array([encode(event).decode() for event in events], pa.string()))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def table(self, made: pa.Table) -> pa.Table:
+        """Rows for a table of the batch engine; it has neither order nor whole events."""
+        columns: list[Any] = []
+        names = set(made.schema.names)
+        for field in self.schema:
+            if field.name in CONTEXT:
+                column = made.column(field.name)
+            elif field.name in PROVENANCE:
+                name = f"ce_{field.name}"
+                column = made.column(name) if name in names else pa.nulls(len(made))
+            elif field.name in self.structs:
+                column = self._members(made, field.name)
+            else:
+                column = made.column(field.name) if field.name in names else pa.nulls(len(made))
+            columns.append(column.cast(field.type) if column.type != field.type else column)
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def _members(self, made: pa.Table, type_name: str) -> pa.Array:
+        raise AssertionError(f"`{type_name}` is made from events")
+
+
+def output_columns(
+    plan: Plan, *, with_order: bool = False, with_event: bool = False
+) -> OutputColumns:
+    """The columns of what the selected correlations put out."""
+    types = plan.library.types
+    made: dict[str, None] = {}
+    for group in plan.groups:
+        for rule in group.rules:
+            if rule.name in plan.selected:
+                for output in rule.output_types():
+                    below = types.subtypes(output.type) if output.or_below else (output.type,)
+                    made.update(dict.fromkeys(below))
+    wide: dict[str, ValueType] = {}
+    apart: set[str] = set()
+    for type_name in types.types:
+        if type_name in made:
+            for name, type_ in types.attributes(type_name).items():
+                joined = widen(wide[name], type_) if name in wide else type_
+                if joined is None or name.lower() in _TAKEN:
+                    apart.add(name)
+                else:
+                    wide[name] = joined
+    apart |= _differing_in_case(wide)
+    structs = {
+        type_name: members
+        for type_name in types.types
+        if type_name in made
+        and (members := {n: t for n, t in types.attributes(type_name).items() if n in apart})
+    }
+    beside = {name: type_ for name, type_ in wide.items() if name not in apart}
+    return OutputColumns(beside, structs, with_order, with_event)
+
+
+def _differing_in_case(names: Iterable[str]) -> set[str]:
+    """Names that Spark takes for one."""
+    seen: dict[str, str] = {}
+    clashing: set[str] = set()
+    for name in names:
+        first = seen.setdefault(name.lower(), name)
+        if first != name:
+            clashing |= {name}
+    return clashing
+
+
+def _held(value: Any, type_: ValueType) -> Any:
+    if value is None:
+        return None
+    if type_.element is not None:
+        return [_held(each, type_.element) for each in value]
+    if type_.name == "unsigned long long":
+        return Decimal(value)
+    return float(value) if type_.kind == "real" else value
+
+
+def _spark(type_: ValueType) -> str:
+    return f"array<{_spark(type_.element)}>" if type_.element else _TYPES[type_.name][0]
+
+
+def _arrow(type_: ValueType) -> pa.DataType:
+    return pa.list_(_arrow(type_.element)) if type_.element else _TYPES[type_.name][1]
+
+
+def _struct(members: Mapping[str, ValueType]) -> pa.DataType:
+    return pa.struct([pa.field(name, _arrow(type_)) for name, type_ in members.items()])
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def selected_rows(table: pa.Table, selected: Sequence[str]) -> pa.Table:
+    """The rows of a table of the batch engine that come from the selected correlations."""
+    return table.filter(pc.is_in(table.column("ce_correlation"), pa.array(list(selected))))

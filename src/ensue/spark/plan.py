@@ -1,0 +1,231 @@
+"""Which rules run together: a library as groups, one shuffle each.
+
+In comes a checked library and the correlations that are asked for; out goes a `Plan`: groups of
+rules that share their keys, in stages, so that a rule which reads what others put out comes after
+them. Rules that feed each other stay in one group where the key of an output is surely the key
+that made it; else the outputs are shuffled once more. Nothing of Spark is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ensue.errors import UsageError
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.checking.feeding import Output, outputs_of
+from ensue.lang.diagnostics import did_you_mean
+from ensue.lang.expressions import Name
+from ensue.lang.syntax import (
+    CommonKey,
+    Correlation,
+    EclCorrelation,
+    EventPort,
+    FilterCorrelation,
+    LibraryTree,
+    PushNew,
+    PushPort,
+    Timeout,
+    TimerPort,
+)
+
+KeyNames = tuple[str, ...]
+"""The attributes that make a key on one port."""
+
+# What an output says of itself, and so what a name would find there first.
+_CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
+_PROVENANCE = frozenset({"correlation", "trigger", "labels", "causes", "partitionkey"})
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A correlation and its place in the library."""
+
+    number: int
+    correlation: Correlation
+
+    @property
+    def name(self) -> str:
+        return self.correlation.name
+
+    @property
+    def event_ports(self) -> list[EventPort]:
+        return [each for each in self.correlation.ports if isinstance(each, EventPort)]
+
+    def key_names(self, port: EventPort) -> KeyNames:
+        return tuple(
+            key.name if isinstance(key, CommonKey) else dict(key.parts)[port.name]
+            for key in self.correlation.clauses.by
+        )
+
+    @property
+    def key_set(self) -> tuple[KeyNames, ...]:
+        """The different keys of its ports: one if all have the same names, none without `by`."""
+        if not self.correlation.clauses.by:
+            return ()
+        return tuple(sorted({self.key_names(port) for port in self.event_ports}))
+
+    @property
+    def has_timers(self) -> bool:
+        correlation = self.correlation
+        if any(isinstance(each, TimerPort) for each in correlation.ports):
+            return True
+        return isinstance(correlation, EclCorrelation) and any(
+            isinstance(each, Timeout) for each in expressions_in(correlation.body)
+        )
+
+    def output_types(self) -> Iterator[Output]:
+        yield from outputs_of(self.correlation)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rules that share a shuffle. `fed_by` are rules of earlier stages whose outputs they read."""
+
+    number: int
+    stage: int
+    key_set: tuple[KeyNames, ...]
+    rules: tuple[Rule, ...]
+    fed_by: tuple[Rule, ...]
+
+    @property
+    def is_keyed(self) -> bool:
+        return bool(self.key_set)
+
+    @property
+    def has_timers(self) -> bool:
+        return any(rule.has_timers for rule in self.rules)
+
+
+@dataclass(frozen=True)
+class Plan:
+    library: CheckedLibrary
+    groups: tuple[Group, ...]
+    selected: tuple[str, ...]
+
+    @cached_property
+    def by_rule(self) -> Mapping[str, Group]:
+        return {rule.name: group for group in self.groups for rule in group.rules}
+
+    def part(self, group: Group) -> CheckedLibrary:
+        """The library with the rules of a group only, for engines that run all they are given."""
+        names = {rule.name for rule in group.rules}
+        tree = self.library.tree
+        kept = LibraryTree(
+            (*tree.types, *(each for each in tree.correlations if each.name in names))
+        )
+        feeds = {
+            name: tuple(reader for reader in readers if reader in names)
+            for name, readers in self.library.feeds.items()
+            if name in names
+        }
+        return CheckedLibrary(kept, self.library.types, feeds)
+
+
+def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> Plan:
+    """Raises `UsageError` if a selected correlation does not exist, or there is none at all."""
+    rules = {each.name: Rule(number, each) for number, each in enumerate(library.correlations)}
+    if not rules:
+        raise UsageError("the library has no correlation: there is nothing to find")
+    for name in selected or ():
+        if name not in rules:
+            raise UsageError(
+                f"there is no correlation `{name}` in the library; {did_you_mean(name, rules)}"
+            )
+    wanted = tuple(rules) if selected is None else tuple(n for n in rules if n in set(selected))
+    feeders: dict[str, list[Rule]] = {name: [] for name in rules}
+    for name, readers in library.feeds.items():
+        for reader in readers:
+            feeders[reader].append(rules[name])
+    needed = _with_feeders(wanted, feeders)
+    stages = _stages(needed, rules, feeders, library)
+    members: dict[tuple[int, tuple[KeyNames, ...]], list[Rule]] = {}
+    for name, rule in rules.items():
+        if name in needed:
+            members.setdefault((stages[name], rule.key_set), []).append(rule)
+    groups = []
+    for number, ((stage, key_set), inside) in enumerate(
+        sorted(members.items(), key=lambda e: e[0])
+    ):
+        names = {rule.name for rule in inside}
+        outside = {
+            f.number: f for rule in inside for f in feeders[rule.name] if f.name not in names
+        }
+        fed_by = tuple(outside[each] for each in sorted(outside))
+        groups.append(Group(number, stage, key_set, tuple(inside), fed_by))
+    return Plan(library, tuple(groups), wanted)
+
+
+def _with_feeders(wanted: Sequence[str], feeders: Mapping[str, Sequence[Rule]]) -> set[str]:
+    needed: set[str] = set()
+    pending = list(wanted)
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed.add(name)
+            pending += [rule.name for rule in feeders[name]]
+    return needed
+
+
+def _stages(
+    needed: set[str],
+    rules: Mapping[str, Rule],
+    feeders: Mapping[str, Sequence[Rule]],
+    library: CheckedLibrary,
+) -> Mapping[str, int]:
+    """For each rule how many shuffles come before its own. Feeding has no circles."""
+    known: dict[str, int] = {}
+    pending = [name for name in rules if name in needed]
+    while pending:
+        name = pending[-1]
+        missing = [f.name for f in feeders[name] if f.name not in known]
+        if name in known or missing:
+            pending = pending[:-1] if name in known else pending + missing
+            continue
+        known[name] = max(
+            (
+                known[f.name] + (0 if _keeps_key(f, rules[name], library) else 1)
+                for f in feeders[name]
+            ),
+            default=0,
+        )
+        pending.pop()
+    return known
+
+
+def _keeps_key(feeder: Rule, reader: Rule, library: CheckedLibrary) -> bool:
+    """Whether what the feeder puts out under a key has that key for the reader too, or none."""
+    if feeder.key_set != reader.key_set or len(feeder.key_set) > 1:
+        return False
+    if not feeder.key_set:
+        return True
+    (names,) = feeder.key_set
+    if any(name.lower() in _CONTEXT | _PROVENANCE for name in names):
+        return False
+    if not isinstance(feeder.correlation, FilterCorrelation):
+        return False
+    ports = {port.name: port for port in feeder.event_ports}
+    cases = [statement for case in feeder.correlation.cases for statement in case.statements]
+    return all(
+        _hands_on(statement, names, ports, library)
+        for statement in (*feeder.correlation.initially, *cases)
+        if isinstance(statement, PushNew)
+    ) and all(each.port in ports for each in cases if isinstance(each, PushPort))
+
+
+def _hands_on(
+    push: PushNew, names: KeyNames, ports: Mapping[str, EventPort], library: CheckedLibrary
+) -> bool:
+    values = {each.name: each.value for each in push.assignments}
+    made = library.types.attributes(push.type)
+    for name in names:
+        value = values.get(name)
+        if not isinstance(value, Name) or value.parts[1:] != (name,) or name not in made:
+            return False
+        port = ports.get(value.parts[0])
+        read = library.types.attributes(port.type).get(name) if port else None
+        if read is None or read.kind != made[name].kind:
+            return False
+    return True

@@ -1,0 +1,302 @@
+"""What a group asks of a DataFrame, in SQL: which rows it wants, their keys, and their columns.
+
+In come a group of rules and a `Layout`; out goes a `Reading` of plain `Column`s, or the reasons why
+Python must read the rows. A predicate that SQL cannot say lets all rows of its port through, for
+the worker asks it again, and then it is named here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from ensue.events.cloudevents import VERSION
+from ensue.events.types import TypeSystem
+from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.expressions import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
+from ensue.lang.expressions.printing import print_expression
+from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
+from ensue.spark.conformance import all_of, any_of, attribute, fits_type, is_event, undeclared
+from ensue.spark.layout import Layout, Source, instant, micros
+from ensue.spark.plan import Group, Rule
+from ensue.spark.predicates import NotInSqlError, Resolve, Sql, conjuncts, holds, literal
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`keys` decide the partition of a row; equal keys are equal there, and others may be.
+
+    `travelling` are the columns that go through the shuffle, by their names in the rule, and `nulls`
+    the attributes that no rule asks for, which the worker puts in as nulls.
+    """
+
+    wanted: Column
+    keys: tuple[Column, ...]
+    travelling: tuple[tuple[str, Column], ...]
+    nulls: tuple[str, ...]
+    in_python: tuple[str, ...]
+
+
+def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
+    """Raises `NotInSqlError` if a key cannot be told in SQL."""
+    in_python: list[str] = []
+    ports = [
+        _port(rule, port, layout, types, in_python)
+        for rule in group.rules
+        for port in rule.event_ports
+    ]
+    conditions = [any_of(_distinct(ports)), all_of(is_event(layout))]
+    type_column = layout.context["type"].column
+    for name in _types_read(group, types):
+        if fitting := fits_type(layout, name, types):
+            conditions.append((type_column != name) | all_of(fitting))
+    keys = _keys(group, layout)
+    conditions += [key.isNotNull() for key in keys]
+    travelling = _travelling(group, layout, types)
+    present = {name for name, _ in travelling}
+    declared = dict.fromkeys(
+        name for type_name in types.types for name in types.attributes(type_name)
+    )
+    nulls = tuple(name for name in declared if name not in present)
+    return Reading(all_of(conditions), keys, travelling, nulls, tuple(dict.fromkeys(in_python)))
+
+
+def _distinct(conditions: list[Column]) -> list[Column]:
+    """Conditions that read the same, once: a hundred rules may ask the same of a row."""
+    return list({str(each): each for each in conditions}.values())
+
+
+def _types_read(group: Group, types: TypeSystem) -> Iterator[str]:
+    ports = [port.type for rule in group.rules for port in rule.event_ports]
+    read = {name for port in set(ports) for name in types.subtypes(port)}
+    return (name for name in types.types if name in read)
+
+
+def _port(
+    rule: Rule, port: EventPort, layout: Layout, types: TypeSystem, in_python: list[str]
+) -> Column:
+    accepted = types.subtypes(port.type)
+    conditions = [layout.context["type"].column.isin(*accepted)]
+    if port.source is not None:
+        conditions.append(layout.source == port.source)
+    if port.where is not None:
+        resolve = resolver(layout, port.type, types)
+        for part in conjuncts(port.where):
+            try:
+                conditions.append(holds(part, resolve))
+            except NotInSqlError as reason:
+                text = print_expression(part)
+                in_python.append(f"`{text}` of port `{port.name}` of `{rule.name}`: {reason}")
+    return all_of(conditions)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def resolver(layout: Layout, type_name: str, types: TypeSystem) -> Resolve:
+    """What names stand for in rows of a type and the types below it."""
+
+    def resolve(parts: tuple[str, ...]) -> Sql | None:
+        name, *inner = parts
+        if inner:
+            found = layout.attributes.get(name)
+            if found is None or found.kind is not None:
+                return None
+            raise NotInSqlError(f"`{'.'.join(parts)}` reaches into nested data")
+        candidates = [each for each in _candidates(name, layout, type_name, types)]
+        if not candidates:
+            return None
+        if len(candidates) == 1:
+            return candidates[0]
+        if len({each.kind for each in candidates}) > 1:
+            raise NotInSqlError(f"`{name}` may be several things of different kinds")
+        return Sql(candidates[0].kind, F.coalesce(*(each.column for each in candidates)))
+
+    return resolve
+
+
+def _candidates(name: str, layout: Layout, type_name: str, types: TypeSystem) -> Iterator[Sql]:
+    """What a name may stand for, the first first; nothing comes after what is always there."""
+    always = _context(name, layout)
+    if always is not None:
+        yield always
+        return
+    if (extension := layout.extensions.get(name)) is not None:
+        yield undeclared(extension)
+    if (source := layout.attributes.get(name)) is not None:
+        yield _data(name, source, type_name, types)
+    lower = name.lower()
+    if lower != name:
+        if (always := _context(lower, layout)) is not None:
+            yield always
+        elif (extension := layout.extensions.get(lower)) is not None:
+            yield undeclared(extension)
+
+
+def _context(name: str, layout: Layout) -> Sql | None:
+    match name:
+        case "id":
+            return Sql("string", layout.context["id"].column.cast("string"))
+        case "type":
+            return Sql("string", layout.context["type"].column)
+        case "source":
+            return Sql("string", layout.source)
+        case "time":
+            return Sql("timestamp", instant(layout.context["time"]))
+        case "specversion":
+            return literal(VERSION)
+    return None
+
+
+def _data(name: str, source: Source, type_name: str, types: TypeSystem) -> Sql:
+    declared = types.attributes(type_name).get(name)
+    if declared is not None:
+        return attribute(source, declared)
+    below = {
+        types.attributes(each)[name]
+        for each in types.subtypes(type_name)
+        if name in types.attributes(each)
+    }
+    plain = undeclared(source)
+    if any(each.kind != plain.kind for each in below):
+        raise NotInSqlError(f"`{name}` is of another kind in a type below `{type_name}`")
+    return plain
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def _keys(group: Group, layout: Layout) -> tuple[Column, ...]:
+    if not group.key_set:
+        return ()
+    if len(group.key_set) > 1:
+        raise NotInSqlError("an event may have several keys")
+    return tuple(_key(name, layout) for name in group.key_set[0])
+
+
+def _key(name: str, layout: Layout) -> Column:
+    """Equal for equal keys, by the column alone: a number is the same key in every type."""
+    sources: list[Source] = []
+    if name in ("id", "type", "source"):
+        found = _context(name, layout)
+        assert found is not None
+        return found.column
+    if name == "time":
+        return layout.time
+    for candidate in (
+        layout.extensions.get(name),
+        layout.attributes.get(name),
+        layout.extensions.get(name.lower()) if name.lower() != name else None,
+    ):
+        if candidate is not None:
+            sources.append(candidate)
+    if len(sources) != 1 or name.lower() in ("id", "type", "source", "time", "specversion"):
+        raise NotInSqlError(f"the key `{name}` may stand in several columns")
+    (source,) = sources
+    if source.kind in ("integer", "real"):
+        # A sum with zero makes one of the two zeros that a double has.
+        return source.column.cast("double") + F.lit(0.0)
+    if source.kind == "timestamp":
+        return micros(source)
+    if source.kind is None:
+        raise NotInSqlError(f"the key `{name}` is `{source.type.simpleString()}`")
+    return source.column
+
+
+# --- columns that travel ----------------------------------------------------------------------------
+
+
+def _travelling(group: Group, layout: Layout, types: TypeSystem) -> tuple[tuple[str, Column], ...]:
+    names = set(_names_asked(group))
+    forwarded = set(_types_sent_on(group, types))
+    for type_name in forwarded:
+        names |= set(types.attributes(type_name))
+    found: list[tuple[str, Column]] = [
+        ("id", layout.context["id"].column.cast("string")),
+        ("type", layout.context["type"].column),
+        ("time", layout.context["time"].column),
+    ]
+    asks_source = any(port.source for rule in group.rules for port in rule.event_ports)
+    if "source" in layout.context and (forwarded or asks_source or "source" in _lower(names)):
+        found.append(("source", layout.source))
+    for name, source in layout.extensions.items():
+        if name in names | _lower(names):
+            found.append((name if name in dict(layout.renamed) else f"ce_{name}", source.column))
+    found += [(n, source.column) for n, source in layout.attributes.items() if n in names]
+    return tuple(found)
+
+
+def _lower(names: set[str]) -> set[str]:
+    return {name.lower() for name in names}
+
+
+def _types_sent_on(group: Group, types: TypeSystem) -> Iterator[str]:
+    for rule in group.rules:
+        ports = {port.name: port for port in rule.event_ports}
+        for statement in _statements(rule):
+            if isinstance(statement, PushPort) and statement.port in ports:
+                yield from types.subtypes(ports[statement.port].type)
+
+
+def _names_asked(group: Group) -> Iterator[str]:
+    """The first part of every name that is looked for in an event."""
+    for rule in group.rules:
+        for names in rule.key_set:
+            yield from names
+        for port in rule.event_ports:
+            if port.where is not None:
+                yield from (name.parts[0] for name in names_in(port.where))
+        if isinstance(rule.correlation, EclCorrelation):
+            for part in expressions_in(rule.correlation.body):
+                if isinstance(part, Holds):
+                    yield from (name.parts[0] for name in names_in(part.predicate))
+        for statement in _statements(rule):
+            if isinstance(statement, PushNew):
+                for assignment in statement.assignments:
+                    yield from (n.parts[1] for n in names_in(assignment.value) if n.parts[1:])
+
+
+def _statements(rule: Rule) -> Iterator[object]:
+    correlation = rule.correlation
+    if not isinstance(correlation, EclCorrelation):
+        yield from correlation.initially
+        for case in correlation.cases:
+            yield from case.statements
+
+
+def names_in(expression: Expression) -> Iterator[Name]:
+    match expression:
+        case Name():
+            yield expression
+        case Exists(name):
+            yield name
+        case Not(operand) | Negate(operand) | Like(operand, _, _):
+            yield from names_in(operand)
+        case In(operand, options, _):
+            for each in (operand, *options):
+                yield from names_in(each)
+        case Arithmetic(first, rest) | Comparison(first, rest):
+            yield from names_in(first)
+            for _, each in rest:
+                yield from names_in(each)
+        case Logic(operands, _):
+            for each in operands:
+                yield from names_in(each)
+        case Call(_, arguments):
+            for each in arguments:
+                yield from names_in(each)
