@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ensue.cli import check, demo, explain, run, test
+from ensue.cli import check, compare, demo, explain, run, test
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
 from ensue.version import __version__
@@ -102,6 +102,7 @@ def ensue(
 app.command("check")(check.check)
 app.command("run")(run.run)
 app.command("explain")(explain.explain)
+app.command("compare")(compare.compare_correlations)
 app.command("test")(test.run_cases)
 app.command("demo")(demo.demo)
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import typer
 
 from ensue.cli.libraries import LibraryFiles, load_library
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show, show_findings
 from ensue.errors import LibraryError
+from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.parser import read_source
+from ensue.library import Library
 
 
 def check(libraries: LibraryFiles) -> None:
@@ -31,7 +37,17 @@ def check(libraries: LibraryFiles) -> None:
     except LibraryError as error:
         show_findings(error.diagnostics)
         raise typer.Exit(EXIT_FINDINGS) from None
-    show_findings(library.warnings)
+    show_findings(_with_analyses(libraries, library))
     types = counted(len(library.types), "event type")
     correlations = counted(len(library.correlations), "correlation")
     show(f"good: {types}, {correlations}", "bold green")
+
+
+def _with_analyses(paths: Sequence[Path], library: Library) -> Sequence[Diagnostic]:
+    """The warnings of the checker and those of the analyses, from top to bottom."""
+    from ensue.machine.analyses.warnings import analysis_warnings
+
+    source, _ = read_source(paths)
+    files = [name for name, _ in source.files]
+    found = [*library.warnings, *analysis_warnings(library.checked, source)]
+    return sorted(found, key=lambda each: (files.index(each.file), each.line, each.column))
