@@ -199,6 +199,10 @@ class _Running:
                     return False
         # The sort is stable: events of one time stay in the order given.
         events.sort(key=lambda event: event.time)
+        if self.run.reads_many:
+            self._latest = events[-1].time if events else None
+            self._write(self.run.push_all(bars.running(events)))
+            return True
         return self._stream(bars.running(events))
 
     def _stream(self, records: Iterator[Event | Rejected]) -> bool:

@@ -54,9 +54,13 @@ class Engine(Protocol):
 
 @runtime_checkable
 class ReadsMany(Protocol):
-    """What an engine for batches can do besides: read many events at once."""
+    """What an engine for batches can do besides: read many events at once, and save itself."""
 
     def read_all(self, events: Sequence[Event]) -> list[Event]: ...
+
+    def snapshot(self) -> bytes: ...
+
+    def restore(self, snapshot: bytes) -> None: ...
 
 
 def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
@@ -95,7 +99,7 @@ class Run:
         self._engine: Engine = self._explainer or ENGINES[self._engine_name](library, self.counts)
         self._ordering = Ordering(lateness)
         self._history: History | None = None
-        if not isinstance(self._engine, StepStream):
+        if not isinstance(self._engine, (StepStream, ReadsMany)):
             self._history = [("library", print_library(library.tree))]
         self._pushes = self._routines()
 
@@ -253,6 +257,7 @@ class Run:
                     dict(self.counts.without_key),
                 ),
                 state=save_stream(engine, settled) if isinstance(engine, StepStream) else None,
+                batch=engine.snapshot() if isinstance(engine, ReadsMany) else None,
                 history=self._history,
             )
         )
@@ -265,7 +270,7 @@ class Run:
         if saved.history is not None:
             return cls._replay(library, saved, saved.history)
         run = cls(library, saved.engine, saved.order.lateness)
-        if saved.state is None or not isinstance(run._engine, StepStream):
+        if saved.state is None and saved.batch is None:
             raise SnapshotError("the snapshot is damaged: there is no state in it")
         counts = saved.counts
         run.counts.events, run.counts.outputs = counts.events, counts.outputs
@@ -275,7 +280,12 @@ class Run:
         run._ordering.restore(
             saved.order.latest, [restore_event(each) for each in saved.order.waiting]
         )
-        restore_stream(run._engine, library, saved.state)
+        if isinstance(run._engine, StepStream) and saved.state is not None:
+            restore_stream(run._engine, library, saved.state)
+        elif isinstance(run._engine, ReadsMany) and saved.batch is not None:
+            run._engine.restore(saved.batch)
+        else:
+            raise SnapshotError(f"the snapshot is damaged: its state is not `{saved.engine}`'s")
         run._pushes = run._routines()
         return run
 

@@ -5,6 +5,7 @@ of which library (a fingerprint of its text) and engine. Then comes the order: t
 still waits to be put in order, what came too late; and the counts. Last is what the engine needs:
 
 - `state`, for the step engine: its rules and keys as `ensue.engine.step.saving` says;
+- `batch`, for the batch engine: its own bytes, as `ensue.engine.batch.snapshots` says;
 - `history`, for runs that go by the definitions (the reference engine, and runs that explain): all
   that was read so far, each with a word: `library` and the text that begins to run, `time` and the
   time that was reached, `event` and its JSON.
@@ -53,6 +54,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     order: SavedOrder
     counts: SavedCounts
     state: SavedStream | None = None
+    batch: bytes | None = None
     history: History | None = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -64,6 +65,28 @@ def test_events_in_odd_batches_with_snapshots_between_them(first: int) -> None:
         except TooManyError:
             continue
         assert Observed.of(made, []).outputs == expected.outputs, f"\n{drawn}\n{engine.paths}"
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS // 2, SEEDS_A_TEST))
+def test_runs_on_the_batch_engine_go_on_from_their_snapshots(first: int) -> None:
+    """With a lateness too: what waits to be put in order is part of a run's snapshot."""
+    for seed in range(first, first + SEEDS_A_TEST):
+        drawn = scenario(seed)
+        library = ensue.parse(drawn.library)
+        in_order = drawn.lateness is not None
+        events = read_events(drawn, library) if in_order else sorted_events(drawn, library)
+        run = library.start("batch", timedelta(microseconds=drawn.lateness or 0))
+        made: list[Event] = []
+        for piece in cut(events, Random(seed)):
+            made += run.push_all(piece)
+            run = library.resume(run.snapshot())
+        made += run.finish(drawn.until)
+
+        try:
+            expected = observe_oracle(drawn, library)
+        except TooManyError:
+            continue
+        assert Observed.of(made, run.late) == expected, f"\n{drawn}"
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_A_TEST))
