@@ -1,0 +1,109 @@
+"""Dispatching on an asyncio event loop: consumers may be coroutines, and wait without holding up.
+
+Turns are taken from the same order of priorities as in `pool`, one after the other on the loop, up
+to a number at a time, so that the loop's other work gets its share. A consumer that is a coroutine
+is awaited in a task of its own; until it is done, its events wait and everybody else's go on.
+Suppliers may push from the loop or from any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import threading
+from collections.abc import Sequence
+
+from ensue.channel.receivers import Receiver
+from ensue.channel.turns import Dispatcher
+from ensue.errors import UsageError
+from ensue.events.event import Event
+
+TURNS_AT_A_TIME = 100
+
+
+class Asynchronous:
+    """Without a loop given, the one that runs when the channel is made or swapped."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        try:
+            self._loop = loop or asyncio.get_running_loop()
+        except RuntimeError:
+            raise UsageError(
+                "dispatching by asyncio needs an event loop: build the channel in a coroutine,"
+                " or choose the strategy `reactive` or `pool`"
+            ) from None
+        self._lock = threading.Lock()
+        self._commands: list[tuple[tuple[int, ...], int, Receiver]] = []
+        self._told = 0
+        self._is_awake = False
+        self._is_giving_turns = False
+        self._is_stopped = False
+        self._successor: Dispatcher | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """The loop runs already."""
+
+    def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
+        return [receiver for receiver in receivers if not receiver.offer(event)]
+
+    def ready(self, receiver: Receiver) -> None:
+        with self._lock:
+            successor = self._successor
+            if not self._is_stopped:
+                self._told += 1
+                heapq.heappush(self._commands, (receiver.standing(), self._told, receiver))
+                must_wake, self._is_awake = not self._is_awake, True
+                if must_wake:
+                    self._loop.call_soon_threadsafe(self._give_turns)
+                return
+        if successor is not None:
+            successor.ready(receiver)
+
+    def is_in_turn(self) -> bool:
+        if not self._runs_here():
+            return False
+        return self._is_giving_turns or asyncio.current_task() in self._tasks
+
+    def may_wait(self) -> bool:
+        return not self._runs_here()
+
+    def _runs_here(self) -> bool:
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+
+    def stop(self, successor: Dispatcher | None) -> None:
+        with self._lock:
+            self._is_stopped = True
+            self._successor = successor
+            left, self._commands = sorted(self._commands), []
+        if successor is not None:
+            for _, _, receiver in left:
+                successor.ready(receiver)
+
+    def _give_turns(self) -> None:
+        for _ in range(TURNS_AT_A_TIME):
+            with self._lock:
+                if not self._commands:
+                    self._is_awake = False
+                    return
+                receiver = heapq.heappop(self._commands)[2]
+            if receiver.is_coroutine:
+                task = self._loop.create_task(self._await_turn(receiver))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+                continue
+            self._is_giving_turns = True
+            try:
+                has_more = receiver.turn()
+            finally:
+                self._is_giving_turns = False
+            if has_more:
+                self.ready(receiver)
+        self._loop.call_soon(self._give_turns)
+
+    async def _await_turn(self, receiver: Receiver) -> None:
+        if await receiver.turn_async():
+            self.ready(receiver)

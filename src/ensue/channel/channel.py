@@ -1,0 +1,415 @@
+"""The event channel: suppliers push, those who want it are called, correlations sit in between.
+
+A channel is put together by `builder` from a look-up (`index`, or `everyone`), a dispatching
+strategy (`reactive`, `pool` or `asynchronous`), and, only once they are asked for, timeouts and
+links to other channels. This module is what holds them together: an event comes in by `push` or
+`publish`, is forwarded to other channels that want it, and is spread to those here who do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from ensue.channel.clock import Clock, DurationLike, microseconds_in
+from ensue.channel.consumers import ConsumerAdmin, needs_step
+from ensue.channel.figures import Figures, LaxityMeter
+from ensue.channel.policies import Quality, Reason
+from ensue.channel.receivers import Receiver
+from ensue.channel.suppliers import SupplierAdmin
+from ensue.channel.turns import Call, Dispatcher, Failure, Surroundings
+from ensue.channel.wants import Want, Wants
+from ensue.errors import UsageError
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+
+if TYPE_CHECKING:
+    from ensue.channel.awaiting import Subscription
+    from ensue.channel.federation import Federation
+    from ensue.channel.steps import Step
+    from ensue.channel.timeouts import Timeouts
+
+log = logging.getLogger("ensue.channel")
+
+PAUSE_SECONDS = 0.0005
+"""How long to look away while waiting for all queues to become empty."""
+
+
+class LookUp(Protocol):
+    """Who wants what."""
+
+    def put(self, target: Receiver, wants: Iterable[Want]) -> None: ...
+
+    def remove(self, target: Receiver) -> None: ...
+
+    def find(self, event: Event) -> Sequence[Receiver]: ...
+
+    def is_wanted(self, type_: str, source: str | None) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a channel ended: whether every queue was emptied, and what was discarded if not."""
+
+    drained: bool
+    discarded: int
+
+
+@dataclass(slots=True)
+class Parts:
+    """What a channel is put together from. `builder` chooses them."""
+
+    name: str
+    clock: Clock
+    look_up: LookUp
+    dispatcher: Dispatcher
+    new_dispatcher: Callable[[str, int], Dispatcher]
+    types: TypeSystem
+    quality: Quality
+    has_filtering: bool = True
+    has_correlation: bool = True
+    has_timeouts: bool = True
+    on_failure: Callable[[Failure], None] | None = None
+    on_drop: Callable[[str, Event, Reason], None] | None = None
+    strategy: str = field(default="reactive")
+
+
+class Channel:
+    """Made by `ensue.channel.build(...)`. Close it when done, or use it in a `with` block."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.name = parts.name
+        self.clock = parts.clock
+        self.look_up = parts.look_up
+        self.types = parts.types
+        self.quality = parts.quality
+        self.consumers = ConsumerAdmin(self)
+        self.suppliers = SupplierAdmin(self)
+        self.published = 0
+        self.unwanted = 0
+        self._parts = parts
+        self._meter = LaxityMeter()
+        self._around = Surroundings(
+            parts.clock,
+            parts.dispatcher,
+            self._meter,
+            self._report,
+            parts.on_drop,
+            self._left,
+        )
+        self._timeouts: Timeouts | None = None
+        self._federation: Federation | None = None
+        self._gone: Counter[Reason] = Counter()
+        self._gone_delivered = 0
+        self._is_closing = False
+        self._is_closed = False
+        self._changing = threading.Lock()
+        self._pulls = 0
+        self._held_back = 0
+        parts.dispatcher.start()
+
+    # --- publishing ----------------------------------------------------------------------------
+
+    def push(self, event: Event) -> None:
+        """Publish an event; waits where a consumer's overflow policy says so."""
+        full = self._spread(event)
+        if full:
+            self.wait_for_room(event, full)
+
+    async def publish(self, event: Event) -> None:
+        """Publish an event from a coroutine; where `push` would wait, the loop goes on."""
+        full = self._spread(event)
+        if full:
+            from ensue.channel.awaiting import offer_all
+
+            await offer_all(event, full)
+
+    def _spread(self, event: Event) -> list[Receiver]:
+        if self._is_closing:
+            self._refuse_if_closed()
+        self.published += 1
+        if self._federation is not None:
+            self._federation.publish(event)
+        return self.spread_here(event)
+
+    def spread_here(self, event: Event) -> list[Receiver]:
+        """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
+        receivers = self.look_up.find(event)
+        if not receivers:
+            self.unwanted += 1
+            return []
+        return self._around.dispatcher.spread(event, receivers)
+
+    def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
+        may_wait = self._around.dispatcher.may_wait()
+        for receiver in full:
+            receiver.offer_within(event, receiver.patience if may_wait else 0.0)
+
+    def _refuse_if_closed(self) -> None:
+        # While it drains, a channel still takes what its own consumers push in their turns.
+        if self._is_closed or not self._around.dispatcher.is_in_turn():
+            raise UsageError(f"the channel `{self.name}` is closed and takes no more events")
+
+    # --- subscribing ---------------------------------------------------------------------------
+
+    def subscribe(
+        self, wants: Wants | str | None = None, *, name: str | None = None, **promises: Any
+    ) -> Subscription:
+        """Events to iterate over: `for event in ...` waits, `async for event in ...` awaits."""
+        from ensue.channel.awaiting import Subscription
+
+        self._pulls += 1
+        return Subscription(
+            self.consumers.connect(name or f"subscription-{self._pulls}", None, wants, **promises)
+        )
+
+    def new_receiver(
+        self, name: str, number: int, call: Call | None, quality: Quality, step: Step | None
+    ) -> Receiver:
+        receiver = Receiver(name, number, call, quality, self._around, step)
+        if receiver.is_coroutine and self.strategy != "asyncio":
+            raise UsageError(
+                f"the consumer `{name}` is a coroutine, which the strategy `{self.strategy}` cannot"
+                " await: dispatch by `asyncio`, or iterate over `channel.subscribe(...)`"
+            )
+        return receiver
+
+    def step_for(self, wants: Wants, owner: str) -> Step | None:
+        """What has to stand between the look-up and a consumer."""
+        if not needs_step(wants):
+            return None
+        if not self._parts.has_filtering:
+            raise UsageError(
+                f"the channel `{self.name}` was built without filtering, so a consumer gets every"
+                " event: leave out what it wants, or build the channel with filtering"
+            )
+        from ensue.channel.conditions import has_correlation, step_for
+
+        if has_correlation(wants) and not self._parts.has_correlation:
+            raise UsageError(
+                f"the channel `{self.name}` was built without correlation: build it with"
+                " `.correlation()` or as `full`"
+            )
+        return step_for(wants, self.types, owner)
+
+    def timeouts(self) -> Timeouts:
+        """The timers of this channel, from the first that is asked for on."""
+        if not self._parts.has_timeouts:
+            raise UsageError(
+                f"the channel `{self.name}` was built without timeouts: build it with `.timeouts()`"
+            )
+        with self._changing:
+            if self._timeouts is None:
+                from ensue.channel.timeouts import Timeouts
+
+                self._timeouts = Timeouts(self.clock)
+            return self._timeouts
+
+    # --- wants and demand ----------------------------------------------------------------------
+
+    def with_subtypes(self, types: Iterable[str]) -> frozenset[str]:
+        return frozenset(each for one in types for each in (one, *self.types.subtypes(one)))
+
+    def is_wanted(self, types: Iterable[str], source: str | None) -> bool:
+        """Whether anybody, here or in a linked channel, might want one of these types."""
+        named = tuple(types)
+        if not named:
+            return True
+        asked: list[Any] = [self.look_up]
+        if self._federation is not None:
+            asked.append(self._federation.remote)
+        return any(each.is_wanted(type_, source) for each in asked for type_ in named)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Connect or change many consumers, and tell suppliers and linked channels once."""
+        self._held_back += 1
+        try:
+            yield
+        finally:
+            self._held_back -= 1
+            self.wants_changed()
+
+    def wants_changed(self) -> None:
+        """Tell suppliers and linked channels what is wanted now."""
+        if self._held_back:
+            return
+        if self._federation is not None:
+            self._federation.wants_changed()
+        self.suppliers.look_again()
+
+    def local_wants(self) -> Iterable[Want]:
+        """All that this channel's consumers might want."""
+        from ensue.channel.wants import interests
+
+        for consumer in self.consumers:
+            yield from interests(consumer.wants)
+
+    # --- several channels ----------------------------------------------------------------------
+
+    @property
+    def federation(self) -> Federation:
+        """This channel's place among linked channels; from the first link on it costs something."""
+        with self._changing:
+            if self._federation is None:
+                from ensue.channel.federation import Federation
+
+                self._federation = Federation(self)
+        return self._federation
+
+    # --- reconfiguration -----------------------------------------------------------------------
+
+    @property
+    def strategy(self) -> str:
+        return self._parts.strategy
+
+    def dispatch_by(self, strategy: str, threads: int = 4) -> None:
+        """Swap the dispatching strategy, or resize its pool, while events flow."""
+        with self._changing:
+            current: Any = self._around.dispatcher
+            if strategy == self.strategy == "pool":
+                current.resize(threads)
+                return
+            if strategy != "asyncio":
+                for consumer in self.consumers:
+                    if consumer.receiver.is_coroutine:
+                        raise UsageError(
+                            f"the consumer `{consumer.name}` is a coroutine, which the strategy"
+                            f" `{strategy}` cannot await: disconnect it first"
+                        )
+            successor = self._parts.new_dispatcher(strategy, threads)
+            successor.start()
+            self._parts.strategy = strategy
+            self._around.dispatcher = successor
+        current.stop(successor)
+
+    # --- figures, failures, end ----------------------------------------------------------------
+
+    def figures(self) -> Figures:
+        """What happened so far."""
+        consumers = {each.name: each.figures for each in self.consumers}
+        dropped = Counter(self._gone)
+        for each in consumers.values():
+            dropped.update(each.dropped)
+        if self._federation is not None:
+            dropped.update(self._federation.dropped())
+        return Figures(
+            self.published,
+            self.unwanted + sum(each.unwanted for each in self.suppliers),
+            self._gone_delivered + sum(each.delivered for each in consumers.values()),
+            sum(each.waiting for each in consumers.values()),
+            dict(dropped),
+            consumers,
+            self._meter.read(),
+        )
+
+    def reset_laxity(self) -> None:
+        """Measure laxity afresh from here."""
+        self._meter.reset()
+
+    def _report(self, failure: Failure) -> None:
+        end = "; it is suspended now" if failure.suspended else ""
+        log.error(
+            "the consumer `%s` failed on the event `%s`: %r%s",
+            failure.consumer,
+            failure.event.id,
+            failure.error,
+            end,
+        )
+        if self._parts.on_failure is not None:
+            self._parts.on_failure(failure)
+
+    def _left(self, receiver: Receiver) -> None:
+        """A receiver was disconnected for not keeping up."""
+        consumer = self.consumers.of(receiver)
+        if consumer is not None:
+            consumer.stop_timers()
+            self.look_up.remove(receiver)
+            self.wants_changed()
+
+    def settle(self, within: DurationLike = "10 s") -> bool:
+        """Wait until every queue is empty and every call has returned. False if time ran out."""
+        deadline = time.monotonic() + microseconds_in(within) / 1_000_000
+        while not self.is_settled():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(PAUSE_SECONDS)
+        return True
+
+    def is_settled(self) -> bool:
+        """Whether nothing waits or runs. Events that are pulled wait for whoever pulls."""
+
+        def busy() -> tuple[bool, int]:
+            called = [c.receiver for c in self.consumers if c.receiver.call is not None]
+            return any(r.is_busy for r in called), sum(r.wanted for r in called)
+
+        first = busy()
+        # Asked twice: one consumer's push may fall between looking at two others.
+        return not first[0] and busy() == first
+
+    def close(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
+        """End the channel: empty the queues first, or not, and in no more than the time given."""
+        if self._is_closed:
+            return Closing(True, 0)
+        self._is_closing = True
+        drained = self.settle(within) if drain else self.is_settled()
+        return self._end(drained)
+
+    async def aclose(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
+        """The same from a coroutine."""
+        from ensue.channel.awaiting import leave, settle
+
+        if self._is_closed:
+            return Closing(True, 0)
+        self._is_closing = True
+        drained = await settle(self, within) if drain else self.is_settled()
+        if self._federation is not None:
+            await leave(self._federation)
+        return self._end(drained)
+
+    def _end(self, drained: bool) -> Closing:
+        self._is_closed = True
+        if self._federation is not None:
+            self._federation.close()
+        if self._timeouts is not None:
+            self._timeouts.close()
+        self._around.dispatcher.stop(None)
+        discarded = 0
+        for consumer in self.consumers:
+            discarded += consumer.receiver.disconnect(Reason.DISCARDED)
+        return Closing(drained and discarded == 0, discarded)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(drain=kind is None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose(drain=kind is None)
+
+    def __repr__(self) -> str:
+        return (
+            f"Channel({self.name}: {self.strategy}, {len(self.consumers)} consumers,"
+            f" {len(self.suppliers)} suppliers)"
+        )

@@ -1,0 +1,175 @@
+"""Consumers: who is called, what they want, and what they are promised.
+
+`ConsumerAdmin` connects and disconnects them; a `Consumer` is what the outside holds of one. Its
+wants, its promises and its timeouts can be changed at any time. How it gets its turns is the
+business of `receivers` and of the dispatching strategy.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ensue.channel.policies import Quality
+from ensue.channel.receivers import Receiver
+from ensue.channel.turns import Call
+from ensue.channel.wants import Wants, as_wants, interests, is_decided_by_one_event
+from ensue.errors import UsageError
+
+if TYPE_CHECKING:
+    from ensue.channel.channel import Channel
+    from ensue.channel.clock import DurationLike
+    from ensue.channel.figures import ConsumerFigures
+    from ensue.channel.steps import Step
+    from ensue.channel.timeouts import Ticking, Timer
+
+
+class Consumer:
+    """A connected consumer."""
+
+    def __init__(self, channel: Channel, receiver: Receiver, wants: Wants) -> None:
+        self._channel = channel
+        self._receiver = receiver
+        self._timers: list[Timer] = []
+        self._ticking: Ticking | None = None
+        self._changing = threading.Lock()
+        self.wants = wants
+
+    @property
+    def name(self) -> str:
+        return self._receiver.name
+
+    @property
+    def state(self) -> str:
+        """`connected`, `suspended` or `disconnected`."""
+        return self._receiver.state
+
+    @property
+    def quality(self) -> Quality:
+        return self._receiver.quality
+
+    @property
+    def receiver(self) -> Receiver:
+        """What the rooms of a channel work with."""
+        return self._receiver
+
+    @property
+    def figures(self) -> ConsumerFigures:
+        return self._receiver.figures()
+
+    def change(self, wants: Wants | str | None) -> None:
+        """Want something else from now on. What is queued is still dealt with as it was wanted."""
+        new = as_wants(wants)
+        with self._changing:
+            step = self._channel.step_for(new, self.name)
+            self._receiver.change_step(step)
+            self._channel.look_up.put(self._receiver, tuple(interests(new)))
+            self.wants = new
+            self.tick_for(step)
+        self._channel.wants_changed()
+
+    def require(self, **promises: Any) -> None:
+        """Change what is promised: priority, capacity, overflow and the rest of `Quality`."""
+        with self._changing:
+            self._receiver.require(self._receiver.quality.changed(**promises))
+            if self._receiver.state != "disconnected":
+                self._channel.look_up.put(self._receiver, tuple(interests(self.wants)))
+
+    def every(self, period: DurationLike, name: str = "interval") -> Timer:
+        """Have the consumer called with a timeout at an interval."""
+        return self._timer("interval", period, name)
+
+    def deadline(self, period: DurationLike, name: str = "deadline") -> Timer:
+        """Have the consumer called with a timeout whenever it was told nothing for so long."""
+        return self._timer("deadline", period, name)
+
+    def resume(self) -> None:
+        """End a suspension."""
+        self._receiver.resume()
+
+    def disconnect(self) -> int:
+        """Leave the channel. Says how many waiting events are dropped by that."""
+        self.stop_timers()
+        self._channel.consumers.forget(self)
+        return self._receiver.disconnect()
+
+    def stop_timers(self) -> None:
+        timers, self._timers = self._timers, []
+        for timer in timers:
+            timer.cancel()
+        self.tick_for(None)
+
+    def tick_for(self, step: Step | None) -> None:
+        """Let the channel's clock move a step that has timers in it."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+        if step is not None and step.tick is not None:
+            self._ticking = self._channel.timeouts().tick(self._receiver, step.tick)
+
+    def _timer(self, kind: Any, period: DurationLike, name: str) -> Timer:
+        timer = self._channel.timeouts().add(self._receiver, kind, period, name)
+        self._timers.append(timer)
+        return timer
+
+
+class ConsumerAdmin:
+    """Connects consumers, and finds them by name."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._consumers: dict[str, Consumer] = {}
+        self._lock = threading.Lock()
+        self._connected = 0
+
+    def connect(
+        self,
+        name: str,
+        call: Call | None,
+        wants: Wants | str | None = None,
+        **promises: Any,
+    ) -> Consumer:
+        """Connect a consumer: what to call, what it wants (everything, if left out), and what it
+        is promised, by the names of `Quality`. Without a `call`, its events are pulled."""
+        wanted = as_wants(wants)
+        quality = self._channel.quality.changed(**promises)
+        step = self._channel.step_for(wanted, name)
+        with self._lock:
+            if name in self._consumers:
+                raise UsageError(f"a consumer `{name}` is connected already: choose another name")
+            self._connected += 1
+            receiver = self._channel.new_receiver(name, self._connected, call, quality, step)
+            consumer = Consumer(self._channel, receiver, wanted)
+            self._channel.look_up.put(receiver, tuple(interests(wanted)))
+            self._consumers[name] = consumer
+        consumer.tick_for(step)
+        self._channel.wants_changed()
+        return consumer
+
+    def forget(self, consumer: Consumer) -> None:
+        with self._lock:
+            if self._consumers.get(consumer.name) is consumer:
+                del self._consumers[consumer.name]
+        self._channel.look_up.remove(consumer.receiver)
+        self._channel.wants_changed()
+
+    def of(self, receiver: Receiver) -> Consumer | None:
+        found = self._consumers.get(receiver.name)
+        return found if found is not None and found.receiver is receiver else None
+
+    def __getitem__(self, name: str) -> Consumer:
+        return self._consumers[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._consumers
+
+    def __iter__(self) -> Iterator[Consumer]:
+        return iter(list(self._consumers.values()))
+
+    def __len__(self) -> int:
+        return len(self._consumers)
+
+
+def needs_step(wants: Wants) -> bool:
+    return not is_decided_by_one_event(wants)

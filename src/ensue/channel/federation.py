@@ -1,0 +1,358 @@
+"""One channel's place among others: what each wants, the way to each, and one message to each.
+
+Every channel of a federation tells its neighbours, and they tell theirs, whom it is linked to and
+what its consumers want (an `Advert`, numbered by its channel, so that a newer one replaces an older
+one and none goes round twice). From these each channel knows the whole graph and the shortest way
+to everybody. An event leaves its origin with the list of channels that want it; each channel on the
+way takes itself off, sorts the rest by the next link on its own shortest way, and sends one message
+over each. So no event goes in circles or arrives twice, whatever the graph, no link carries what
+nobody beyond it wants, and no channel needs a link to every other.
+
+How a message crosses is the link's business: `inprocess` or `tcp`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
+
+import msgspec
+
+from ensue.channel.index import Index
+from ensue.channel.policies import Reason
+from ensue.channel.wants import Want
+from ensue.events.event import Event
+from ensue.lang.expressions import Expression
+
+if TYPE_CHECKING:
+    from ensue.channel.channel import Channel
+    from ensue.channel.receivers import Receiver
+    from ensue.channel.tcp import Listener, TcpLink
+
+HOP_LIMIT = 64
+"""While news of a changed graph is on its way, an event may be sent back; not for ever."""
+PREDICATES_A_KIND = 32
+"""A channel that wants one kind of event by more predicates than this wants all of that kind."""
+REMEMBERED_IDS = 65_536
+UNREACHABLE_KEPT = 1_024
+
+
+class RemoteWant(msgspec.Struct, frozen=True, array_like=True):
+    """A want as it travels: a type's name stands for itself only, a predicate is text."""
+
+    type: str | None
+    source: str | None
+    where: str | None
+
+
+class Advert(msgspec.Struct, frozen=True, tag="advert", array_like=True):
+    """What a channel tells everybody: its links and its wants, as of a version."""
+
+    channel: str
+    version: int
+    neighbours: tuple[str, ...]
+    wants: tuple[RemoteWant, ...]
+
+
+class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
+    """An event on its way: who published it, as its how-manieth, and whom it still has to reach."""
+
+    origin: str
+    sequence: int
+    hops: int
+    destinations: tuple[str, ...]
+    event: Event
+
+
+class Link(Protocol):
+    """One end of a link to a neighbour. Sending never waits; what cannot be sent is counted."""
+
+    def send(self, message: Carried | Advert) -> None: ...
+
+    def close(self, seconds: float) -> None: ...
+
+    @property
+    def unsent(self) -> int: ...
+
+
+class RemoteChannel:
+    """Another channel, as a target of the look-up."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rank = (0,)
+
+
+class Federation:
+    """Made when a channel is first linked: `channel.federation`."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.id = f"{channel.name}#{uuid4().hex[:12]}"
+        self.remote: Index[RemoteChannel] = Index(channel.types)
+        self.sent = 0
+        self.received = 0
+        self.duplicates = 0
+        self._channel = channel
+        self._lock = threading.RLock()
+        self._links: dict[str, Link] = {}
+        self._adverts: dict[str, Advert] = {}
+        self._targets: dict[str, RemoteChannel] = {}
+        self._next: dict[str, str] = {}
+        self._sequence = 0
+        self._version = 0
+        self._seen = SeenIds()
+        self._unrouted = 0
+        self._unsent_before = 0
+        self._listeners: list[Listener] = []
+        self._dialling: list[TcpLink] = []
+        self._advertise()
+
+    # --- links ---------------------------------------------------------------------------------
+
+    def link(self, other: Channel) -> None:
+        """Link to a channel in this process."""
+        from ensue.channel.inprocess import join
+
+        join(self, other.federation)
+
+    def unlink(self, other: Channel) -> None:
+        """Take the link to a neighbour away, on both sides."""
+        from ensue.channel.inprocess import part
+
+        part(self, other.federation)
+
+    def listen(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
+        """Let channels of other processes link to this one. Returns where it listens."""
+        from ensue.channel.tcp import Listener
+
+        listener = Listener(self, host, port)
+        self._listeners.append(listener)
+        return listener.address
+
+    def connect(self, host: str, port: int, **options: Any) -> TcpLink:
+        """Link to a channel that listens; tries again, with growing pauses, until it is closed.
+
+        `reliable` keeps what a lost connection cannot carry and sends it again, up to `buffer`
+        events and `patience`; `backoff` and `longest_backoff` bound the pauses.
+        """
+        from ensue.channel.tcp import TcpLink
+
+        link = TcpLink(self, host, port, **options)
+        self._dialling.append(link)
+        return link
+
+    @property
+    def neighbours(self) -> tuple[str, ...]:
+        return tuple(self._links)
+
+    def link_to(self, neighbour: str) -> Link | None:
+        return self._links.get(neighbour)
+
+    @property
+    def reachable(self) -> frozenset[str]:
+        """The ids of all channels that there is a way to."""
+        return frozenset(self._next)
+
+    def add_link(self, neighbour: str, link: Link) -> None:
+        """A link is up: tell the neighbour all we know, and everybody that it is there."""
+        with self._lock:
+            self._links[neighbour] = link
+            known = list(self._adverts.values())
+        for advert in known:
+            link.send(advert)
+        self._advertise()
+
+    def remove_link(self, neighbour: str, link: Link) -> None:
+        with self._lock:
+            if self._links.get(neighbour) is not link:
+                return
+            del self._links[neighbour]
+            self._unsent_before += link.unsent
+        self._advertise()
+
+    def close(self, seconds: float = 2.0) -> None:
+        """Send what is still to be sent, and leave the federation."""
+        for listener in self._listeners:
+            listener.close()
+        for dialled in self._dialling:
+            dialled.close(seconds)
+        for link in list(self._links.values()):
+            link.close(seconds)
+
+    # --- adverts -------------------------------------------------------------------------------
+
+    def wants_changed(self) -> None:
+        """This channel's consumers may want something else now."""
+        wants = self._compacted()
+        with self._lock:
+            if wants == self._adverts[self.id].wants:
+                return
+        self._advertise()
+
+    def _advertise(self) -> None:
+        with self._lock:
+            self._version += 1
+            advert = Advert(self.id, self._version, tuple(self._links), self._compacted())
+            self._adverts[self.id] = advert
+            self._find_ways()
+            links = list(self._links.values())
+        for link in links:
+            link.send(advert)
+        self._channel.suppliers.look_again()
+
+    def receive_advert(self, advert: Advert, neighbour: str) -> None:
+        with self._lock:
+            known = self._adverts.get(advert.channel)
+            if advert.channel == self.id or (known and known.version >= advert.version):
+                return
+            self._adverts[advert.channel] = advert
+            if known is None or known.neighbours != advert.neighbours:
+                self._find_ways()
+            if advert.channel in self._next:
+                self._put(advert)
+            links = [link for name, link in self._links.items() if name != neighbour]
+        for link in links:
+            link.send(advert)
+        self._channel.suppliers.look_again()
+
+    def _compacted(self) -> tuple[RemoteWant, ...]:
+        """The wants of this channel's consumers, each once, and in a bounded number."""
+        by_kind: dict[tuple[str | None, str | None], set[Expression | None]] = {}
+        for each in self._channel.local_wants():
+            types = (None,) if each.type is None else self._channel.with_subtypes([each.type])
+            for type_ in types:
+                by_kind.setdefault((type_, each.source), set()).add(each.where)
+        wants: set[RemoteWant] = set()
+        for (type_, source), predicates in by_kind.items():
+            texts = {None if p is None else _text(p) for p in predicates}
+            if None in texts or len(texts) > PREDICATES_A_KIND:
+                texts = {None}
+            wants.update(RemoteWant(type_, source, text) for text in texts)
+        return tuple(sorted(wants, key=lambda w: (w.type or "", w.source or "", w.where or "")))
+
+    def _find_ways(self) -> None:
+        """The first link on a shortest way to each channel, over links that both ends confirm."""
+        first: dict[str, str] = {self.id: self.id}
+        waiting = deque([self.id])
+        while waiting:
+            here = waiting.popleft()
+            for there in sorted(self._adverts[here].neighbours):
+                advert = self._adverts.get(there)
+                if there not in first and advert and here in advert.neighbours:
+                    first[there] = there if here == self.id else first[here]
+                    waiting.append(there)
+        del first[self.id]
+        gone, come = self._next.keys() - first.keys(), first.keys() - self._next.keys()
+        self._next = first
+        for name in gone:
+            self.remote.remove(self._targets.pop(name))
+        for name in come:
+            self._put(self._adverts[name])
+        self._forget_some()
+
+    def _put(self, advert: Advert) -> None:
+        target = self._targets.setdefault(advert.channel, RemoteChannel(advert.channel))
+        self.remote.put(target, [_want(each) for each in advert.wants])
+
+    def _forget_some(self) -> None:
+        # A channel out of reach may come back, and its advert with it: old ones need not be kept.
+        unreachable = [n for n in self._adverts if n not in self._next and n != self.id]
+        for name in unreachable[: max(0, len(unreachable) - UNREACHABLE_KEPT)]:
+            del self._adverts[name]
+
+    # --- events --------------------------------------------------------------------------------
+
+    def publish(self, event: Event) -> None:
+        """Send an event of this channel to every other that wants it."""
+        targets = self.remote.find(event)
+        if not targets:
+            return
+        with self._lock:
+            self._sequence += 1
+            number = self._sequence
+        self.forward(Carried(self.id, number, 0, tuple(each.name for each in targets), event))
+
+    def forward(self, message: Carried) -> None:
+        """Send a message on towards its destinations, once over each link that leads to some."""
+        by_link: dict[str, list[str]] = {}
+        lost = 0
+        with self._lock:
+            for name in message.destinations:
+                way = self._next.get(name)
+                if way is None or message.hops >= HOP_LIMIT:
+                    lost += 1
+                else:
+                    by_link.setdefault(way, []).append(name)
+            self._unrouted += lost
+            self.sent += len(by_link)
+            ways = [(self._links[way], names) for way, names in by_link.items()]
+        for link, names in ways:
+            link.send(
+                Carried(
+                    message.origin, message.sequence, message.hops + 1, tuple(names), message.event
+                )
+            )
+
+    def receive(self, message: Carried) -> Sequence[Receiver]:
+        """Take what is for this channel, and forward the rest.
+
+        Returns the receivers that are full: whoever brought the message has to wait for them.
+        """
+        others = tuple(name for name in message.destinations if name != self.id)
+        if others:
+            self.forward(
+                Carried(message.origin, message.sequence, message.hops, others, message.event)
+            )
+        if len(others) == len(message.destinations):
+            return ()
+        with self._lock:
+            self.received += 1
+            if not self._seen.add(message.origin, message.sequence):
+                self.duplicates += 1
+                return ()
+        return self._channel.spread_here(message.event)
+
+    def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
+        self._channel.wait_for_room(event, full)
+
+    def dropped(self) -> Counter[Reason]:
+        """What links could not carry."""
+        with self._lock:
+            unsent = self._unsent_before + sum(link.unsent for link in self._links.values())
+            counts = {Reason.UNSENT: unsent, Reason.UNROUTED: self._unrouted}
+            return Counter({reason: count for reason, count in counts.items() if count})
+
+
+class SeenIds:
+    """The numbers of events that have arrived, by origin, in a bounded window."""
+
+    def __init__(self) -> None:
+        self._by_origin: dict[str, tuple[int, set[int]]] = {}
+
+    def add(self, origin: str, sequence: int) -> bool:
+        """Remember an event. False if it is known, or older than all that are remembered."""
+        oldest, seen = self._by_origin.setdefault(origin, (0, set()))
+        if sequence <= oldest or sequence in seen:
+            return False
+        seen.add(sequence)
+        if len(seen) > REMEMBERED_IDS:
+            kept = sorted(seen)[REMEMBERED_IDS // 2 :]
+            self._by_origin[origin] = (kept[0] - 1, set(kept))
+        return True
+
+
+def _text(predicate: Expression) -> str:
+    from ensue.lang.expressions.printing import print_expression
+
+    return print_expression(predicate)
+
+
+def _want(each: RemoteWant) -> Want:
+    if each.where is None:
+        return Want(each.type, each.source)
+    from ensue.lang.expressions.parsing import parse_expression
+
+    return Want(each.type, each.source, parse_expression(each.where))

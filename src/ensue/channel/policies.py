@@ -1,0 +1,131 @@
+"""What is promised to a consumer: its place in line, its queue, and what happens when that is full.
+
+These are values: they are chosen when a consumer connects and read by `receivers`, which acts on
+them. Whatever does not reach its consumer is counted under one of the `Reason`s; there is no
+other way to lose an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ensue.channel.clock import DurationLike, microseconds_in
+from ensue.errors import UsageError
+from ensue.events.event import Event
+
+
+class Reason(StrEnum):
+    """Why an event did not reach a consumer that wanted it."""
+
+    OLDEST = "oldest"  # made room for a newer one in a full queue
+    NEWEST = "newest"  # came to a full queue
+    BLOCKED = "blocked"  # its supplier waited for room until the deadline
+    DISCONNECTED = "disconnected"  # its consumer was taken off the channel
+    SUSPENDED = "suspended"  # its consumer had failed too often
+    EXPIRED = "expired"  # its time was over before its turn came
+    CONFLATED = "conflated"  # a newer value took its place
+    DISCARDED = "discarded"  # the channel closed without draining, or its deadline passed
+    FAILED = "failed"  # the consumer raised an exception
+    LATE = "late"  # came later than the lateness of the correlation that would have read it
+    MALFORMED = "malformed"  # does not fit the type that the correlation's library declares
+    UNSENT = "unsent"  # a link could neither send it nor keep it
+    UNROUTED = "unrouted"  # no way to a channel that wants it
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Let the supplier wait for room, up to a deadline; then the event is dropped."""
+
+    within: DurationLike = "1 s"
+
+    def __post_init__(self) -> None:
+        microseconds_in(self.within)
+
+    @property
+    def seconds(self) -> float:
+        return microseconds_in(self.within) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DropOldest:
+    """Make room by dropping what has waited longest, of the lowest event priority."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropNewest:
+    """Drop the event that comes to a full queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """Take a consumer that cannot keep up off the channel."""
+
+
+Overflow = Block | DropOldest | DropNewest | Disconnect
+
+OVERFLOW_NAMES = {
+    "block": Block,
+    "drop oldest": DropOldest,
+    "drop newest": DropNewest,
+    "disconnect": Disconnect,
+}
+
+ConflationKey = bool | str | Callable[[Event], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """What a consumer is promised.
+
+    `priority`, then `sub_priority`, order consumers: the larger first. `capacity` bounds the queue,
+    and `overflow` says what happens beyond it. With `deadline`, each event should be dealt with so
+    long after it was published, and how well that went is measured. `time_to_live` bounds how long
+    an event may wait. `conflate` keeps only the latest waiting value: of each type and source
+    (`True`), of each value of an attribute of the data, or of whatever a function says.
+    After `failures` exceptions in a row the consumer is suspended; `None` means never.
+    """
+
+    priority: int = 0
+    sub_priority: int = 0
+    capacity: int = 10_000
+    overflow: Overflow = Block()
+    deadline: DurationLike | None = None
+    time_to_live: DurationLike | None = None
+    conflate: ConflationKey = False
+    failures: int | None = 3
+
+    def __post_init__(self) -> None:
+        if self.capacity < 1:
+            raise UsageError(
+                f"a queue holds at least one event; given is a capacity of {self.capacity}"
+            )
+        if self.failures is not None and self.failures < 1:
+            raise UsageError(
+                "a consumer is suspended after one failure or more, or never (`None`);"
+                f" given is {self.failures}"
+            )
+        for duration in (self.deadline, self.time_to_live):
+            if duration is not None:
+                microseconds_in(duration, at_least=1)
+
+    def changed(self, **given: object) -> Quality:
+        """The same, but for what is given. Unknown names are refused with the known ones."""
+        unknown = sorted(given.keys() - set(Quality.__dataclass_fields__))
+        if unknown:
+            known = ", ".join(f"`{name}`" for name in Quality.__dataclass_fields__)
+            raise UsageError(f"`{unknown[0]}` is nothing a consumer can ask for; there are {known}")
+        return replace(self, **given)  # type: ignore[arg-type]
+
+
+def conflation(key: ConflationKey) -> Callable[[Event], object] | None:
+    """What makes two events values of one thing, or None where nothing is conflated."""
+    if key is False:
+        return None
+    if key is True:
+        return lambda event: (event.type, event.source)
+    if isinstance(key, str):
+        name = key
+        return lambda event: (event.type, event.attributes.get(name))
+    return key

@@ -1,0 +1,102 @@
+"""Dispatching in the supplier's own thread: the quickest, and the plainest.
+
+A consumer is called before `push` returns, those of higher priority first. What a consumer pushes
+while it is called is spread after the event at hand, so that everybody sees causes before effects
+and no chain of pushes deepens the stack. Where several threads push, a consumer that is busy in one
+of them finds the others' events in its queue and takes them in the same thread. For consumers that
+must not hold up their suppliers there are `pool` and `asynchronous`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+from collections import deque
+from collections.abc import Sequence
+
+from ensue.channel.receivers import Receiver
+from ensue.channel.turns import Dispatcher
+from ensue.events.event import Event
+
+NOBODY: list[Receiver] = []
+
+
+class Backlog(threading.local):
+    """What one thread still has to do before its outermost `push` returns."""
+
+    def __init__(self) -> None:
+        self.is_busy = False
+        self.events: deque[tuple[Event, Sequence[Receiver]]] = deque()
+        self.receivers: list[tuple[tuple[int, ...], int, Receiver]] = []
+
+
+class Reactive:
+    def __init__(self) -> None:
+        self._backlog = Backlog()
+        self._successor: Dispatcher | None = None
+        self._told = 0
+
+    def start(self) -> None:
+        """There is nothing to start: suppliers bring their threads."""
+
+    def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
+        backlog = self._backlog
+        if backlog.is_busy:
+            backlog.events.append((event, receivers))
+            return NOBODY
+        backlog.is_busy = True
+        try:
+            full = self._offer(event, receivers)
+            if backlog.events or backlog.receivers:
+                self._work_off(backlog)
+        finally:
+            backlog.is_busy = False
+        return full
+
+    def _offer(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
+        full = NOBODY
+        for receiver in receivers:
+            if not receiver.direct(event) and not receiver.offer(event):
+                full = [*full, receiver]
+            if self._backlog.receivers:
+                self._give_turns(self._backlog)
+        return full
+
+    def ready(self, receiver: Receiver) -> None:
+        if self._successor is not None:
+            self._successor.ready(receiver)
+            return
+        backlog = self._backlog
+        self._told += 1
+        heapq.heappush(backlog.receivers, (receiver.standing(), self._told, receiver))
+        if backlog.is_busy:
+            return
+        backlog.is_busy = True
+        try:
+            self._work_off(backlog)
+        finally:
+            backlog.is_busy = False
+
+    def is_in_turn(self) -> bool:
+        return self._backlog.is_busy
+
+    def may_wait(self) -> bool:
+        return True
+
+    def stop(self, successor: Dispatcher | None) -> None:
+        self._successor = successor
+
+    def _work_off(self, backlog: Backlog) -> None:
+        while backlog.events or backlog.receivers:
+            self._give_turns(backlog)
+            if backlog.events:
+                event, receivers = backlog.events.popleft()
+                for receiver in self._offer(event, receivers):
+                    # The supplier that has to wait here is a consumer in the middle of a call.
+                    receiver.offer_within(event, receiver.patience)
+
+    def _give_turns(self, backlog: Backlog) -> None:
+        while backlog.receivers:
+            _, _, receiver = heapq.heappop(backlog.receivers)
+            while receiver.turn():
+                pass

@@ -1,0 +1,234 @@
+"""A TCP link's memory, which outlives its connections: what was sent, and what was received.
+
+A reliable session numbers its events and keeps them until the other side has acknowledged them, up
+to a bound; after a new connection it sends again what was not, and the other side passes over
+numbers that it had. Through a short disconnection it stays in the federation's graph; after its
+patience is over, or at once if it is not reliable, it leaves the graph, and what it still keeps is
+sent another way if there is one. Connections are made in `tcp`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from ensue.channel.federation import Advert, Carried, Federation
+from ensue.channel.receivers import Receiver
+from ensue.channel.wire import (
+    LINKS,
+    PROTOCOL,
+    Acknowledge,
+    Hello,
+    Numbered,
+    decode_carried,
+    encode,
+    framed,
+)
+from ensue.events.event import Event
+
+
+class Connection(Protocol):
+    """What a session needs of the connection it has at the moment."""
+
+    @property
+    def is_choked(self) -> bool:
+        """Whether too much waits to be sent already."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def leave(self) -> None:
+        """Say goodbye and close."""
+
+
+class Session:
+    """`link` names it on both sides; `neighbour` is the id of the channel at the other end."""
+
+    def __init__(
+        self, federation: Federation, link: str, reliable: bool, buffer: int, patience: float
+    ) -> None:
+        self.link = link
+        self.reliable = reliable
+        self.neighbour: str | None = None
+        self.unsent = 0
+        self.connections = 0
+        self.received = 0
+        self.is_over = False
+        self._federation = federation
+        self._buffer = buffer
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._kept: deque[tuple[int, bytes, Carried]] = deque()
+        self._sent = 0
+        self._acknowledged = 0
+        self._outgoing: list[bytes] = []
+        self._outgoing_events = 0
+        self._will_flush = False
+        self._connection: Connection | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+
+    # --- from any thread -----------------------------------------------------------------------
+
+    def send(self, message: Carried | Advert) -> None:
+        """Hand a message to the thread of the links."""
+        if isinstance(message, Advert):
+            frame = framed(message)
+            with self._lock:
+                must_wake = self._hand_over(frame)
+        else:
+            try:
+                body = encode(message)
+            except TypeError:
+                # Data that is no data: it can be published in a process, but not leave it.
+                self.unsent += 1
+                return
+            with self._lock:
+                must_wake = self._send_event(message, body)
+        if must_wake:
+            LINKS.loop.call_soon_threadsafe(self.flush)
+
+    def _send_event(self, message: Carried, body: bytes) -> bool:
+        if not self.reliable:
+            if self._connection is None or self._connection.is_choked:
+                self.unsent += 1
+                return False
+            self._outgoing_events += 1
+            return self._hand_over(framed(Numbered(0, msgspec.Raw(body))))
+        self._sent += 1
+        frame = framed(Numbered(self._sent, msgspec.Raw(body)))
+        self._kept.append((self._sent, frame, message))
+        if len(self._kept) > self._buffer:
+            self._kept.popleft()
+            self.unsent += 1
+        return self._connection is not None and self._hand_over(frame)
+
+    def _hand_over(self, frame: bytes) -> bool:
+        self._outgoing.append(frame)
+        must_wake, self._will_flush = not self._will_flush, True
+        return must_wake
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connection is not None
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether everything has been sent and, if the link is reliable, acknowledged."""
+        with self._lock:
+            return not self._outgoing and not self._kept
+
+    def close(self, seconds: float) -> None:
+        """Wait until all is sent, up to a time, then leave for good."""
+        if not self.is_over:
+            LINKS.run(self._end(seconds), seconds + 10)
+
+    # --- in the thread of the links ------------------------------------------------------------
+
+    def hello(self) -> bytes:
+        received = self.received
+        return framed(Hello(PROTOCOL, self._federation.id, self.link, self.reliable, received))
+
+    def attach(self, connection: Connection, hello: Hello) -> None:
+        """A connection stands: send again what the other side has not had."""
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+        if self.neighbour not in (None, hello.channel):
+            # Another channel answers at this address now: it knows nothing of this session.
+            self._take_down()
+            self.received = self._acknowledged = 0
+        self.neighbour = hello.channel
+        self.connections += 1
+        with self._lock:
+            # The federation tells a new link all it knows, and what is kept is sent again.
+            self._outgoing = []
+            self._outgoing_events = 0
+            self._trim(hello.received)
+            again = b"".join(frame for _, frame, _ in self._kept)
+            self._connection = connection
+        if again:
+            connection.write(again)
+        self._federation.add_link(hello.channel, self)
+
+    def detach(self, connection: Connection) -> None:
+        """A connection is lost. A reliable link waits for the next one; another is taken down."""
+        if self._connection is not connection:
+            return
+        with self._lock:
+            self._connection = None
+        if self.is_over or not self.reliable:
+            self._take_down()
+        else:
+            self._leaving = LINKS.loop.call_later(self._patience, self._take_down)
+
+    def flush(self) -> None:
+        with self._lock:
+            self._will_flush = False
+            frames, self._outgoing = self._outgoing, []
+            events, self._outgoing_events = self._outgoing_events, 0
+        if self._connection is not None:
+            self._connection.write(b"".join(frames))
+        else:
+            self.unsent += events
+
+    def receive(self, frame: Numbered) -> tuple[Event, Sequence[Receiver]] | None:
+        """An event and who of its receivers is full; None if this link has brought it before."""
+        if self.reliable:
+            if frame.number <= self.received:
+                return None
+            self.received = frame.number
+        carried = decode_carried(frame.carried)
+        return carried.event, self._federation.receive(carried)
+
+    def receive_advert(self, advert: Advert) -> None:
+        if self.neighbour is not None:
+            self._federation.receive_advert(advert, self.neighbour)
+
+    def acknowledged(self, up_to: int) -> None:
+        with self._lock:
+            self._trim(up_to)
+
+    def _trim(self, up_to: int) -> None:
+        while self._kept and self._kept[0][0] <= up_to:
+            self._kept.popleft()
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many numbers the other side has not been told of."""
+        return self.received - self._acknowledged if self.reliable else 0
+
+    def acknowledgement(self) -> bytes:
+        self._acknowledged = self.received
+        return framed(Acknowledge(self.received))
+
+    def _take_down(self) -> None:
+        if self.neighbour is None:
+            return
+        self._federation.remove_link(self.neighbour, self)
+        with self._lock:
+            stranded, self._kept = [carried for _, _, carried in self._kept], deque()
+        # Another way may be left; whoever had the event already knows its number.
+        for carried in stranded:
+            self._federation.forward(carried)
+
+    async def _end(self, seconds: float) -> None:
+        deadline = LINKS.loop.time() + seconds
+        while self._connection is not None and not self.is_clear:
+            if LINKS.loop.time() >= deadline:
+                break
+            await asyncio.sleep(0.002)
+        self.over()
+
+    def over(self) -> None:
+        """Leave the graph for good."""
+        self.is_over = True
+        connection = self._connection
+        if connection is None:
+            self._take_down()
+        else:
+            connection.leave()
+            self.detach(connection)

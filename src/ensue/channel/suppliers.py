@@ -1,0 +1,166 @@
+"""Suppliers: who publishes, what they declare, and whether anybody wants it.
+
+`SupplierAdmin` connects and disconnects them. A supplier declares the types that it publishes,
+their subtypes included, and perhaps its source; the channel tells it when nobody wants any of that
+(it is quenched) and when somebody does again. What a quenched supplier pushes is counted and goes
+no further. Finding those who want an event is the look-up's business.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from ensue.errors import UsageError
+from ensue.events.event import Event
+
+if TYPE_CHECKING:
+    from ensue.channel.channel import Channel
+
+Demand = Callable[[bool], None]
+
+
+class Supplier:
+    """A connected supplier. `is_wanted` says whether anybody wants what it declares."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        name: str,
+        publishes: tuple[str, ...],
+        source: str | None,
+        on_demand: Demand | None,
+    ) -> None:
+        self.name = name
+        self.publishes = publishes
+        self.source = source
+        self.pushed = 0
+        self.unwanted = 0
+        self._channel = channel
+        self._on_demand = on_demand
+        self._types = channel.with_subtypes(publishes)
+        self._is_connected = True
+        self.is_wanted = channel.is_wanted(self._types, source)
+
+    def push(self, event: Event) -> None:
+        """Publish an event."""
+        if self._is_refused(event):
+            return
+        self.pushed += 1
+        self._channel.push(event)
+
+    async def publish(self, event: Event) -> None:
+        """Publish an event, waiting for room without holding up the loop."""
+        if self._is_refused(event):
+            return
+        self.pushed += 1
+        await self._channel.publish(event)
+
+    def make(self, type: str, data: Any = None, **extensions: str | bool | int | None) -> Event:  # noqa: A002
+        """An event of this supplier, now."""
+        return Event.of(
+            type,
+            time=self._channel.clock.now(),
+            id=str(uuid4()),
+            source=self.source or self.name,
+            data=data,
+            **extensions,
+        )
+
+    def send(self, type: str, data: Any = None, **extensions: str | bool | int | None) -> None:  # noqa: A002
+        """Make an event and push it; if nobody wants it, it is not even made."""
+        if self.is_wanted or not self._is_connected:
+            self.push(self.make(type, data, **extensions))
+        else:
+            self.unwanted += 1
+
+    def disconnect(self) -> None:
+        self._is_connected = False
+        self._channel.suppliers.forget(self)
+
+    def _is_refused(self, event: Event) -> bool:
+        if not self._is_connected:
+            raise UsageError(f"the supplier `{self.name}` is not connected any more")
+        if self._types and event.type not in self._types:
+            declared = ", ".join(f"`{each}`" for each in self.publishes)
+            raise UsageError(
+                f"the supplier `{self.name}` declared {declared}; given is an event of type"
+                f" `{event.type}`: declare it too when the supplier connects"
+            )
+        if self.source is not None and event.source != self.source:
+            raise UsageError(
+                f"the supplier `{self.name}` declared the source `{self.source}`; given is an event"
+                f" from `{event.source}`"
+            )
+        if not self.is_wanted:
+            self.unwanted += 1
+            return True
+        return False
+
+    def look_again(self) -> None:
+        """Ask whether anybody wants its events, and tell it if that has changed."""
+        wanted = self._channel.is_wanted(self._types, self.source)
+        if wanted != self.is_wanted:
+            self.is_wanted = wanted
+            if self._on_demand is not None:
+                self._on_demand(wanted)
+
+
+class SupplierAdmin:
+    """Connects suppliers, and finds them by name."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._suppliers: dict[str, Supplier] = {}
+        self._lock = threading.Lock()
+        self._asking = threading.RLock()
+
+    def connect(
+        self,
+        name: str,
+        publishes: Iterable[str] | str = (),
+        *,
+        source: str | None = None,
+        on_demand: Demand | None = None,
+    ) -> Supplier:
+        """Connect a supplier of certain types, or of any if none are declared.
+
+        `on_demand` is called with False when nobody wants them any more, and with True when
+        somebody does again; at once with False if nobody wants them now.
+        """
+        types = (publishes,) if isinstance(publishes, str) else tuple(publishes)
+        supplier = Supplier(self._channel, name, types, source, on_demand)
+        with self._lock:
+            if name in self._suppliers:
+                raise UsageError(f"a supplier `{name}` is connected already: choose another name")
+            self._suppliers[name] = supplier
+        if on_demand is not None and not supplier.is_wanted:
+            on_demand(False)
+        # Wants may have changed between asking and joining the list.
+        supplier.look_again()
+        return supplier
+
+    def forget(self, supplier: Supplier) -> None:
+        with self._lock:
+            if self._suppliers.get(supplier.name) is supplier:
+                del self._suppliers[supplier.name]
+
+    def look_again(self) -> None:
+        """Wants have changed."""
+        if not self._suppliers:
+            return
+        # One after the other, so that a supplier hears of changes in the order of their happening.
+        with self._asking:
+            for supplier in list(self._suppliers.values()):
+                supplier.look_again()
+
+    def __getitem__(self, name: str) -> Supplier:
+        return self._suppliers[name]
+
+    def __iter__(self) -> Iterator[Supplier]:
+        return iter(list(self._suppliers.values()))
+
+    def __len__(self) -> int:
+        return len(self._suppliers)

@@ -1,0 +1,300 @@
+"""Links between channels of different processes, by TCP: listening, dialling, connections.
+
+One thread runs an asyncio loop for all links of the process; suppliers only encode and hand over.
+A link is dialled by one side, which tries again with growing pauses for as long as the link is
+wanted. Where a consumer's full queue would let its supplier wait, the connection is read no further
+until there is room: so the wait travels back to the other process. Nobody is asked who they are:
+listen where only those can connect who may.
+
+What goes over a link, and where to, is decided in `federation`; what is sent again in `sessions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Callable
+from typing import cast
+from uuid import uuid4
+
+import msgspec
+
+from ensue.channel.awaiting import offer_all
+from ensue.channel.clock import DurationLike, microseconds_in
+from ensue.channel.federation import Advert, Federation
+from ensue.channel.sessions import Session
+from ensue.channel.wire import (
+    LARGEST_FRAME,
+    LENGTH,
+    LINKS,
+    PROTOCOL,
+    Acknowledge,
+    Bye,
+    Heartbeat,
+    Hello,
+    Numbered,
+    decode,
+    framed,
+)
+from ensue.errors import UsageError
+
+WRITE_LIMIT = 16 * 1024 * 1024
+ACKNOWLEDGE_AFTER = 64
+ACKNOWLEDGE_WITHIN = 0.02
+HEARTBEAT = 2.0
+SILENCE = 3 * HEARTBEAT
+
+
+class TcpConnection(asyncio.Protocol):
+    """One connection, from its first hello on. `meet` says which session a hello belongs to."""
+
+    def __init__(self, meet: Callable[[Hello], Session | None], greeting: bytes | None) -> None:
+        self._meet = meet
+        self._greeting = greeting
+        self._session: Session | None = None
+        self._transport: asyncio.Transport | None = None
+        self._unread = bytearray()
+        self._is_waiting = False
+        self._ack_timer: asyncio.TimerHandle | None = None
+        self._beat_timer: asyncio.TimerHandle | None = None
+        self._last_heard = 0.0
+        self._waits: set[asyncio.Task[None]] = set()
+        self.lost: asyncio.Future[None] = LINKS.loop.create_future()
+
+    @property
+    def is_choked(self) -> bool:
+        return self._transport is None or self._transport.get_write_buffer_size() > WRITE_LIMIT
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(data)
+
+    def leave(self) -> None:
+        self.write(framed(Bye()))
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._last_heard = LINKS.loop.time()
+        self._beat()
+        if self._greeting is not None:
+            self.write(self._greeting)
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's own
+        for timer in (self._ack_timer, self._beat_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._session is not None:
+            self._session.detach(self)
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        self._last_heard = LINKS.loop.time()
+        self._unread += data
+        if not self._is_waiting:
+            self._read_frames()
+
+    def _read_frames(self) -> None:
+        unread, start = self._unread, 0
+        while not self._is_waiting and len(unread) >= start + LENGTH:
+            end = start + LENGTH + int.from_bytes(unread[start : start + LENGTH], "big")
+            if end - start > LARGEST_FRAME:
+                self.abort()
+                return
+            if len(unread) < end:
+                break
+            body = bytes(unread[start + LENGTH : end])
+            start = end
+            try:
+                self._take(body)
+            except msgspec.DecodeError:
+                self.abort()
+                return
+        del unread[:start]
+        self._acknowledge_soon()
+
+    def _take(self, body: bytes) -> None:
+        frame = decode(body)
+        if isinstance(frame, Hello):
+            self._greet(frame)
+        elif self._session is None:
+            self.abort()
+        elif isinstance(frame, Numbered):
+            taken = self._session.receive(frame)
+            if taken is not None and taken[1]:
+                self._wait_for(offer_all(*taken))
+        elif isinstance(frame, Acknowledge):
+            self._session.acknowledged(frame.received)
+        elif isinstance(frame, Advert):
+            self._session.receive_advert(frame)
+        elif isinstance(frame, Bye):
+            self._session.over()
+
+    def _greet(self, hello: Hello) -> None:
+        session = self._meet(hello) if hello.protocol == PROTOCOL else None
+        if session is None or self._session is not None:
+            self.abort()
+            return
+        if self._greeting is None:
+            self.write(session.hello())
+        self._session = session
+        session.attach(self, hello)
+
+    def _wait_for(self, room: object) -> None:
+        """Read no further until everybody has room for the event at hand."""
+        self._is_waiting = True
+        transport = self._transport
+        assert transport is not None
+        transport.pause_reading()
+
+        async def wait() -> None:
+            await room  # type: ignore[misc]
+            self._is_waiting = False
+            if not transport.is_closing():
+                transport.resume_reading()
+            self._read_frames()
+
+        task = LINKS.loop.create_task(wait())
+        self._waits.add(task)
+        task.add_done_callback(self._waits.discard)
+
+    def _acknowledge_soon(self) -> None:
+        waiting = self._session.unacknowledged if self._session is not None else 0
+        if waiting >= ACKNOWLEDGE_AFTER:
+            self._acknowledge()
+        elif waiting and self._ack_timer is None:
+            self._ack_timer = LINKS.loop.call_later(ACKNOWLEDGE_WITHIN, self._acknowledge)
+
+    def _acknowledge(self) -> None:
+        if self._ack_timer is not None:
+            self._ack_timer.cancel()
+            self._ack_timer = None
+        if self._session is not None and self._session.unacknowledged:
+            self.write(self._session.acknowledgement())
+
+    def _beat(self) -> None:
+        if LINKS.loop.time() - self._last_heard > SILENCE and not self._is_waiting:
+            self.abort()
+            return
+        if self._session is not None:
+            self.write(framed(Heartbeat()))
+        self._beat_timer = LINKS.loop.call_later(HEARTBEAT, self._beat)
+
+
+class Listener:
+    """Takes links from channels that dial."""
+
+    def __init__(
+        self,
+        federation: Federation,
+        host: str,
+        port: int,
+        *,
+        buffer: int = 10_000,
+        patience: DurationLike = "30 s",
+    ) -> None:
+        self._federation = federation
+        self._buffer = buffer
+        self._patience = microseconds_in(patience) / 1_000_000
+        self._sessions: dict[str, Session] = {}
+        try:
+            self._server: asyncio.Server = LINKS.run(self._open(host, port))
+        except OSError as error:
+            raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+        self.address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
+
+    async def _open(self, host: str, port: int) -> asyncio.Server:
+        return await LINKS.loop.create_server(lambda: TcpConnection(self._meet, None), host, port)
+
+    def _meet(self, hello: Hello) -> Session | None:
+        session = self._sessions.get(hello.link)
+        if session is None or session.is_over or session.neighbour != hello.channel:
+            session = Session(
+                self._federation, hello.link, hello.reliable, self._buffer, self._patience
+            )
+            self._sessions = {
+                link: each for link, each in self._sessions.items() if not each.is_over
+            }
+            self._sessions[hello.link] = session
+        return session
+
+    def close(self) -> None:
+        LINKS.loop.call_soon_threadsafe(self._server.close)
+
+
+class TcpLink:
+    """A link that this side dials, until it is closed."""
+
+    def __init__(
+        self,
+        federation: Federation,
+        host: str,
+        port: int,
+        *,
+        reliable: bool = True,
+        buffer: int = 10_000,
+        patience: DurationLike = "30 s",
+        backoff: DurationLike = "50 ms",
+        longest_backoff: DurationLike = "5 s",
+        seed: int | None = None,
+    ) -> None:
+        self._address = (host, port)
+        self._pause = microseconds_in(backoff, at_least=1) / 1_000_000
+        self._longest = microseconds_in(longest_backoff, at_least=1) / 1_000_000
+        self._random = random.Random(seed)
+        seconds = microseconds_in(patience) / 1_000_000
+        self.session = Session(federation, uuid4().hex, reliable, buffer, seconds)
+        self.attempts = 0
+        self._connection: TcpConnection | None = None
+        self._is_up = threading.Event()
+        self._dialling = asyncio.run_coroutine_threadsafe(self._dial(), LINKS.loop)
+
+    @property
+    def is_connected(self) -> bool:
+        return self.session.is_connected
+
+    @property
+    def unsent(self) -> int:
+        return self.session.unsent
+
+    def wait_until_connected(self, within: DurationLike = "5 s") -> bool:
+        return self._is_up.wait(microseconds_in(within) / 1_000_000)
+
+    def interrupt(self) -> None:
+        """Cut the connection, as a network might. The link dials again."""
+        self._is_up.clear()
+        if self._connection is not None:
+            LINKS.loop.call_soon_threadsafe(self._connection.abort)
+
+    def close(self, seconds: float = 2.0) -> None:
+        self.session.close(seconds)
+        self._dialling.cancel()
+
+    async def _dial(self) -> None:
+        failures = 0
+        while not self.session.is_over:
+            self.attempts += 1
+            try:
+                _, self._connection = await LINKS.loop.create_connection(
+                    lambda: TcpConnection(self._meet, self.session.hello()), *self._address
+                )
+            except OSError:
+                failures += 1
+            else:
+                before = self.session.connections
+                await self._connection.lost
+                failures = 0 if self.session.connections > before else failures + 1
+            pause = min(self._longest, self._pause * 2 ** min(failures, 20))
+            # Many links that lost one server should not all come back in the same instant.
+            await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))
+
+    def _meet(self, hello: Hello) -> Session | None:  # noqa: ARG002 - there is one session only
+        self._is_up.set()
+        return None if self.session.is_over else self.session

@@ -1,0 +1,113 @@
+"""Timeouts of consumers: at an interval, or when nothing has come for too long.
+
+Each is one callout in the channel's heap. An interval keeps to its beat: a firing is due a whole
+number of periods after the first, however late the one before ran. A watchdog is due a period
+after the consumer was last told something; it looks when it is due rather than being moved with
+every event, so that events pay nothing for it. A firing is an event of type `TIMEOUT`, queued and
+dispatched like any other at its consumer's priority. Ticks of steps run on the same heap.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ensue.channel.callouts import Callout, CalloutQueue
+from ensue.channel.clock import Clock, DurationLike, WallClock, microseconds_in
+from ensue.channel.receivers import Receiver
+from ensue.channel.turns import TIMEOUT, Timeout
+
+
+class Timeouts:
+    """All timers of one channel."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.callouts = CalloutQueue(clock.woken)
+        self.clock = clock
+        clock.drive(self.callouts)
+
+    def add(
+        self,
+        receiver: Receiver,
+        kind: Literal["interval", "deadline"],
+        period: DurationLike,
+        name: str,
+    ) -> Timer:
+        return Timer(self, receiver, kind, microseconds_in(period, at_least=1), name)
+
+    def tick(self, receiver: Receiver, period: int) -> Ticking:
+        return Ticking(self, receiver, period)
+
+    def close(self) -> None:
+        self.clock.release(self.callouts)
+
+
+class Timer:
+    """One timeout of one consumer. `cancel` ends it."""
+
+    def __init__(
+        self,
+        timeouts: Timeouts,
+        receiver: Receiver,
+        kind: Literal["interval", "deadline"],
+        period: int,
+        name: str,
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.period = period
+        self.fired = 0
+        self._timeouts = timeouts
+        self._receiver = receiver
+        self._is_on = True
+        receiver.is_watched = receiver.is_watched or kind == "deadline"
+        receiver.last_satisfied = timeouts.clock.now()
+        self._callout = self._schedule(timeouts.clock.now() + period)
+
+    def cancel(self) -> bool:
+        """True if it was still running."""
+        was_on, self._is_on = self._is_on, False
+        self._timeouts.callouts.cancel(self._callout)
+        return was_on
+
+    def _schedule(self, due: int) -> Callout:
+        priority = self._receiver.quality.priority
+        return self._timeouts.callouts.schedule(due, self._fire, priority)
+
+    def _fire(self, due: int) -> None:
+        if not self._is_on or self._receiver.state == "disconnected":
+            return
+        if self.kind == "deadline":
+            quiet_until = self._receiver.last_satisfied + self.period
+            if quiet_until > due:
+                self._callout = self._schedule(quiet_until)
+                return
+        self.fired += 1
+        self._callout = self._schedule(due + self.period)
+        data = {"timer": self.name, "kind": self.kind, "count": self.fired}
+        source = f"ensue/channel/{self._receiver.name}"
+        event = Timeout(f"{self.name}:{self.fired}", source, TIMEOUT, due, data)
+        if not self._receiver.offer(event):
+            # The clock waits for nobody: a timeout that finds a full queue is counted as dropped.
+            self._receiver.give_up(event)
+
+
+class Ticking:
+    """Lets time pass for a receiver's step."""
+
+    def __init__(self, timeouts: Timeouts, receiver: Receiver, period: int) -> None:
+        self._timeouts = timeouts
+        self._receiver = receiver
+        self._period = period
+        # On a wall clock an event made just before a tick may arrive just after it.
+        self._grace = period if isinstance(timeouts.clock, WallClock) else 0
+        self._is_on = True
+        self._callout = timeouts.callouts.schedule(timeouts.clock.now() + period, self._fire)
+
+    def cancel(self) -> None:
+        self._is_on = False
+        self._timeouts.callouts.cancel(self._callout)
+
+    def _fire(self, due: int) -> None:
+        if self._is_on:
+            self._callout = self._timeouts.callouts.schedule(due + self._period, self._fire)
+            self._receiver.tick(due - self._grace)

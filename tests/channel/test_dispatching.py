@@ -1,0 +1,385 @@
+"""In which order, and in whose thread, consumers are called; what happens when queues fill."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from ensue.channel import (
+    Block,
+    Channel,
+    Disconnect,
+    DropNewest,
+    DropOldest,
+    Reason,
+    VirtualClock,
+    want,
+)
+from ensue.errors import UsageError
+from ensue.events.event import Event
+from tests.channel.making import builder, empty, event, eventually, extended, noting
+
+
+@contextmanager
+def held(channel: Channel) -> Iterator[None]:
+    """Keep the only thread of a pool busy, so that queues fill; then let it go on."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Event) -> None:
+        started.set()
+        go_on.wait(10)
+
+    holder = channel.consumers.connect("holder", hold, "Hold", priority=1_000)
+    channel.push(event("Hold"))
+    assert started.wait(10)
+    try:
+        yield
+    finally:
+        go_on.set()
+        assert channel.settle()
+        holder.disconnect()
+
+
+def one_thread(**promises: Any) -> Channel:
+    return builder("full").dispatching("pool", threads=1).consumers(**promises).done()
+
+
+def test_reactive_calls_in_the_suppliers_thread_before_push_returns() -> None:
+    channel, threads = builder().done(), empty()
+    channel.consumers.connect("here", lambda _: threads.append(threading.current_thread()))
+
+    channel.push(event())
+
+    assert threads == [threading.current_thread()]
+
+
+def test_reactive_calls_by_priority_then_sub_priority_then_order_of_connection() -> None:
+    channel, called = builder().done(), empty()
+    places = {"c": (1, 0), "d": (1, 0), "b": (1, 5), "e": (0, 9), "a": (2, 0)}
+    for name, (priority, sub_priority) in places.items():
+        channel.consumers.connect(
+            name,
+            noting(called, name),
+            priority=priority,
+            sub_priority=sub_priority,
+        )
+
+    channel.push(event())
+
+    assert called == ["a", "b", "c", "d", "e"]
+
+
+def test_what_a_consumer_pushes_comes_after_the_event_at_hand_for_everybody() -> None:
+    channel, seen = builder().done(), empty()
+
+    def answer(given: Event) -> None:
+        if given.type == "Question":
+            channel.push(event("Answer"))
+
+    channel.consumers.connect("answering", answer, priority=1)
+    channel.consumers.connect("listening", lambda each: seen.append(each.type))
+
+    channel.push(event("Question"))
+
+    assert seen == ["Question", "Answer"]
+
+
+def test_a_long_chain_of_pushes_does_not_deepen_the_stack() -> None:
+    channel, last = builder().done(), empty()
+
+    def count_down(given: Event) -> None:
+        last.append(given.data["n"])
+        if given.data["n"]:
+            channel.push(event("Count", n=given.data["n"] - 1))
+
+    channel.consumers.connect("counting", count_down, "Count")
+    channel.push(event("Count", n=5_000))
+
+    assert last[-1] == 0
+
+
+def test_the_pool_calls_by_priority_then_sub_priority_then_arrival() -> None:
+    channel, called = one_thread(), empty()
+    places = {"c": (1, 0), "d": (1, 0), "b": (1, 5), "e": (0, 9), "a": (2, 0)}
+    for name, (priority, sub_priority) in places.items():
+        channel.consumers.connect(
+            name,
+            noting(called, name),
+            want("Notify"),
+            priority=priority,
+            sub_priority=sub_priority,
+        )
+    with held(channel):
+        channel.push(event("Notify"))
+
+    assert called == ["a", "b", "c", "d", "e"]
+    channel.close()
+
+
+def test_a_more_urgent_consumer_overtakes_the_backlog_of_another() -> None:
+    channel, called = one_thread(), empty()
+    channel.consumers.connect("low", lambda _: called.append("low"), "Low")
+    channel.consumers.connect("high", lambda _: called.append("high"), "High", priority=5)
+    with held(channel):
+        for type_ in ("Low", "Low", "Low", "High", "High"):
+            channel.push(event(type_))
+
+    assert called == ["high", "high", "low", "low", "low"]
+    channel.close()
+
+
+def test_events_of_higher_priority_overtake_in_their_consumers_queue_and_between_equals() -> None:
+    channel, called = one_thread(), empty()
+    for name in ("one", "two"):
+        channel.consumers.connect(
+            name, lambda each: called.append((each.type, each.extensions.get("priority"))), name
+        )
+    with held(channel):
+        channel.push(extended("one"))
+        channel.push(extended("one", priority=5))
+        channel.push(extended("two", priority=9))
+        channel.push(extended("one", priority=-1))
+        channel.push(extended("one", priority=5))
+
+    assert called == [("two", 9), ("one", 5), ("one", 5), ("one", None), ("one", -1)]
+    channel.close()
+
+
+def test_a_slow_consumer_does_not_hold_up_others() -> None:
+    channel = builder("full").dispatching("pool", threads=2).done()
+    go_on, called = threading.Event(), empty()
+    channel.consumers.connect("slow", lambda _: go_on.wait(10), "Notify", priority=9)
+    channel.consumers.connect("quick", called.append, "Notify")
+
+    for _ in range(100):
+        channel.push(event())
+
+    assert eventually(lambda: len(called) == 100)
+    go_on.set()
+    channel.close()
+
+
+def test_a_long_filter_does_not_hold_up_others_nor_the_supplier() -> None:
+    channel = builder("full").dispatching("pool", threads=2).done()
+    go_on, called, passed = threading.Event(), empty(), empty()
+
+    def ponder(_: Event) -> bool:
+        return go_on.wait(10)
+
+    channel.consumers.connect("pondering", passed.append, want("Notify", where=ponder), priority=9)
+    channel.consumers.connect("quick", called.append, "Notify")
+
+    for _ in range(100):
+        channel.push(event())
+
+    assert eventually(lambda: len(called) == 100)
+    assert passed == []
+    go_on.set()
+    assert channel.settle()
+    assert len(passed) == 100
+    channel.close()
+
+
+def test_a_consumer_is_called_by_one_thread_at_a_time_and_in_order() -> None:
+    channel = builder("full").dispatching("pool", threads=4).done()
+    inside, overlaps, numbers = [0], [0], empty()
+
+    def slowly(given: Event) -> None:
+        inside[0] += 1
+        overlaps[0] += inside[0] > 1
+        time.sleep(0)
+        numbers.append(given.data["n"])
+        inside[0] -= 1
+
+    channel.consumers.connect("serial", slowly, "Notify")
+    for number in range(3_000):
+        channel.push(event(n=number))
+    assert channel.settle()
+
+    assert overlaps == [0]
+    assert numbers == list(range(3_000))
+    channel.close()
+
+
+@pytest.mark.parametrize(
+    ("policy", "delivered", "dropped"),
+    [
+        (DropOldest(), [7, 8, 9], {Reason.OLDEST: 7}),
+        (DropNewest(), [0, 1, 2], {Reason.NEWEST: 7}),
+        (Block("10 ms"), [0, 1, 2], {Reason.BLOCKED: 7}),
+    ],
+)
+def test_a_full_queue_drops_as_its_policy_says_and_counts_the_reason(
+    policy: Any, delivered: list[int], dropped: dict[Reason, int]
+) -> None:
+    channel, got = one_thread(), empty()
+    consumer = channel.consumers.connect(
+        "small", lambda each: got.append(each.data["n"]), "Notify", capacity=3, overflow=policy
+    )
+    with held(channel):
+        for number in range(10):
+            channel.push(event(n=number))
+
+    assert got == delivered
+    assert consumer.figures.dropped == dropped
+    assert consumer.figures.wanted == 10
+    channel.close()
+
+
+def test_a_consumer_that_overflows_is_disconnected_if_its_policy_says_so() -> None:
+    channel, got = one_thread(), empty()
+    consumer = channel.consumers.connect(
+        "small", got.append, "Notify", capacity=3, overflow=Disconnect()
+    )
+    told: list[bool] = []
+    channel.suppliers.connect("supplier", "Notify", on_demand=told.append)
+    with held(channel):
+        for _ in range(10):
+            channel.push(event())
+    assert got == []
+    assert consumer.state == "disconnected"
+    assert consumer.figures.dropped == {Reason.DISCONNECTED: 4}
+    assert told == [False]
+    channel.close()
+
+
+def test_a_blocked_supplier_goes_on_as_soon_as_there_is_room() -> None:
+    channel, got = one_thread(), empty()
+    channel.consumers.connect("small", got.append, "Notify", capacity=3, overflow=Block("10 s"))
+
+    for _ in range(500):
+        channel.push(event())
+    assert channel.settle()
+
+    assert len(got) == 500
+    channel.close()
+
+
+def test_dropping_the_oldest_spares_events_of_higher_priority() -> None:
+    channel, got = one_thread(), empty()
+    channel.consumers.connect(
+        "small",
+        lambda each: got.append(each.data["n"]),
+        "Notify",
+        capacity=2,
+        overflow=DropOldest(),
+    )
+    with held(channel):
+        channel.push(extended(data={"n": 1}, priority=5))
+        for number in (2, 3, 4):
+            channel.push(extended(data={"n": number}))
+
+    assert got == [1, 4]
+    channel.close()
+
+
+def test_expired_events_are_dropped_when_their_turn_comes() -> None:
+    clock, got = VirtualClock(1_000_000), empty()
+    channel = builder("full").dispatching("pool", threads=1).clock(clock).done()
+    consumer = channel.consumers.connect("one", lambda each: got.append(each.data["n"]), "Notify")
+    with held(channel):
+        channel.push(extended(data={"n": 1}, expirytime="1970-01-01T00:00:02Z"))
+        channel.push(extended(data={"n": 2}, expirytime="1970-01-01T00:00:09Z"))
+        channel.push(extended(data={"n": 3}, expirytime="whenever"))
+        clock.advance("5 s")
+
+    assert got == [2, 3]
+    assert consumer.figures.dropped == {Reason.EXPIRED: 1}
+    channel.close()
+
+
+def test_events_that_waited_longer_than_their_time_to_live_are_dropped() -> None:
+    clock, got = VirtualClock(), empty()
+    channel = builder("full").dispatching("pool", threads=1).clock(clock).done()
+    consumer = channel.consumers.connect("one", got.append, "Notify", time_to_live="1 s")
+    with held(channel):
+        channel.push(event())
+        clock.advance("2 s")
+        channel.push(event())
+
+    assert len(got) == 1
+    assert consumer.figures.dropped == {Reason.EXPIRED: 1}
+    channel.close()
+
+
+def test_conflation_keeps_the_latest_value_in_the_place_of_the_first() -> None:
+    channel, got = one_thread(), empty()
+    consumer = channel.consumers.connect(
+        "display",
+        lambda each: got.append((each.data["sensor"], each.data["v"])),
+        "Notify",
+        conflate="sensor",
+    )
+    with held(channel):
+        for sensor, value in (("a", 1), ("b", 2), ("a", 3), ("c", 4), ("a", 5)):
+            channel.push(event(sensor=sensor, v=value))
+
+    assert got == [("a", 5), ("b", 2), ("c", 4)]
+    assert consumer.figures.dropped == {Reason.CONFLATED: 2}
+    channel.close()
+
+
+def test_conflation_makes_room_in_a_full_queue() -> None:
+    channel, got = one_thread(), empty()
+    channel.consumers.connect(
+        "display", got.append, "Notify", conflate=True, capacity=1, overflow=Block("10 s")
+    )
+    with held(channel):
+        for number in range(100):
+            channel.push(event(n=number))
+
+    assert [each.data["n"] for each in got] == [99]
+    channel.close()
+
+
+def test_every_event_that_was_wanted_is_delivered_or_counted() -> None:
+    channel = builder("full").dispatching("pool", threads=3).done()
+    policies = [DropOldest(), DropNewest(), Block("1 ms")]
+    consumers = [
+        channel.consumers.connect(f"c{n}", lambda _: time.sleep(0), capacity=5, overflow=policy)
+        for n, policy in enumerate(policies)
+    ]
+    for _ in range(2_000):
+        channel.push(event())
+    assert channel.settle()
+
+    for consumer in consumers:
+        figures = consumer.figures
+        assert figures.wanted == 2_000
+        assert figures.delivered + sum(figures.dropped.values()) == 2_000
+    channel.close()
+
+
+def test_every_drop_is_reported_to_whoever_listens() -> None:
+    reported: list[tuple[str, str]] = []
+    channel = (
+        builder("full")
+        .dispatching("pool", threads=1)
+        .on_drop(lambda name, _, reason: reported.append((name, reason)))
+        .done()
+    )
+    channel.consumers.connect("small", print, "Notify", capacity=1, overflow=DropNewest())
+    with held(channel):
+        channel.push(event("Notify"))
+        channel.push(event("Notify"))
+        assert reported == [("small", "newest")]
+        channel.consumers["small"].disconnect()
+
+    assert reported == [("small", "newest"), ("small", "disconnected")]
+    channel.close()
+
+
+def test_promises_that_cannot_be_kept_are_refused() -> None:
+    channel = builder().done()
+
+    with pytest.raises(UsageError, match="at least one event; given is a capacity of 0"):
+        channel.consumers.connect("a", print, capacity=0)
+    with pytest.raises(UsageError, match="`colour` is nothing a consumer can ask for"):
+        channel.consumers.connect("a", print, colour="red")
+    with pytest.raises(UsageError, match="at least one thread; given is 0"):
+        builder("full").dispatching("pool", threads=0).done()

@@ -1,0 +1,158 @@
+"""Exceptions in consumers stay with them; a channel ends as asked, in the time given."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+import pytest
+
+from ensue.channel import Failure, Reason, want
+from ensue.errors import UsageError
+from ensue.events.event import Event
+from tests.channel.making import builder, empty, event
+
+
+def fail(_: Event) -> None:
+    raise ValueError("no good")
+
+
+@pytest.mark.parametrize("strategy", ["reactive", "pool"])
+def test_a_failing_consumer_is_reported_by_name_and_others_go_on(
+    strategy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    reports: list[Failure] = []
+    channel, got = builder("full").dispatching(strategy).on_failure(reports.append).done(), empty()
+    channel.consumers.connect("bad", fail, failures=None, priority=1)
+    channel.consumers.connect("good", got.append)
+
+    with caplog.at_level(logging.ERROR):
+        for _ in range(5):
+            channel.push(event())
+        assert channel.settle()
+
+    assert len(got) == 5
+    assert [(each.consumer, str(each.error), each.suspended) for each in reports] == [
+        ("bad", "no good", False)
+    ] * 5
+    assert "the consumer `bad` failed on the event" in caplog.text
+    figures = channel.figures().consumers["bad"]
+    assert (figures.failures, figures.delivered, figures.dropped) == (5, 0, {Reason.FAILED: 5})
+    channel.close()
+
+
+@pytest.mark.parametrize("strategy", ["reactive", "pool"])
+def test_after_so_many_failures_in_a_row_the_consumer_is_suspended_until_it_is_resumed(
+    strategy: str,
+) -> None:
+    channel = builder("full").dispatching(strategy).done()
+    consumer = channel.consumers.connect("bad", fail, failures=3)
+
+    for _ in range(10):
+        channel.push(event())
+    assert channel.settle()
+    assert consumer.state == "suspended"
+    assert consumer.figures.failures == 3
+    assert consumer.figures.dropped == {Reason.FAILED: 3, Reason.SUSPENDED: 7}
+
+    consumer.resume()
+    channel.push(event())
+    assert channel.settle()
+    assert consumer.state == "connected"
+    assert consumer.figures.failures == 4
+    channel.close()
+
+
+def test_a_success_in_between_starts_the_count_again() -> None:
+    channel = builder().done()
+
+    def every_other(given: Event) -> None:
+        if given.data["n"] % 2:
+            raise ValueError("odd")
+
+    consumer = channel.consumers.connect("moody", every_other, failures=2)
+    for number in range(20):
+        channel.push(event(n=number))
+
+    assert (consumer.state, consumer.figures.failures) == ("connected", 10)
+
+
+def test_a_failing_test_counts_as_a_failure_of_its_consumer() -> None:
+    channel, got = builder().done(), empty()
+    consumer = channel.consumers.connect(
+        "picky", got.append, want(where=lambda each: each.data["missing"] > 1), failures=2
+    )
+    for _ in range(3):
+        channel.push(event())
+
+    assert (consumer.state, consumer.figures.failures, got) == ("suspended", 2, [])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_closing_with_draining_delivers_what_waits_and_what_consumers_still_push(
+    threads: int,
+) -> None:
+    channel, got = builder("full").dispatching("pool", threads=threads).done(), empty()
+
+    def pass_on(given: Event) -> None:
+        time.sleep(0)
+        channel.push(event("Other", n=given.data["n"]))
+
+    channel.consumers.connect("relay", pass_on, "Notify")
+    channel.consumers.connect("end", got.append, "Other")
+    for number in range(300):
+        channel.push(event("Notify", n=number))
+
+    closing = channel.close(drain=True)
+
+    assert (closing.drained, closing.discarded, len(got)) == (True, 0, 300)
+    with pytest.raises(UsageError, match="the channel `channel` is closed"):
+        channel.push(event())
+
+
+def test_closing_without_draining_discards_and_counts() -> None:
+    channel = builder("full").dispatching("pool", threads=1).done()
+    go_on, started = threading.Event(), threading.Event()
+
+    def wait(_: Event) -> None:
+        started.set()
+        go_on.wait(10)
+
+    consumer = channel.consumers.connect("slow", wait)
+    for _ in range(10):
+        channel.push(event())
+    started.wait(10)
+
+    closing = channel.close(drain=False)
+    go_on.set()
+
+    assert (closing.drained, closing.discarded) == (False, 9)
+    assert consumer.figures.dropped == {Reason.DISCARDED: 9}
+
+
+def test_a_consumer_that_never_returns_cannot_keep_a_channel_open() -> None:
+    channel = builder("full").dispatching("pool", threads=1).done()
+    go_on = threading.Event()
+    channel.consumers.connect("stuck", lambda _: go_on.wait(10))
+    channel.push(event())
+    channel.push(event())
+
+    before = time.monotonic()
+    closing = channel.close(drain=True, within="50 ms")
+
+    assert 0.05 <= time.monotonic() - before < 2
+    assert not closing.drained
+    go_on.set()
+
+
+def test_a_closed_channel_has_no_timers_left() -> None:
+    from ensue.channel import VirtualClock
+
+    clock, got = VirtualClock(), empty()
+    channel = builder().clock(clock).done()
+    channel.consumers.connect("gps", got.append).every("1 s")
+    channel.close()
+    clock.advance("10 s")
+
+    assert got == []

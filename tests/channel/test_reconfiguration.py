@@ -1,0 +1,226 @@
+"""Parts are swapped while events flow; every event arrives once, whatever is swapped meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import ensue
+from ensue.channel import Block, Channel, any_of, correlated, want
+from ensue.errors import UsageError
+from ensue.events.event import Event
+from tests.channel.making import LIBRARY, builder, empty, event, noting
+
+SUPPLIERS = 3
+EVENTS = 1_500
+
+
+def suppliers_of(channel: Channel) -> list[threading.Thread]:
+    """Threads that push, with pauses in which something can be changed."""
+
+    def supply(number: int) -> None:
+        for count in range(EVENTS):
+            channel.push(event("Notify", supplier=number, count=count))
+            if count % 50 == 0:
+                time.sleep(0.0005)
+
+    threads = [threading.Thread(target=supply, args=(n,)) for n in range(SUPPLIERS)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def under_load(channel: Channel, change: Callable[[random.Random], None], seed: int) -> int:
+    """Push from several threads while `change` is called again and again; how often it was."""
+    chance, threads = random.Random(seed), suppliers_of(channel)
+    changes = 0
+    while any(thread.is_alive() for thread in threads):
+        change(chance)
+        changes += 1
+    for thread in threads:
+        thread.join()
+    assert channel.settle("20 s")
+    return changes
+
+
+class Tally:
+    """Counts what arrives, and whether each supplier's events kept their order."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[tuple[int, int]] = Counter()
+        self.last: dict[int, int] = {}
+        self.disorder = 0
+
+    def __call__(self, given: Event) -> None:
+        supplier, count = given.data["supplier"], given.data["count"]
+        self.seen[(supplier, count)] += 1
+        self.disorder += count <= self.last.get(supplier, -1)
+        self.last[supplier] = count
+
+    def check(self) -> None:
+        assert len(self.seen) == SUPPLIERS * EVENTS
+        assert set(self.seen.values()) == {1}
+        assert self.disorder == 0
+
+
+def patient(configuration: str = "full") -> Channel:
+    return builder(configuration).consumers(capacity=50, overflow=Block("20 s")).done()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_swapping_the_strategy_under_load_loses_and_doubles_nothing(seed: int) -> None:
+    channel, tallies = patient(), [Tally(), Tally()]
+    for number, tally in enumerate(tallies):
+        channel.consumers.connect(f"c{number}", tally, "Notify", priority=number)
+
+    def swap(chance: random.Random) -> None:
+        channel.dispatch_by(chance.choice(["reactive", "pool"]), threads=chance.randint(1, 4))
+
+    assert under_load(channel, swap, seed) > 3
+    for tally in tallies:
+        tally.check()
+    channel.close()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_resizing_the_pool_under_load_loses_and_doubles_nothing(seed: int) -> None:
+    channel, tally = patient(), Tally()
+    channel.consumers.connect("one", tally, "Notify")
+
+    changes = under_load(
+        channel, lambda chance: channel.dispatch_by("pool", threads=chance.randint(1, 8)), seed
+    )
+
+    assert changes > 3
+    tally.check()
+    channel.close()
+
+
+def test_the_pool_has_as_many_threads_as_it_was_last_told() -> None:
+    def threads() -> int:
+        return sum(each.name == "ensue-pool" for each in threading.enumerate())
+
+    before = threads()
+    channel = patient()
+    channel.dispatch_by("pool", threads=6)
+    assert threads() - before == 6
+    channel.dispatch_by("pool", threads=1)
+    from tests.channel.making import eventually
+
+    assert eventually(lambda: threads() - before == 1)
+    channel.close()
+    assert eventually(lambda: threads() == before)
+
+
+FILTERS: tuple[Any, ...] = (
+    "Notify",
+    want(source="test"),
+    want("Notify", where="count >= 0"),
+    want("Notify", where=lambda each: each.data["count"] >= 0),
+    any_of("Notify", "Other"),
+    None,
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("strategy", ["reactive", "pool"])
+def test_changing_a_filter_under_load_loses_and_doubles_nothing(strategy: str, seed: int) -> None:
+    channel, tally = patient(), Tally()
+    channel.dispatch_by(strategy, threads=2)
+    consumer = channel.consumers.connect("one", tally, "Notify")
+
+    assert under_load(channel, lambda chance: consumer.change(chance.choice(FILTERS)), seed) > 3
+    tally.check()
+    channel.close()
+
+
+FORWARDING = [
+    ensue.parse(f"""
+eventtype Notify {{ attribute long supplier; attribute long count; }};
+Notify correlation {name} (Notify a) l:a {{ case l: push a; }}
+""")
+    for name in ("Forward", "Again")
+]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("strategy", ["reactive", "pool"])
+def test_swapping_a_correlation_under_load_loses_and_doubles_nothing(
+    strategy: str, seed: int
+) -> None:
+    channel, tally = patient(), Tally()
+    channel.dispatch_by(strategy, threads=2)
+    choices = [correlated(library) for library in FORWARDING]
+    consumer = channel.consumers.connect("one", tally, choices[0])
+
+    assert under_load(channel, lambda chance: consumer.change(chance.choice(choices)), seed) > 1
+    tally.check()
+    channel.close()
+
+
+def test_a_correlation_that_is_swapped_out_still_reads_what_waited_for_it() -> None:
+    channel, got = builder("full").dispatching("pool", threads=1).done(), empty()
+    consumer = channel.consumers.connect(
+        "one", lambda each: got.append(each.id), correlated(LIBRARY, "Both", lateness="10 s")
+    )
+    channel.push(event("DataNotify", at=1, SourceID=1, Value=1.0))
+    channel.push(event("Other", at=2))
+    assert channel.settle()
+    assert got == []
+
+    consumer.change("Other")
+    assert channel.settle()
+
+    assert len(got) == 1
+    assert got[0].startswith("Both:")
+    channel.close()
+
+
+def test_swapping_between_threads_and_a_loop_under_load_loses_and_doubles_nothing() -> None:
+    async def main() -> None:
+        channel, tally = patient(), Tally()
+        channel.consumers.connect("one", tally, "Notify", capacity=100_000)
+        threads = suppliers_of(channel)
+        chance, swaps = random.Random(1), 0
+        while any(thread.is_alive() for thread in threads):
+            channel.dispatch_by(chance.choice(["reactive", "pool", "asyncio"]), threads=2)
+            swaps += 1
+            await asyncio.sleep(0.001)
+        closing = await channel.aclose()
+
+        assert closing.drained
+        assert swaps > 3
+        tally.check()
+
+    asyncio.run(main())
+
+
+def test_a_strategy_that_cannot_await_is_refused_while_a_consumer_is_a_coroutine() -> None:
+    async def receive(_: Event) -> None: ...
+
+    async def main() -> None:
+        channel = builder("full").dispatching("asyncio").done()
+        channel.consumers.connect("waiting", receive)
+        with pytest.raises(UsageError, match="`waiting` is a coroutine"):
+            channel.dispatch_by("pool")
+        await channel.aclose()
+
+    asyncio.run(main())
+
+
+def test_promises_can_be_changed_while_events_flow() -> None:
+    channel, order = builder().done(), empty()
+    for name in ("a", "b"):
+        channel.consumers.connect(name, noting(order, name))
+    channel.push(event())
+    channel.consumers["b"].require(priority=5)
+    channel.push(event())
+
+    assert order == ["a", "b", "b", "a"]
