@@ -119,7 +119,25 @@ class Library:
         )
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        drawn = "".join(_drawn(each) for each in self.correlations)
+        return f"<pre>{escape(str(self))}</pre>{drawn}"
+
+
+DRAWN_TRANSITIONS = 200
+"""Up to which size a notebook draws a machine; a larger one is no picture any more."""
+
+
+def _drawn(correlation: Correlation) -> str:
+    """The machine of a correlation, folded up."""
+    # Only notebooks draw: whoever runs a library does not wait for this.
+    from ensue.machine.drawing import to_svg
+    from ensue.machine.plan import plan
+
+    machine = plan(correlation).machine
+    if machine is None or len(machine.transitions) > DRAWN_TRANSITIONS:
+        return ""
+    name = escape(correlation.name)
+    return f"<details><summary>{name}</summary>{to_svg(machine, correlation.name)}</details>"
 
 
 def load(*paths: str | PathLike[str]) -> Library:

@@ -1,0 +1,59 @@
+"""Which labels of a filter change, and whether that needs more than a machine can say.
+
+A label that is aborted to the left of a `;` changes which earlier events count for the right side.
+A machine has forgotten them; such a correlation runs from remembered events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ensue.lang.syntax import Both, Change, Either, Filter, FilterCorrelation, Labelled, Then
+
+
+def changed_labels(correlation: FilterCorrelation) -> frozenset[str]:
+    """The labels that some statement aborts, revives or toggles."""
+    statements = [*correlation.initially, *(s for c in correlation.cases for s in c.statements)]
+    changes = [statement for statement in statements if isinstance(statement, Change)]
+    return frozenset(label.name for change in changes for label in change.labels)
+
+
+def left_label_aborted(correlation: FilterCorrelation) -> str | None:
+    """A label to the left of a `;` that some statement changes, if there is one."""
+    changed = changed_labels(correlation)
+    found = (label for branch in correlation.branches for label in _left_of_then(branch))
+    return next((label for label in found if label in changed), None)
+
+
+def needs_memory(correlation: FilterCorrelation) -> str | None:
+    """Why this correlation cannot be run without remembering its events, if it cannot."""
+    label = left_label_aborted(correlation)
+    if label is not None:
+        return f"label `{label}` is aborted to the left of a `;`"
+    if correlation.clauses.within and correlation.clauses.bind == "first":
+        return "`bind first` within a window asks for the first event that is still inside"
+    return None
+
+
+def _left_of_then(x: Filter) -> Iterator[str]:
+    """The labels that stand, at whatever depth, in a part of a `;` that is not its last."""
+    match x:
+        case Labelled(_, body):
+            yield from _left_of_then(body)
+        case Both(parts) | Either(parts):
+            for part in parts:
+                yield from _left_of_then(part)
+        case Then(parts):
+            for part in parts[:-1]:
+                yield from _labels(part)
+            yield from _left_of_then(parts[-1])
+
+
+def _labels(x: Filter) -> Iterator[str]:
+    match x:
+        case Labelled(label, body):
+            yield label
+            yield from _labels(body)
+        case Both(parts) | Either(parts) | Then(parts):
+            for part in parts:
+                yield from _labels(part)
