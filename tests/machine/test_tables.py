@@ -18,6 +18,8 @@ from ensue.machine.tables import MAGIC, load, save
 from tests.oracle.agreement import observe_engine
 from tests.oracle.generator import scenario
 
+from .runs import log, moments
+
 SAMPLES = Path(__file__).parent / "samples"
 SEEDS = 60
 
@@ -155,3 +157,11 @@ def test_a_predicate_that_is_no_cesql_is_refused() -> None:
 
     with pytest.raises(TableError, match="contradict themselves"):
         load(forged(change))
+
+
+def test_the_machines_of_the_sample_of_version_1_are_stepped() -> None:
+    """They come from the bytes alone: nothing is built anew from the text beside them."""
+    for loaded in load((SAMPLES / "tables-v1.bin").read_bytes()).plans:
+        machine = loaded.needed_machine
+
+        assert log(machine, moments(machine, 1, length=60)), loaded.correlation.name
