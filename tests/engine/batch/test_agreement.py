@@ -10,6 +10,7 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
+from ensue.engine.batch.correlations import ColumnCorrelation
 from ensue.engine.batch.made import events_table
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
@@ -65,6 +66,31 @@ def test_events_in_odd_batches_with_snapshots_between_them(first: int) -> None:
         except TooManyError:
             continue
         assert Observed.of(made, []).outputs == expected.outputs, f"\n{drawn}\n{engine.paths}"
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS // 2, SEEDS_A_TEST))
+def test_a_table_that_grows_past_its_budget_is_left_and_nothing_changes(first: int) -> None:
+    """From then on the machine is stepped, from where its table had come."""
+    for seed in range(first, first + SEEDS_A_TEST):
+        drawn = scenario(seed)
+        if drawn.lateness is not None:
+            continue
+        library = ensue.parse(drawn.library)
+        engine = BatchEngine(library.checked)
+        for running in engine.correlations.values():
+            if isinstance(running, ColumnCorrelation):
+                running.table_states = 3
+        made: list[Event] = []
+        for piece in cut(sorted_events(drawn, library), Random(seed)):
+            made += engine.read_all(piece)
+        if drawn.until is not None:
+            made += engine.advance(drawn.until)
+
+        try:
+            expected = observe_oracle(drawn, library)
+        except TooManyError:
+            continue
+        assert Observed.of(made, []).outputs == expected.outputs, f"\n{drawn}"
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS // 2, SEEDS_A_TEST))

@@ -98,6 +98,12 @@ class _NoLabelsChange:
     revive = abort
 
 
+def emitted_types(machine: Machine) -> list[str | None]:
+    """The types that the transitions of a machine emit, each once."""
+    effects = [each.effect for each in machine.transitions]
+    return list(dict.fromkeys(each.type for each in effects if isinstance(each, Emit)))
+
+
 class FilterActions:
     """The actions of a filter: on a table, or of one firing where a window decides what fires."""
 
@@ -156,8 +162,9 @@ class FilterActions:
 class EclActions:
     """The actions of an ECL expression on a table."""
 
-    def __init__(self, correlation: EclCorrelation) -> None:
+    def __init__(self, correlation: EclCorrelation, machine: Machine) -> None:
         self._output = correlation.output
+        self._emitted = emitted_types(machine)
 
     def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry:
         move = table.move(state or table.first, ("atoms", atoms))
@@ -167,6 +174,13 @@ class EclActions:
             if isinstance(each, Emit)
         )
         return Entry(move.to, frozenset(), tuple(pushes))
+
+    def begin(self) -> Action:
+        return ()
+
+    def fired(self, branch: int, labels: int, places: int) -> Action:  # noqa: ARG002
+        """What an emitting transition puts out; `branch` numbers the types that are emitted."""
+        return (Push(NO_SHAPE, Emitted(self._emitted[branch] or self._output)),)
 
 
 class _TableLabels:

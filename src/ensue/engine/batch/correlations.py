@@ -23,7 +23,7 @@ from ensue.engine.batch.made import Made, OutputMaker, Readings
 from ensue.engine.batch.matching import MOST_BITS, Matcher
 from ensue.engine.batch.predicates import Parts, names_in
 from ensue.engine.batch.remembered import Remembered
-from ensue.engine.batch.walks import TableWalk, WindowWalk, fits_window_walk
+from ensue.engine.batch.walks import LinearWalk, TableWalk, fits_linear_walk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import (
@@ -41,7 +41,8 @@ from ensue.machine.model import Machine, PredicateAtom, Timer
 
 MOST_PLACES = 256
 """Past so many places a key is too large for an array of them."""
-TABLE_STATES = 100_000
+TABLE_STATES = 20_000
+"""Past so many states of a table the machine is stepped directly, if its labels never change."""
 SMALLEST_CLEARING = 1_000_000
 """Readings of earlier batches are sorted out when there are at least so many."""
 
@@ -89,7 +90,7 @@ def path_of(correlation: Correlation) -> tuple[Path, Machine | None]:
         return Path("events", f"its ports have more than {MOST_PLACES} places"), None
     if machine.window is None:
         return Path("table"), machine
-    if why := fits_window_walk(machine):
+    if why := fits_linear_walk(machine):
         return Path("events", why), None
     return Path("window"), machine
 
@@ -102,24 +103,26 @@ class ColumnCorrelation:
     ) -> None:
         self.name = correlation.name
         self.keys = Keys(bool(correlation.clauses.by))
+        self.table_states = TABLE_STATES
         self._counts = counts
         self._matcher = Matcher(correlation, machine, types)
         places = place_count(machine)
         bind_first = False
         self.has_start = False
-        self.walk: TableWalk | WindowWalk
+        self.walk: TableWalk | LinearWalk
         if isinstance(correlation, FilterCorrelation):
             bind_first = correlation.clauses.bind == "first"
             self.has_start = bool(correlation.initially)
-            actions = FilterActions(correlation, machine)
-            if machine.window is not None:
-                self.walk = WindowWalk(machine, actions, self._matcher.bit_of, places)
-            else:
-                table = Table(machine, TABLE_STATES)
-                self.walk = TableWalk(table, actions, self._matcher.bit_of, places)
+            self._actions: FilterActions | EclActions = FilterActions(correlation, machine)
+        else:
+            self._actions = EclActions(correlation, machine)
+        self._machine = machine
+        bit_of = self._matcher.bit_of
+        if machine.window is not None:
+            self.walk = LinearWalk(machine, self._actions, bit_of, places)
         else:
             table = Table(machine, TABLE_STATES)
-            self.walk = TableWalk(table, EclActions(correlation), self._matcher.bit_of, places)
+            self.walk = TableWalk(table, self._actions, bit_of, places)
         self.remembered = Remembered(*_asked(correlation))
         self.maker = OutputMaker(self.name, bind_first, self.keys, types, self.remembered)
 
@@ -151,9 +154,19 @@ class ColumnCorrelation:
         self.remembered.add([segment.batch for segment, _ in found], rows, which)
         firings = self.walk.read(bits, keys, times, self.keys.count, first)
         made = self.maker.make(firings, Readings(first, times, keys))
+        if isinstance(self.walk, TableWalk) and len(self.walk.known) > self.table_states:
+            self.leave_table()
         if positions is None:
             return made, found[0][0].positions[rows[made.at]]
         return made, positions[made.at]
+
+    def leave_table(self) -> None:
+        """Step the machine from now on, if it can be: its table has grown too large."""
+        if isinstance(self.walk, TableWalk) and not fits_linear_walk(self._machine):
+            places = self.walk.places.shape[1] - 1
+            linear = LinearWalk(self._machine, self._actions, self._matcher.bit_of, places)
+            linear.take_over(self.walk)
+            self.walk = linear
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""

@@ -325,10 +325,11 @@ def walk_window(
     """Take each event through the transitions of its symbol, in their order.
 
     `kinds` is 1 for a transition that binds, 2 for one that binds only the first, 3 for one that
-    fires; `numbers` says which place or branch. What is set in a pass is not there for its inputs:
-    `present` keeps the starts that the event found, where a program is not so simple that nothing
-    is set before its input. A firing has a shape (branch, labels, places; the last two as bits);
-    shapes are numbered in a hash table, and firings of a silent one are not noted.
+    fires, 4 for one that emits; `numbers` says which place, branch or type. What is set in a pass
+    is not there for its inputs: `present` keeps the starts that the event found, where a program is
+    not so simple that nothing is set before its input. A firing has a shape (branch, labels,
+    places; the last two as bits); shapes are numbered in a hash table, and firings of a silent one
+    are not noted.
     """
     count = starts.shape[1]
     width = places.shape[1] - 1
@@ -357,19 +358,20 @@ def walk_window(
             if start == -FAR:
                 continue
             kind = kinds[number]
-            if kind == 3:
-                oldest = now - window
-                if start < oldest:
-                    continue
-                branch = numbers[number]
+            if kind >= 3:
+                branch = np.int64(numbers[number])
                 labels = np.int64(0)
-                for each in range(label_from[branch], label_from[branch + 1]):
-                    if starts[key, label_states[each]] >= oldest:
-                        labels |= np.int64(1) << (each - label_from[branch])
                 bound = np.int64(0)
-                for each in range(place_from[branch], place_from[branch + 1]):
-                    if starts[key, place_states[each]] >= oldest:
-                        bound |= np.int64(1) << (each - place_from[branch])
+                if kind == 3:
+                    oldest = now - window
+                    if start < oldest:
+                        continue
+                    for each in range(label_from[branch], label_from[branch + 1]):
+                        if starts[key, label_states[each]] >= oldest:
+                            labels |= np.int64(1) << (each - label_from[branch])
+                    for each in range(place_from[branch], place_from[branch + 1]):
+                        if starts[key, place_states[each]] >= oldest:
+                            bound |= np.int64(1) << (each - place_from[branch])
                 slot = _slot_of_shape(branch, labels, bound, slots.size)
                 shape = slots[slot] - 1
                 while shape >= 0 and (

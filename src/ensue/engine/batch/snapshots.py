@@ -144,13 +144,15 @@ def _column_state(running: ColumnCorrelation) -> ColumnState:
 
 
 def _restore(running: ColumnCorrelation, state: ColumnState) -> None:
+    table = _arrow_table(state.keys)
+    if isinstance(running.walk, TableWalk) and "started" in table.schema.names:
+        running.leave_table()
     walk, keys, remembered, maker = (
         running.walk,
         running.keys,
         running.remembered,
         running.maker,
     )
-    table = _arrow_table(state.keys)
     if state.general_keys is not None:
         known = msgspec.msgpack.decode(state.general_keys, type=list[Key])
         keys.restore_general(known)

@@ -6,7 +6,8 @@ readings that were in the places of its key. The state of every key is in arrays
 keys.
 
 `TableWalk` is for machines without a window: its table is filled as the events ask for entries.
-`WindowWalk` keeps the starts of all states of every key, and steps the machine.
+`LinearWalk` keeps the starts of all states of every key, and steps the machine: for windows, and
+for machines whose tables have grown past their budget.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch import kernels
-from ensue.engine.batch.actions import Action, Entry, FilterActions
+from ensue.engine.batch.actions import Action, Entry, emitted_types
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.keys import Numbers
 from ensue.machine.determinise import Table, TableState
-from ensue.machine.model import AnyAtom, Bind, Fire, Machine, PortAtom
+from ensue.machine.model import AnyAtom, Bind, Emit, Fire, Machine
 
 Bits = npt.NDArray[np.uint64]
+_ENDLESS = 2**61
 NOT_STARTED = 0
 """The state of a key that has not read anything."""
 
@@ -38,6 +40,14 @@ class Firings:
     actions: Rows
     places: npt.NDArray[np.int64]
     table: Sequence[Action]
+
+
+class Actions(Protocol):
+    """What firings put out, where no label ever changes."""
+
+    def begin(self) -> Action: ...
+
+    def fired(self, branch: int, labels: int, places: int) -> Action: ...
 
 
 class Entries(Protocol):
@@ -190,11 +200,11 @@ class TableWalk:
         return by_state[self.states]
 
 
-class WindowWalk:
-    """All keys of one correlation with a window, none of whose labels ever changes."""
+class LinearWalk:
+    """All keys of one correlation, none of whose labels ever changes, state by state."""
 
     def __init__(
-        self, machine: Machine, actions: FilterActions, bit_of: dict[Any, int], places: int
+        self, machine: Machine, actions: Actions, bit_of: dict[Any, int], places: int
     ) -> None:
         self._actions_of = actions
         self._machine = machine
@@ -202,7 +212,10 @@ class WindowWalk:
         self._symbols = Symbols(machine, bit_of)
         self._programs = Programs(machine)
         self._flat = _flatten(machine)
-        self._most_fired = len(machine.branches) + 1
+        self._most_fired = 1 + sum(
+            isinstance(each.effect, Fire | Emit) for each in machine.transitions
+        )
+        self._window = np.int64(_ENDLESS if machine.window is None else machine.window)
         self._initial = np.full(len(machine.names), -kernels.FAR, np.int64)
         self._initial[sorted(machine.initial)] = kernels.FAR
         self.started = np.zeros(0, np.bool_)
@@ -223,7 +236,7 @@ class WindowWalk:
         while True:
             at, fired, known = kernels.walk_window(
                 symbols, times, keys, at, *programs, *self._flat,
-                np.int64(self._machine.window or 0), self.starts, self.places, before,
+                self._window, self.starts, self.places, before,
                 self._slots, self._shapes, self._is_silent, known,
                 out.at, out.actions, out.places, fired, self._most_fired,
             )  # fmt: skip
@@ -252,6 +265,19 @@ class WindowWalk:
         self._is_silent = _taller(self._is_silent, size, False)
         self._slots = np.zeros(1 << (2 * size - 1).bit_length(), np.int32)
         kernels.place_shapes(self._slots, self._shapes, known)
+
+    def take_over(self, table: TableWalk) -> None:
+        """Go on from the states of a table."""
+        self.grow(len(table.states))
+        by_state = np.full((len(table.known), len(self._machine.names)), self.nowhere, np.int64)
+        for number, state in enumerate(table.known):
+            # Without a window it is enough that a start is there; the first states are as given.
+            active = self._machine.initial if state is None else state.active
+            by_state[number, sorted(active)] = 0
+            by_state[number, sorted(active & self._machine.constant)] = kernels.FAR
+        self.starts[:] = by_state[table.states]
+        self.started[:] = table.states != NOT_STARTED
+        self.places[:] = table.places
 
     def grow(self, key_count: int) -> None:
         if key_count > len(self.starts):
@@ -301,11 +327,13 @@ class Programs:
 
     Those are the inputs that it satisfies, and the internal transitions that follow from what is
     set on the way: all others are as they were when the last event had been taken, for without
-    changes of labels a derived state stays as long as what it is derived from.
+    changes of labels a derived state of a filter stays as long as what it is derived from. In ECL
+    all internal transitions are tried.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        self._is_filter = bool(machine.branches)
         self._programs: list[list[int]] = []
         self._simple: list[bool] = []
         self._flat: tuple[Any, Any, Any] | None = None
@@ -324,7 +352,8 @@ class Programs:
         inputs: list[int] = []
         for number, each in enumerate(self._machine.transitions):
             if each.input is None:
-                takes_part = any(states & changed for states in each.enabling)
+                follows = any(states & changed for states in each.enabling)
+                takes_part = follows or not self._is_filter
             else:
                 takes_part = each.input in atoms
             if takes_part:
@@ -363,6 +392,7 @@ def _taller(array: Any, size: int, fill: Any) -> Any:
 def _flatten(machine: Machine) -> tuple[Any, ...]:
     """The transitions as arrays, as `kernels.walk_window` takes them."""
     inputs, kinds, numbers = [], [], []
+    types = emitted_types(machine)
     sets: list[list[int]] = []
     set_from, clears, targets = [0], [], []
     for each in machine.transitions:
@@ -379,6 +409,9 @@ def _flatten(machine: Machine) -> tuple[Any, ...]:
             case Fire(branch):
                 kinds.append(3)
                 numbers.append(branch)
+            case Emit(type_):
+                kinds.append(4)
+                numbers.append(types.index(type_))
             case _:
                 kinds.append(0)
                 numbers.append(0)
@@ -405,13 +438,11 @@ def _rows_of(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
     return begins, np.array([each for row in rows for each in row], np.int32)
 
 
-def fits_window_walk(machine: Machine) -> str | None:
+def fits_linear_walk(machine: Machine) -> str | None:
     """Why the machine cannot be stepped in columns, if it cannot."""
     if machine.switches:
         return "labels are changed within a window"
     for branch in machine.branches:
         if max(len(branch.labels), len(branch.places)) > 62:
             return "a branch has more than 62 labels or places"
-    if any(not isinstance(atom, PortAtom) for atom in machine.atoms):
-        return "an atom is no port"
     return None
