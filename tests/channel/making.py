@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
 import ensue
-from ensue.channel import Builder, VirtualClock, build
+from ensue.channel import Builder, Channel, VirtualClock, build
 from ensue.events.event import Event
 
 LIBRARY = ensue.parse("""
@@ -64,3 +66,23 @@ def empty() -> list[Any]:
 def noting(into: list[Any], what: Any) -> Callable[[Event], None]:
     """A consumer that notes that it was called."""
     return lambda _: into.append(what)
+
+
+@contextmanager
+def held(channel: Channel) -> Iterator[None]:
+    """Keep the only thread of a pool busy, so that queues fill; then let it go on."""
+    started, go_on = threading.Event(), threading.Event()
+
+    def hold(_: Event) -> None:
+        started.set()
+        go_on.wait(10)
+
+    holder = channel.consumers.connect("holder", hold, "Hold", priority=1_000)
+    channel.push(event("Hold"))
+    assert started.wait(10)
+    try:
+        yield
+    finally:
+        go_on.set()
+        assert channel.settle()
+        holder.disconnect()

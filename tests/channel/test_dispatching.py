@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -22,27 +20,7 @@ from ensue.channel import (
 )
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from tests.channel.making import builder, empty, event, eventually, extended, noting
-
-
-@contextmanager
-def held(channel: Channel) -> Iterator[None]:
-    """Keep the only thread of a pool busy, so that queues fill; then let it go on."""
-    started, go_on = threading.Event(), threading.Event()
-
-    def hold(_: Event) -> None:
-        started.set()
-        go_on.wait(10)
-
-    holder = channel.consumers.connect("holder", hold, "Hold", priority=1_000)
-    channel.push(event("Hold"))
-    assert started.wait(10)
-    try:
-        yield
-    finally:
-        go_on.set()
-        assert channel.settle()
-        holder.disconnect()
+from tests.channel.making import builder, empty, event, eventually, extended, held, noting
 
 
 def one_thread(**promises: Any) -> Channel:

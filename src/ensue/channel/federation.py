@@ -160,10 +160,11 @@ class Federation:
         """A link is up: tell the neighbour all we know, and everybody that it is there."""
         with self._lock:
             self._links[neighbour] = link
-            known = list(self._adverts.values())
+            known = [each for each in self._adverts.values() if each.channel != self.id]
+        # Our own first: it says that the link is there, and goes to everybody.
+        self._advertise()
         for advert in known:
             link.send(advert)
-        self._advertise()
 
     def remove_link(self, neighbour: str, link: Link) -> None:
         with self._lock:

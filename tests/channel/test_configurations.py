@@ -1,0 +1,190 @@
+"""A channel has the parts that were asked for; the others are not even loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ensue.channel import Block, DropOldest, build, from_toml, want
+from ensue.errors import UsageError
+from tests.channel.making import LIBRARY, empty, event
+
+PARTS = {
+    "index",
+    "everyone",
+    "conditions",
+    "correlating",
+    "pool",
+    "asynchronous",
+    "timeouts",
+    "awaiting",
+    "federation",
+    "inprocess",
+    "tcp",
+}
+
+
+def loaded(code: str) -> set[str]:
+    """Which parts a program has loaded at its end, and `asyncio` if it has."""
+    program = (
+        "from ensue.channel import *\nfrom ensue import Event\nimport sys\n"
+        f"{code}\nprint(*sorted(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    modules = set(done.stdout.split())
+    parts = {part for part in PARTS if f"ensue.channel.{part}" in modules}
+    return parts | ({"asyncio"} & modules)
+
+
+USE = (
+    "channel.consumers.connect('one', lambda event: None)\n"
+    "channel.suppliers.connect('two').send('Notify')\n"
+    "channel.close()"
+)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "parts"),
+    [
+        ("multiplexer", {"everyone"}),
+        ("dispatching", {"everyone", "pool"}),
+        ("filtering", {"index"}),
+        ("full", {"index", "pool"}),
+    ],
+)
+def test_each_configuration_loads_its_own_parts_only(configuration: str, parts: set[str]) -> None:
+    assert loaded(f"channel = build({configuration!r}).done()\n{USE}") == parts
+
+
+def test_a_part_is_loaded_when_it_is_first_asked_for() -> None:
+    code = (
+        "channel = build('filtering').clock(VirtualClock()).done()\n"
+        "channel.consumers.connect('one', print, all_of('A', 'B')).every('1 s')\n"
+        "channel.federation.link(build('multiplexer').done())"
+    )
+
+    assert loaded(code) == {
+        "index",
+        "conditions",
+        "timeouts",
+        "federation",
+        "inprocess",
+        "everyone",
+    }
+
+
+def test_a_multiplexer_gives_everything_to_everybody() -> None:
+    channel, got = build("multiplexer").done(), empty()
+    channel.consumers.connect("one", got.append)
+    channel.consumers.connect("two", got.append)
+
+    channel.push(event("Anything"))
+
+    assert len(got) == 2
+
+
+def test_asking_for_a_part_that_was_left_out_says_so() -> None:
+    plain = build("multiplexer").done()
+
+    with pytest.raises(UsageError, match="without filtering"):
+        plain.consumers.connect("one", print, "Notify")
+    with pytest.raises(UsageError, match="without filtering"):
+        plain.consumers.connect("one", print, want(where=lambda _: True))
+    with pytest.raises(UsageError, match="without timeouts"):
+        plain.consumers.connect("one", print).every("1 s")
+    from ensue.channel import correlated
+
+    filtering = build("filtering").correlation(False).done()
+    with pytest.raises(UsageError, match="without correlation"):
+        filtering.consumers.connect("one", print, correlated(LIBRARY, "Both"))
+
+
+def test_a_consumer_that_is_refused_leaves_nothing_behind() -> None:
+    plain = build("multiplexer").done()
+    with pytest.raises(UsageError):
+        plain.consumers.connect("one", print, "Notify")
+
+    plain.consumers.connect("one", print)
+
+    assert len(plain.consumers) == 1
+
+
+TOML = """
+[channel]
+name = "cockpit"
+configuration = "full"
+library = "types.cor"
+correlation = false
+
+[dispatching]
+strategy = "pool"
+threads = 2
+
+[consumers]
+capacity = 7
+overflow = "block"
+within = "50 ms"
+failures = 5
+"""
+
+
+def test_a_channel_can_be_written_down_as_toml(tmp_path: Path) -> None:
+    (tmp_path / "types.cor").write_text("eventtype A {}; eventtype B : A {};")
+    (tmp_path / "cockpit.toml").write_text(TOML)
+    channel, got = from_toml(tmp_path / "cockpit.toml").done(), empty()
+    consumer = channel.consumers.connect("one", got.append, "A")
+
+    channel.push(event("B"))
+    channel.close()
+
+    assert (channel.name, channel.strategy, len(got)) == ("cockpit", "pool", 1)
+    assert consumer.quality.capacity == 7
+    assert consumer.quality.overflow == Block("50 ms")
+    assert consumer.quality.failures == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[channel", "is no TOML"),
+        ("[channel]\nconfiguration = 'half'", "no configuration `half`; choose one of `full`"),
+        ("[channel]\ncolour = 'red'", "`colour` is no key of \\[channel\\]"),
+        ("[chanel]\nname = 'a'", "`chanel` is no table of a channel"),
+        ("[dispatching]\nstrategy = 'magic'", "no strategy `magic`"),
+        ("[dispatching]\nstrategy = 'pool'\nspeed = 3", "has `strategy`, `threads`"),
+        ("[consumers]\noverflow = 'explode'", "no overflow `explode`; choose one of `block`"),
+        ("[consumers]\ncolour = 'red'", "`colour` is nothing a consumer can ask for"),
+    ],
+)
+def test_a_mistake_in_the_toml_is_named(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+
+    with pytest.raises(UsageError, match=message):
+        from_toml(tmp_path / "bad.toml").done()
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        from_toml(tmp_path / "none.toml")
+
+
+def test_defaults_of_the_channel_can_be_overridden_by_a_consumer() -> None:
+    channel = build("filtering").consumers(capacity=5).done()
+
+    assert channel.consumers.connect("a", print).quality.capacity == 5
+    own = channel.consumers.connect("b", print, capacity=9, overflow=DropOldest()).quality
+    assert (own.capacity, own.overflow) == (9, DropOldest())
+
+
+def test_the_public_names_are_these() -> None:
+    import ensue.channel
+
+    assert ensue.channel.__all__ == sorted(
+        ensue.channel.__all__, key=lambda name: (not name.isupper(), not name[0].isupper(), name)
+    )
+    assert all(hasattr(ensue.channel, name) for name in ensue.channel.__all__)

@@ -1,0 +1,71 @@
+"""What a channel measures of itself."""
+
+from __future__ import annotations
+
+from ensue.channel import Laxity, VirtualClock
+from ensue.events.event import Event
+from tests.channel.making import builder, empty, event, held
+
+
+def test_laxity_is_what_is_left_of_the_deadline_and_missed_deadlines_are_counted() -> None:
+    clock = VirtualClock()
+    channel = builder().clock(clock).done()
+
+    def work(given: Event) -> None:
+        clock.advance(f"{given.data['ms']} ms")
+
+    channel.consumers.connect("high", work, "High", priority=9, deadline="100 ms")
+    channel.consumers.connect("low", work, "Low", priority=1, deadline="10 ms")
+    for milliseconds in (20, 40):
+        channel.push(event("High", ms=milliseconds))
+    for milliseconds in (5, 15):
+        channel.push(event("Low", ms=milliseconds))
+
+    # 1 - 20/100 and 1 - 40/100; 1 - 5/10 and 1 - 15/10.
+    laxity = channel.figures().laxity
+    assert list(laxity) == [9, 1]
+    assert laxity[9] == Laxity(2, 0, 0.6, 0.7, 0.8)
+    assert laxity[1] == Laxity(2, 1, -0.5, 0.0, 0.5)
+
+
+def test_waiting_counts_against_the_deadline() -> None:
+    clock = VirtualClock()
+    channel = builder("full").dispatching("pool", threads=1).clock(clock).done()
+    channel.consumers.connect("one", lambda _: None, "Notify", priority=5, deadline="100 ms")
+    with held(channel):
+        channel.push(event("Notify"))
+        clock.advance("50 ms")
+        channel.push(event("Notify"))
+        clock.advance("25 ms")
+
+    # The first waited 75 ms of its 100, the second 25.
+    assert channel.figures().laxity[5] == Laxity(2, 0, 0.25, 0.5, 0.75)
+    channel.close()
+
+
+def test_consumers_without_a_deadline_are_not_measured() -> None:
+    channel = builder().done()
+    channel.consumers.connect("one", lambda _: None)
+    channel.push(event())
+
+    assert channel.figures().laxity == {}
+
+
+def test_figures_say_what_was_published_delivered_and_unwanted() -> None:
+    channel, got = builder().done(), empty()
+    channel.consumers.connect("one", got.append, "Notify")
+    channel.consumers.connect("two", got.append, "Notify")
+    channel.push(event("Notify"))
+    channel.push(event("Other"))
+
+    figures = channel.figures()
+    assert (figures.published, figures.delivered, figures.unwanted, figures.waiting) == (2, 2, 1, 0)
+
+
+def test_laxity_can_be_measured_afresh() -> None:
+    channel = builder().done()
+    channel.consumers.connect("one", lambda _: None, deadline="1 s")
+    channel.push(event())
+    channel.reset_laxity()
+
+    assert channel.figures().laxity == {}
