@@ -175,7 +175,9 @@ class ColumnCorrelation:
 
     def let_go(self) -> None:
         places = self.walk.places
-        self.remembered.forget_all_but(np.unique(places[self.walk.bound() & (places >= 0)]))
+        # Sorted by hand: for millions of them that is several times as fast as `np.unique`.
+        held = np.sort(places[self.walk.bound() & (places >= 0)])
+        self.remembered.forget_all_but(held[np.r_[held[:1] >= 0, held[1:] != held[:-1]]])
 
 
 def _asked(correlation: Correlation) -> tuple[list[Parts], bool]:

@@ -247,16 +247,17 @@ def walk_table(
     """
     width = places.shape[1] - 1
     for at in range(first, symbols.size):
-        key = keys[at]
-        state = states[key]
-        symbol = symbols[at]
-        following = table[state, symbol, 0]
-        action = table[state, symbol, 1]
+        # Unsigned numbers, for which nobody asks whether they count from the end.
+        key = np.uint64(keys[at])
+        state = np.uint64(states[key])
+        symbol = np.uint64(symbols[at])
+        following = table[state, symbol, np.uint64(0)]
+        action = table[state, symbol, np.uint64(1)]
         if following < 0 or (action != 0 and fired == fired_at.size):
             return at, fired
         states[key] = following
-        places[key, table[state, symbol, 2]] = readings_before + at
-        more = table[state, symbol, 3]
+        places[key, np.uint64(table[state, symbol, np.uint64(2)])] = readings_before + at
+        more = table[state, symbol, np.uint64(3)]
         if more != 0:
             for entry in range(bind_from[more], bind_from[more + 1]):
                 places[key, bind_places[entry]] = readings_before + at

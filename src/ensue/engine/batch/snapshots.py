@@ -128,7 +128,6 @@ def _column_state(running: ColumnCorrelation) -> ColumnState:
     else:
         every = keys.all()
         general = msgspec.msgpack.encode([every[number] for number in chosen.tolist()])
-    place_of = {int(number): place for place, number in enumerate(chosen.tolist())}
     plain = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind != "object"}
     objects = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind == "object"}
     return ColumnState(
@@ -139,7 +138,9 @@ def _column_state(running: ColumnCorrelation) -> ColumnState:
         objects={_name(n): _object_bytes(c) for n, c in objects.items()},
         whole=[write_event(e) for e in kept.whole] if kept and kept.whole else None,
         counted_at=maker.counted_at,
-        counted=[(place_of[key], id_, n) for (key, id_), n in maker.counted.items()],
+        counted=[
+            (int(np.searchsorted(chosen, key)), id_, n) for (key, id_), n in maker.counted.items()
+        ],
     )
 
 
