@@ -48,16 +48,16 @@ def plainly(scenario: Scenario, explain: bool = False) -> Observed:
 
 
 def with_snapshots(scenario: Scenario, seed: int) -> Observed:
-    """The run is saved and brought back, by a library that was read anew, at random places."""
+    """The run is saved and brought back at random places, the last time by a library read anew."""
     draw = Random(seed)
     library = ensue.parse(scenario.library)
     run = started(scenario, library)
     made: list[Event] = []
     for event in events_of(scenario, library):
         if draw.random() < 0.3:
-            run = ensue.parse(scenario.library).resume(run.snapshot())
+            run = library.resume(run.snapshot())
         made += run.push(event)
-    run = library.resume(run.snapshot())
+    run = ensue.parse(scenario.library).resume(run.snapshot())
     return Observed.of([*made, *run.finish(scenario.until)], run.late)
 
 
@@ -69,7 +69,7 @@ def with_other_rules(scenario: Scenario, seed: int) -> Observed:
     made: list[Event] = []
     is_there = False
     for event in events_of(scenario, library):
-        if draw.random() < 0.3:
+        if draw.random() < 0.15:
             if not is_there:
                 run.add(OTHER_RULES)
             elif draw.random() < 0.5:

@@ -24,6 +24,7 @@ from ensue.cli.libraries import (
     require_correlation,
 )
 from ensue.cli.progress import Progress, progress_bars
+from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine.run import Run, choose_engine
 from ensue.errors import UsageError
@@ -80,6 +81,13 @@ def run(
             help="The format of the events, where the name of the file does not tell.",
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Tell on stderr why each output came, and at the end what each rule waits for.",
+        ),
+    ] = False,
     engine: EngineName = "auto",
 ) -> None:
     """Run a library over events, and put out what follows.
@@ -124,7 +132,7 @@ def run(
         refused = RefusedRecords(name, dead_letter, _is_lines(events, format), files)
         sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
         running = _Running(
-            run=Run(library.checked, engine, allowed_lateness or 0),
+            run=Run(library.checked, engine, allowed_lateness or 0, explain),
             refused=refused,
             late=LateEvents(late, files),
             sink=sink,
@@ -132,6 +140,7 @@ def run(
             is_live=events == STDIN or sink.isatty(),
             only=correlation,
             strict=strict,
+            explain=explain,
         )
         stopped = not running.feed(records, in_order=allowed_lateness is not None, bars=bars)
         if not stopped:
@@ -174,6 +183,7 @@ class _Running:
         is_live: bool,
         only: str | None,
         strict: bool,
+        explain: bool,
     ) -> None:
         self.run = run
         self.refused = refused
@@ -183,6 +193,7 @@ class _Running:
         self._is_live = is_live
         self._only = only
         self._strict = strict
+        self._explain = explain
         self._latest: int | None = None
 
     def feed(self, records: Iterator[Event | Rejected], in_order: bool, bars: Progress) -> bool:
@@ -230,6 +241,8 @@ class _Running:
         if not wanted:
             return
         self._sink.write(b"".join(encode(output) + b"\n" for output in wanted))
+        if self._explain:
+            tell_why(self.run, wanted)
         self.written += len(wanted)
         if self._is_live:
             self._sink.flush()
@@ -242,6 +255,9 @@ class _Running:
                 " it has changed nothing",
                 "yellow",
             )
+        if self._explain:
+            names = library.correlations.names if self._only is None else [self._only]
+            tell_what_is_missing(self.run, names)
         counts = self.run.counts
         parts = [f"{counted(counts.events, 'event')} read"]
         parts += [self.refused.summary()] if self.refused.count else []

@@ -16,7 +16,7 @@ from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import TIMER, Outputs, Trigger
 from ensue.engine.ports import Key, key_text
-from ensue.engine.progress import Done, Progress, ecl_progress, filter_progress, in_words
+from ensue.engine.progress import CLOCK, Done, Progress, ecl_progress, filter_progress, in_words
 from ensue.engine.reference.ecl import EclInstance
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.stream import InstanceStart, RunningCorrelation, Stream
@@ -115,7 +115,7 @@ class Explainer:
     def remember(self, output: Event, trigger: Trigger, name: str, key: str | None) -> None:
         bound = [Done(f"`{port}`", reading) for port, reading in trigger.bound.items()]
         because = [
-            Done(", ".join(f"`{port}`" for port in sorted(each.ports)) or "the clock", each)
+            Done(", ".join(f"`{port}`" for port in sorted(each.ports)) or CLOCK, each)
             for each in trigger.because
         ]
         if len(self._reasons) >= OUTPUTS_REMEMBERED:

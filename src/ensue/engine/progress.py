@@ -35,6 +35,8 @@ from ensue.lang.syntax import (
     Unless,
 )
 
+CLOCK = "the clock"
+
 
 @dataclass(frozen=True)
 class Done:
@@ -53,6 +55,8 @@ class Done:
 
     def __str__(self) -> str:
         when = format_time(self.reading.time)
+        if self.part == CLOCK:
+            return f"{self.part}, at {when}"
         if self.reading.event is None:
             return f"{self.part} by the clock, at {when}"
         return f"{self.part} by `{self.reading.event.id}`, at {when}"
@@ -200,7 +204,7 @@ def ecl_progress(instance: EclInstance) -> Progress | None:
         return None
     nearest = max(pushing, key=lambda part: len(part.completed_by))
     done = tuple(
-        Done(", ".join(f"`{port}`" for port in sorted(each.ports)) or "a timeout", each)
+        Done(", ".join(f"`{port}`" for port in sorted(each.ports)) or CLOCK, each)
         for each in nearest.completed_by
     )
     return Progress(done, _missing(nearest))

@@ -9,7 +9,7 @@ a snapshot is, is told in `changing` and `snapshots`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, overload, runtime_checkable
 
 import msgspec
 
@@ -19,8 +19,6 @@ from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
 from ensue.engine.ordering import Ordering
 from ensue.engine.reference import reference_engine
 from ensue.engine.snapshots import (
-    FORMAT,
-    VERSION,
     History,
     SavedCounts,
     SavedOrder,
@@ -215,6 +213,10 @@ class Run:
 
     # --- why ------------------------------------------------------------------------------------
 
+    @overload
+    def why(self, what: Event) -> WhyOutput: ...
+    @overload
+    def why(self, what: str, key: object = None) -> WhyNot: ...
     def why(self, what: Event | str, key: object = None) -> WhyOutput | WhyNot:
         """Why an output came, or how near a correlation is to putting out its next.
 
@@ -222,13 +224,20 @@ class Run:
         complete and what it still waits for, for a `key` (several values as a tuple) or, without
         one, for the key that came nearest. The run must have been started with `explain=True`.
         """
+        if isinstance(what, Event):
+            return self._reasons().why_output(what)
+        return self._reasons().why_not(what, key)
+
+    def nearest(self, correlation: str, count: int = 3) -> list[WhyNot]:
+        """What `why` tells for the keys that came nearest to an output, the nearest first."""
+        return self._reasons().nearest(correlation, count)
+
+    def _reasons(self) -> Explainer:
         if self._explainer is None:
             raise UsageError(
                 "this run keeps no reasons: start it with `library.start(explain=True)`"
             )
-        if isinstance(what, Event):
-            return self._explainer.why_output(what)
-        return self._explainer.why_not(what, key)
+        return self._explainer
 
     # --- snapshots ------------------------------------------------------------------------------
 
@@ -239,8 +248,6 @@ class Run:
         engine = self._engine
         return write_snapshot(
             Snapshot(
-                format=FORMAT,
-                version=VERSION,
                 library=fingerprint(self._library),
                 engine=self._engine_name,
                 explains=self._explainer is not None,

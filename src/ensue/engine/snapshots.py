@@ -1,8 +1,9 @@
 """Snapshots: a run as bytes, from which it goes on in this process or another.
 
-A snapshot is msgpack, never pickled code. Its head says what it is, in which version of the format,
-of which library (a fingerprint of its text) and engine. Then comes the order: the latest time, what
-still waits to be put in order, what came too late; and the counts. Last is what the engine needs:
+A snapshot is msgpack, never pickled code: [format, version, digest, body], where the digest is the
+SHA-256 of the body. The body says of which library it is (a fingerprint of its text) and of which
+engine. Then comes the order: the latest time, what still waits to be put in order, what came too
+late; and the counts. Last is what the engine needs:
 
 - `state`, for the step engine: its rules and keys as `ensue.engine.step.saving` says;
 - `batch`, for the batch engine: its own bytes, as `ensue.engine.batch.snapshots` says;
@@ -46,8 +47,6 @@ class SavedCounts(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    format: str
-    version: int
     library: str
     engine: str
     explains: bool
@@ -58,9 +57,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     history: History | None = None
 
 
-class _Head(msgspec.Struct, frozen=True):
+class _Envelope(msgspec.Struct, frozen=True, array_like=True):
     format: str
     version: int
+    digest: bytes
+    body: bytes
 
 
 def fingerprint(library: CheckedLibrary) -> str:
@@ -70,28 +71,31 @@ def fingerprint(library: CheckedLibrary) -> str:
 
 def write_snapshot(snapshot: Snapshot) -> bytes:
     try:
-        return msgspec.msgpack.encode(snapshot)
+        body = msgspec.msgpack.encode(snapshot)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise SnapshotError(
             f"an event that is still needed holds something that cannot be saved: {error}"
         ) from None
+    return msgspec.msgpack.encode(_Envelope(FORMAT, VERSION, hashlib.sha256(body).digest(), body))
 
 
 def read_snapshot(data: bytes, library: CheckedLibrary) -> Snapshot:
     """The snapshot that bytes hold, if it is one of this library."""
     try:
-        head = msgspec.msgpack.decode(data, type=_Head)
+        envelope = msgspec.msgpack.decode(data, type=_Envelope)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as error:
         raise SnapshotError(f"these bytes are no snapshot: {error}") from None
-    if head.format != FORMAT:
+    if envelope.format != FORMAT:
         raise SnapshotError("these bytes are no snapshot: they are of another format")
-    if head.version != VERSION:
+    if envelope.version != VERSION:
         raise SnapshotError(
-            f"the snapshot has version {head.version} of its format, and this version of ensue "
+            f"the snapshot has version {envelope.version} of its format, and this version of ensue "
             f"reads version {VERSION}: use the version of ensue that wrote it, or a newer one"
         )
+    if hashlib.sha256(envelope.body).digest() != envelope.digest:
+        raise SnapshotError("the snapshot is damaged: its bytes are not those that were written")
     try:
-        snapshot = msgspec.msgpack.decode(data, type=Snapshot)
+        snapshot = msgspec.msgpack.decode(envelope.body, type=Snapshot)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from None
     if snapshot.library != fingerprint(library):

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
+from typing import Any
 
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
@@ -87,15 +89,13 @@ class StepStream:
         self._routines = {
             each.name: TypeRoutines(each.name, library.types, rules) for each in library.types
         }
-        self._looks = {
-            name: compile_look(each) for name, each in self._routines.items() if each.is_wanted
-        }
+        self._looks = {}
         self.set_alarms()
 
     def pushes(
         self,
         ordering: Ordering,
-        unusual: Callable[[Event], list[Event]],
+        unusual: Push,
     ) -> Mapping[str, Push]:
         """For each type the whole way of an event that comes in order; there is no lateness."""
         around = {
@@ -108,8 +108,22 @@ class StepStream:
             "let_read": self._let_read,
             "spread": self._spread,
         }
-        made = {name: compile_push(each, around) for name, each in self._routines.items()}
-        return {name: push for name, push in made.items() if push is not None}
+        pushes: dict[str, Push] = {}
+        for name, each in self._routines.items():
+            pushes[name] = partial(self._first_push, pushes, each, around, unusual)
+        return pushes
+
+    def _first_push(
+        self,
+        pushes: dict[str, Push],
+        routines: TypeRoutines,
+        around: Mapping[str, Any],
+        unusual: Push,
+        event: Event,
+    ) -> list[Event]:
+        """Make the routine of a type when its first event comes: many types never come at all."""
+        push = pushes[routines.name] = compile_push(routines, around) or unusual
+        return push(event)
 
     def set_alarms(self) -> None:
         """Arm every instance anew: places have changed, or instances were brought back."""
@@ -164,7 +178,10 @@ class StepStream:
     ) -> Sequence[tuple[Event, Rule]]:
         look = self._looks.get(event.type)
         if look is None:
-            return ()
+            routines = self._routines.get(event.type)
+            if routines is None or not routines.is_wanted:
+                return ()
+            look = self._looks[event.type] = compile_look(routines)
         plan, keys = look(event)
         waiting: list[tuple[Event, Rule]] = []
         for _, _, mask, key, reader, ports in plan:

@@ -1,0 +1,111 @@
+"""The quick way of an event means what the general way means, for every value that may come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+import ensue
+from ensue.engine.run import Run
+from ensue.errors import EventError
+from ensue.events.event import Event
+
+TYPE = """
+eventtype T {
+    attribute string s; attribute short i; attribute unsigned long long u; attribute double d;
+    attribute float f; attribute boolean b; attribute char c; attribute timestamp t;
+    attribute sequence<long> q;
+};
+eventtype Out { attribute string s; attribute short i; };
+"""
+PREDICATES = [
+    "s = 'x'", "s = 'true'", "s != 'x'", "i = 3", "i = 3.0", "i > 2", "i <= 2.5",
+    "d = 1", "d < 2.5", "f >= 0.5", "f = i", "b", "b = TRUE", "NOT b", "b AND i = 3", "i = 3 OR b",
+    "b XOR s = 'x'", "i = 3 AND b OR s = 'x'", "i IN (1, 3)", "s IN ('x', 'y')", "s NOT IN ('x')",
+    "i IN (1, 3.5)", "s LIKE 'x%'", "s NOT LIKE '%y'", "EXISTS s", "EXISTS nothing", "NOT EXISTS i",
+    "i + 1 = 4", "i = '3'", "s = 3", "s > 1", "b = 'true'", "t > '2024-01-01T00:00:00Z'",
+    "LENGTH(s) = 1", "id = 'e'", "source = 'src'", "time > '1970-01-01T00:00:00Z'", "subject = 'x'",
+    "c = 'x'", "-i = -3", "u > 9223372036854775807", "TRUE",
+]  # fmt: skip
+GOOD = {
+    "s": "x", "i": 3, "u": 5, "d": 1.0, "f": 0.5, "b": True, "c": "x",
+    "t": datetime(2024, 5, 6, tzinfo=UTC), "q": [1, 2],
+}  # fmt: skip
+VALUES: Mapping[str, list[Any]] = {
+    "s": ["", "y", "true", "3", None, 3, True],
+    "i": [0, 2, None, 3.0, 40_000, True, "3"],
+    "u": [0, 2**64 - 1, 2**64, -1, None],
+    "d": [1, 2, 2.5, float("nan"), float("inf"), None, "1", True],
+    "f": [3, 1e39, 0.25, None, "x"],
+    "b": [False, None, 1, "true"],
+    "c": ["y", "", "xy", None, 1],
+    "t": ["2024-05-06T07:08:09Z", datetime(2024, 5, 6), datetime(2023, 1, 1, tzinfo=UTC),
+          datetime(2024, 1, 1, tzinfo=timezone(timedelta(hours=2))), None, 5],
+    "q": [[], (1, 2), ["x"], None, [2**40]],
+}  # fmt: skip
+
+
+def library() -> ensue.Library:
+    ports = ", ".join(f"T p{number} where {text}" for number, text in enumerate(PREDICATES))
+    either = " | ".join(f"l{number}:p{number}" for number in range(len(PREDICATES)))
+    labels = " | ".join(f"l{number}" for number in range(len(PREDICATES)))
+    keys = ["s", "i", "d", "b", "t", "subject", "s, i"]
+    rules = [f"Out correlation All ({ports}) {either} {{ case {labels}: push new Out {{}}; }}"]
+    rules += [
+        f"Out correlation By{number} (T a) a by {key}"
+        " { case true: push new Out { s = a.s, i = a.i }; }"
+        for number, key in enumerate(keys)
+    ]
+    return ensue.parse(TYPE + "\n".join(rules))
+
+
+def events() -> list[Event]:
+    datas: list[Any] = [GOOD, None, {}, [], "x", MappingProxyType(GOOD)]
+    datas += [{**GOOD, name: value} for name, values in VALUES.items() for value in values]
+    datas += [{k: v for k, v in GOOD.items() if k != name} for name in GOOD]
+    extensions: list[dict[str, Any]] = [{}, {"subject": "x"}, {"s": "y", "i": 7}, {"i": 2**70}]
+    return [Event("e", "src", "T", 5, data, extra) for data, extra in product(datas, extensions)]
+
+
+def outcome(run: Run, event: Event) -> object:
+    try:
+        return [(each.id, each.data, dict(each.extensions)) for each in run.push(event)]
+    except EventError as error:
+        return error.problems
+
+
+def test_every_value_passes_or_is_refused_as_by_the_definitions() -> None:
+    """Values, predicates, keys and errors: the same from the routines as from the reference."""
+    rules = library()
+    quick, plain = rules.start("step"), rules.start("reference")
+    for event in events():
+        assert outcome(quick, event) == outcome(plain, event), event
+    assert quick.counts == plain.counts
+
+
+def test_an_event_that_is_refused_moves_nothing() -> None:
+    run = library().start("step")
+    with pytest.raises(EventError):
+        run.push(Event("e", "src", "T", 50, {**GOOD, "i": "no number"}))
+
+    assert run.counts.events == 0
+    assert run.push(Event("e", "src", "T", 5, GOOD))
+
+
+def test_what_a_user_writes_is_never_read_as_python() -> None:
+    """Names and texts that would be mischief in Python are only names and texts."""
+    text = """
+    eventtype T { attribute string __import__; attribute string lambda; attribute long holds; };
+    T correlation R (T a where __import__ = "') or exit() #", T b where holds = 1 AND lambda = '"""
+    text += """{tests}') a | b from_ { case true: push a; }""".replace(" from_", "")
+    run = ensue.parse(text).start("step")
+    event = Event(
+        "e", "s", "T", 1, {"__import__": "') or exit() #", "lambda": "{tests}", "holds": 1}
+    )
+
+    assert len(run.push(event)) == 1
