@@ -16,18 +16,17 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 import ensue
 from ensue.events.arrow import table_of
 from ensue.events.arrow_types import arrow_type
 from ensue.events.columns import is_attribute_column
-from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.spark import correlate
 from ensue.spark.outputs import CONTEXT, PROVENANCE, output_columns
 from ensue.spark.plan import plan_of
-from tests.oracle.agreement import as_text, observe_oracle, read_events
+from tests.oracle.agreement import observe_oracle, read_events
 from tests.oracle.generator import Scenario
 
 WAYS = ("bytes", "columns", "fast")
@@ -51,9 +50,7 @@ def data_frame(spark: SparkSession, scenario: Scenario, library: ensue.Library) 
     return frame.coalesce(Random(scenario.seed).choice([1, 2]))
 
 
-def observed(
-    spark: SparkSession, scenarios: Sequence[Scenario], way: str
-) -> list[list[str]]:
+def observed(spark: SparkSession, scenarios: Sequence[Scenario], way: str) -> list[list[str]]:
     """The outputs of each scenario as text, all of them from one job."""
     parts = []
     for number, scenario in enumerate(scenarios):
@@ -68,10 +65,10 @@ def observed(
             partitions=Random(scenario.seed).choice([1, 2, 3]),
         )
         names = [name for name in frame.columns if name not in ("order", "event")]
-        row = F.to_json(F.struct(*names), {"ignoreNullFields": "false"})
-        text = F.col("event") if way == "bytes" else row
-        order = F.lit(b"").alias("order") if way == "fast" else F.col("order")
-        parts.append(frame.select(F.lit(number).alias("n"), order, text.alias("text")))
+        row = sf.to_json(sf.struct(*names), {"ignoreNullFields": "false"})
+        text = sf.col("event") if way == "bytes" else row
+        order = sf.lit(b"").alias("order") if way == "fast" else sf.col("order")
+        parts.append(frame.select(sf.lit(number).alias("n"), order, text.alias("text")))
     found: list[list[str]] = [[] for _ in scenarios]
     for each in reduce(DataFrame.unionAll, parts).orderBy("n", "order").collect():
         found[each["n"]].append(each["text"])
@@ -123,6 +120,3 @@ def _plain(value: Any) -> Any:
         except ValueError:
             return value
     return value
-
-
-__all__ = ["WAYS", "Event", "as_text", "differences"]

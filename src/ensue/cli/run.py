@@ -23,6 +23,7 @@ from ensue.cli.libraries import (
     mention_warnings,
     require_correlation,
 )
+from ensue.cli.on_spark import SPARK, start_on_spark
 from ensue.cli.progress import Progress, progress_bars
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
@@ -114,7 +115,8 @@ def run(
       1  --strict, and a record was refused
       2  a library with errors, a file that cannot be read, or a wrong call
     """
-    choose_engine(engine)
+    if engine != SPARK:
+        choose_engine(engine)
     allowed_lateness = _duration("--lateness", lateness)
     end = _time("--until", until)
     refuse_shared_files(
@@ -125,6 +127,10 @@ def run(
     if correlation is not None:
         require_correlation(library, correlation)
     mention_warnings(library, libraries)
+    if engine == SPARK:
+        run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
+    else:
+        run_of_library = Run(library.checked, engine, allowed_lateness or 0, explain)
     with ExitStack() as files:
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
         records = read_events(events, library.checked.types, format, progress=bars.reading)
@@ -132,7 +138,7 @@ def run(
         refused = RefusedRecords(name, dead_letter, _is_lines(events, format), files)
         sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
         running = _Running(
-            run=Run(library.checked, engine, allowed_lateness or 0, explain),
+            run=run_of_library,
             refused=refused,
             late=LateEvents(late, files),
             sink=sink,

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
 
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
@@ -28,22 +28,27 @@ from ensue.spark.predicates import NotInSqlError, Sql
 # From here on a real rounds to no 32-bit float.
 _LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
 _LARGEST_REAL = 1.7976931348623157e308
-_BITS = {T.ByteType: 8, T.ShortType: 16, T.IntegerType: 32, T.LongType: 64}
+_BITS: dict[type[st.DataType], int] = {
+    st.ByteType: 8,
+    st.ShortType: 16,
+    st.IntegerType: 32,
+    st.LongType: 64,
+}
 
 
 def all_of(conditions: Iterable[Column]) -> Column:
-    return reduce(lambda a, b: a & b, conditions, F.lit(True))
+    return reduce(lambda a, b: a & b, conditions, sf.lit(True))
 
 
 def any_of(conditions: Iterable[Column]) -> Column:
     found = list(conditions)
-    return reduce(lambda a, b: a | b, found) if found else F.lit(False)
+    return reduce(lambda a, b: a | b, found) if found else sf.lit(False)
 
 
 def is_event(layout: Layout) -> list[Column]:
     """What every event has, whatever its type. Never null."""
     time = layout.time
-    conditions = [F.coalesce(time.between(F.lit(EARLIEST), F.lit(LATEST)), F.lit(False))]
+    conditions = [sf.coalesce(time.between(sf.lit(EARLIEST), sf.lit(LATEST)), sf.lit(False))]
     for name in ("type", "id"):
         source = layout.context[name]
         conditions.append(source.column.isNotNull())
@@ -65,13 +70,13 @@ def fits_type(layout: Layout, type_name: str, types: TypeSystem) -> list[Column]
     for name, type_ in attributes.items():
         source = layout.attributes.get(name)
         if source is None:
-            return [F.lit(False)]
+            return [sf.lit(False)]
         if source.in_data and layout.data is not None and not conditions:
             # Without its data such a row has none of the attributes, not even as null.
             conditions.append(layout.data.isNotNull())
         fits = _fits(source, type_)
         if fits is not None:
-            conditions.append(source.column.isNull() | F.coalesce(fits, F.lit(False)))
+            conditions.append(source.column.isNull() | sf.coalesce(fits, sf.lit(False)))
     return conditions
 
 
@@ -82,7 +87,7 @@ def conforms(layout: Layout, types: TypeSystem) -> Column:
     for each in types:
         if fitting := fits_type(layout, each.name, types):
             conditions.append((type_column != each.name) | all_of(fitting))
-    return F.coalesce(all_of(conditions), F.lit(False))
+    return sf.coalesce(all_of(conditions), sf.lit(False))
 
 
 def opaque_attributes(layout: Layout, types: TypeSystem) -> list[str]:
@@ -119,7 +124,7 @@ def _check_attribute(
             f"{asked} {describe(type_)}, and the DataFrame has no column for it: add one (it may be"
             f' null), or say which it is, as `columns={{"{name}": "..."}}`'
         )
-    if isinstance(source.type, T.NullType) or _needs_python(source.type, type_):
+    if isinstance(source.type, st.NullType) or _needs_python(source.type, type_):
         return
     if not _can_fit(source.type, type_):
         raise UsageError(
@@ -133,13 +138,13 @@ def attribute(source: Source, type_: ValueType) -> Sql:
     if type_.element is not None:
         return Sql(None, source.column)
     kind = type_.kind
-    if isinstance(source.type, T.NullType):
+    if isinstance(source.type, st.NullType):
         return Sql(None, source.column.cast("boolean"))
     if not _can_fit(source.type, type_):
-        return Sql(None, F.lit(None).cast("boolean"))
+        return Sql(None, sf.lit(None).cast("boolean"))
     if kind == "integer":
         if source.kind == "real":
-            whole = F.when(F.abs(source.column) < 2.0**63, source.column)
+            whole = sf.when(sf.abs(source.column) < 2.0**63, source.column)
             return Sql(kind, whole.cast("bigint"))
         return Sql(kind, source.column.cast("bigint"))
     if kind == "real":
@@ -154,32 +159,32 @@ def undeclared(source: Source) -> Sql:
     if source.kind in ("integer", "boolean", "string"):
         column = source.column.cast("bigint") if source.kind == "integer" else source.column
         return Sql(source.kind, column)
-    if isinstance(source.type, T.NullType):
+    if isinstance(source.type, st.NullType):
         return Sql(None, source.column.cast("boolean"))
     # Not every double is a number, and not every instant a date.
     raise NotInSqlError(f"`{source.origin}` is `{source.type.simpleString()}` and in no type")
 
 
-def _needs_python(given: T.DataType, type_: ValueType) -> bool:
-    if isinstance(given, T.NullType):
+def _needs_python(given: st.DataType, type_: ValueType) -> bool:
+    if isinstance(given, st.NullType):
         return False
     if type_.element is not None:
-        return isinstance(given, T.ArrayType) and not _surely_fits(given, type_)
+        return isinstance(given, st.ArrayType) and not _surely_fits(given, type_)
     kind = kind_of_type(given)
     if kind == "string" and type_.kind == "timestamp":
         return True
     if kind == "real" and type_.name == "unsigned long long":
         return True
     # Decimals and dates are read as doubles and as text; Arrow does that, not SQL.
-    return isinstance(given, T.DecimalType | T.DateType) or (
-        isinstance(given, T.StringType) and kind is None
+    return isinstance(given, st.DecimalType | st.DateType) or (
+        isinstance(given, st.StringType) and kind is None
     )
 
 
-def _surely_fits(given: T.DataType, type_: ValueType) -> bool:
+def _surely_fits(given: st.DataType, type_: ValueType) -> bool:
     if type_.element is not None:
-        return isinstance(given, T.ArrayType) and _surely_fits(given.elementType, type_.element)
-    if isinstance(given, T.NullType):
+        return isinstance(given, st.ArrayType) and _surely_fits(given.elementType, type_.element)
+    if isinstance(given, st.NullType):
         return True
     if type_.name in INTEGER_RANGES:
         bits = _BITS.get(type(given))
@@ -189,9 +194,9 @@ def _surely_fits(given: T.DataType, type_: ValueType) -> bool:
     return kind == type_.kind and type_.name in ("boolean", "string")
 
 
-def _can_fit(given: T.DataType, type_: ValueType) -> bool:
+def _can_fit(given: st.DataType, type_: ValueType) -> bool:
     if type_.element is not None:
-        return isinstance(given, T.ArrayType)
+        return isinstance(given, st.ArrayType)
     kind = kind_of_type(given)
     if type_.kind in ("integer", "real"):
         return kind in ("integer", "real")
@@ -203,22 +208,22 @@ def _fits(source: Source, type_: ValueType) -> Column | None:
     if _surely_fits(source.type, type_):
         return None
     if not _can_fit(source.type, type_):
-        return F.lit(False)
+        return sf.lit(False)
     column = source.column
     if type_.name in INTEGER_RANGES:
         low, high = INTEGER_RANGES[type_.name]
         if source.kind == "real":
             # Beyond 2**53 not every bound is a double, but the ends of all 64-bit types are.
-            whole = F.rint(column) == column
+            whole = sf.rint(column) == column
             inside = (column >= float(low)) & (column < float(min(high, 2**63 - 1) + 1))
             return whole & inside
-        return column.cast("bigint").between(F.lit(low), F.lit(min(high, 2**63 - 1)))
+        return column.cast("bigint").between(sf.lit(low), sf.lit(min(high, 2**63 - 1)))
     if type_.kind == "real":
         if source.kind == "integer":
             return None
         if type_.name == "float":
-            return F.abs(column.cast("double")) < _LARGEST_FLOAT
-        return F.abs(column.cast("double")) <= _LARGEST_REAL
+            return sf.abs(column.cast("double")) < _LARGEST_FLOAT
+        return sf.abs(column.cast("double")) <= _LARGEST_REAL
     if type_.name == "char":
-        return F.char_length(column) == 1
-    return micros(source).between(F.lit(EARLIEST), F.lit(LATEST))
+        return sf.char_length(column) == 1
+    return micros(source).between(sf.lit(EARLIEST), sf.lit(LATEST))

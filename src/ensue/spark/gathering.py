@@ -27,7 +27,7 @@ MERGED_ROWS = 1 << 16
 def in_order(
     batches: Iterator[pa.RecordBatch], keys: Sequence[str], gathered_bytes: int = GATHERED_BYTES
 ) -> Iterator[pa.Table]:
-    """The rows by their keys. `keys` name columns: instants, numbers or bytes, none of them null."""
+    """The rows by their keys, which are columns of instants, numbers or bytes without nulls."""
     held: list[pa.RecordBatch] = []
     size = 0
     with tempfile.TemporaryDirectory(prefix="ensue-sorted-") as folder:
@@ -60,13 +60,13 @@ def _sorted(table: pa.Table, keys: Sequence[str]) -> pa.Table:
     else:
         numbers = [_numbers(table.column(key)) for key in keys]
         order = _order(numbers)
-    if order is None or (order[1:] > order[:-1]).all():
+    if (order[1:] > order[:-1]).all():
         return table
     return table.take(pa.array(order))
 
 
 def _order(numbers: Sequence[Any]) -> Any:
-    """The order by several columns of numbers; None if they are in order."""
+    """The order by several columns of numbers. Most times differ, and most ties are in order."""
     times = numbers[0]
     order = np.argsort(times, kind="stable")
     if len(numbers) == 1:

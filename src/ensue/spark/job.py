@@ -15,8 +15,8 @@ from functools import reduce
 from os import PathLike
 from pathlib import Path
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.library import Library, load, parse, time_microseconds
@@ -58,9 +58,9 @@ def correlate(
 ) -> DataFrame:
     """What follows from the events of a DataFrame: one row an output. Nothing runs yet.
 
-    `library` is a `Library`, its text, or the path of its file. `columns` says which column is what,
-    where the names differ: `{"type": "event_name", "time": "ts", "id": "uuid"}`. At the end the
-    clock stands at the last event's time, or at `until`.
+    `library` is a `Library`, its text, or the path of its file. `columns` says which column is
+    what, where the names differ: `{"type": "event_name", "time": "ts", "id": "uuid"}`. At the end
+    the clock stands at the last event's time, or at `until`.
 
     `correlations` names those whose outputs are wanted. With `order` there is a column `order` that
     sorts the outputs as every other engine puts them out; with `whole_events` a column `event` has
@@ -188,13 +188,9 @@ class Job:
         rows = self.events.filter(reading.wanted)
         names = [name for name, _ in reading.travelling]
         columns = [column.alias(f"c{n}") for n, (_, column) in enumerate(reading.travelling)]
-        keys = [key.alias(f"k{n}") for n, key in enumerate(reading.keys)]
-        rows = rows.select(*columns, *keys, self._arrival().alias(ARRIVAL))
-        if group.is_keyed:
-            rows = rows.repartition(self.partitions, *(f"k{n}" for n in range(len(keys))))
-        else:
-            rows = rows.repartition(1)
-        rows = rows.select(*(f"c{n}" for n in range(len(columns))), ARRIVAL)
+        rows = rows.select(*columns, self._arrival().alias(ARRIVAL))
+        keys = [made(sf.col(f"c{names.index(name)}")) for name, made in reading.keys]
+        rows = rows.repartition(self.partitions, *keys) if keys else rows.repartition(1)
         names.append(ARRIVAL)
         if group.has_timers:
             rows = self._with_clock(rows)
@@ -203,38 +199,44 @@ class Job:
         return rows.mapInArrow(bound(run_columns, task), ddl)
 
     def _run_events(self, group: Group, task: Task, ddl: str) -> DataFrame:
-        rows = self.events.select(*self.layout.as_rows(), self._arrival().alias(ARRIVAL))
-        wanted = rows.mapInArrow(bound(map_rows, task), EVENT_DDL)
-        for feeder in sorted({self.plan.by_rule[rule.name].number for rule in group.fed_by}):
-            names = [rule.name for rule in group.fed_by]
+        wanted = self._mapped(task)
+        names = [rule.name for rule in group.fed_by]
+        for feeder in sorted({self.plan.by_rule[name].number for name in names}):
             made = self._run(self.plan.groups[feeder], "feed", OUTPUT_DDL)
-            fed = made.filter(F.col("author").isin(*names))
+            fed = made.filter(sf.col("author").isin(*names))
             wanted = wanted.unionAll(fed.mapInArrow(bound(map_outputs, task), EVENT_DDL))
-        count = self.partitions if group.is_keyed else 1
-        rows = wanted.repartition(count, "bucket") if group.is_keyed else wanted.repartition(1)
+        keyed = group.is_keyed
+        rows = wanted.repartition(self.partitions, "bucket") if keyed else wanted.repartition(1)
         rows = rows.drop("bucket")
         if group.has_timers:
             rows = self._with_clock(rows)
         return rows.mapInArrow(bound(run_events, task), ddl)
 
-    def _arrival(self) -> object:
+    def _mapped(self, task: Task) -> DataFrame:
+        """The events that a group wants, in bytes."""
+        rows = self.events.select(*self.layout.as_rows(), self._arrival().alias(ARRIVAL))
+        return rows.mapInArrow(bound(map_rows, task), EVENT_DDL)
+
+    def _arrival(self) -> Column:
         if self.arrival is not None:
-            return F.col(f"`{self.arrival}`").cast("bigint")
-        return F.monotonically_increasing_id()
+            return sf.col(f"`{self.arrival}`").cast("bigint")
+        return sf.monotonically_increasing_id()
 
     def _with_clock(self, rows: DataFrame) -> DataFrame:
         """Every row with the time at which the clock of the whole stream stands at its end."""
+        latest = sf.max("latest")
+        if self.until is not None:
+            latest = sf.greatest(latest, sf.lit(self.until))
+        clock = self._times().agg(latest.alias(CLOCK))
+        return rows.crossJoin(sf.broadcast(clock))
+
+    def _times(self) -> DataFrame:
+        """A column `latest` with the times of all events, or the latest of each partition."""
         if self.unreadable:
             read = self.events.select(*self.layout.as_rows())
-            times = read.mapInArrow(bound(latest_time, self.task), "latest bigint")
-        else:
-            valid = self.events.filter(conforms(self.layout, self.plan.library.types))
-            times = valid.select(self.layout.time.alias("latest"))
-        latest = F.max("latest")
-        if self.until is not None:
-            latest = F.greatest(latest, F.lit(self.until))
-        clock = times.agg(latest.alias(CLOCK))
-        return rows.crossJoin(F.broadcast(clock))
+            return read.mapInArrow(bound(latest_time, self.task), "latest bigint")
+        valid = self.events.filter(conforms(self.layout, self.plan.library.types))
+        return valid.select(self.layout.time.alias("latest"))
 
 
 def _reading(group: Group, layout: Layout, plan: Plan, unreadable: Sequence[str]) -> Reading | str:

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
 
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
@@ -23,9 +23,9 @@ from ensue.events.columns import Layout as RowLayout
 from ensue.lang.diagnostics import did_you_mean
 from ensue.spark.mapping import DEFAULT_SOURCE
 
-_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
-_REALS = (T.FloatType, T.DoubleType)
-_INSTANTS = (T.TimestampType, T.TimestampNTZType)
+_INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
+_REALS = (st.FloatType, st.DoubleType)
+_INSTANTS = (st.TimestampType, st.TimestampNTZType)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Source:
 
     origin: str
     column: Column
-    type: T.DataType
+    type: st.DataType
     kind: str | None
     in_data: bool = False
 
@@ -55,7 +55,7 @@ class Layout:
 
     def as_rows(self) -> list[Column]:
         """Every column, under the name that the rule knows it by."""
-        return [F.col(_quoted(origin)).alias(name) for name, origin in self.renamed]
+        return [sf.col(_quoted(origin)).alias(name) for name, origin in self.renamed]
 
     @property
     def time(self) -> Column:
@@ -66,8 +66,8 @@ class Layout:
     def source(self) -> Column:
         given = self.context.get("source")
         if given is None:
-            return F.lit(DEFAULT_SOURCE)
-        return F.when(given.column != "", given.column).otherwise(F.lit(DEFAULT_SOURCE))
+            return sf.lit(DEFAULT_SOURCE)
+        return sf.when(given.column != "", given.column).otherwise(sf.lit(DEFAULT_SOURCE))
 
 
 def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> Layout:
@@ -87,11 +87,11 @@ def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> La
     opaque: list[str] = []
     data: Column | None = None
     for name, origin in renamed:
-        source = _source(origin, F.col(_quoted(origin)), fields[origin])
+        source = _source(origin, sf.col(_quoted(origin)), fields[origin])
         if name == DATA_COLUMN:
-            if isinstance(source.type, T.StructType):
+            if isinstance(source.type, st.StructType):
                 data = source.column
-            elif not isinstance(source.type, T.NullType):
+            elif not isinstance(source.type, st.NullType):
                 opaque.append(f"`{origin}` holds the data as {_shown(source.type)}")
         elif name in TEXT_ATTRIBUTES:
             extensions[name] = source
@@ -108,13 +108,13 @@ def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> La
 
 
 def _open_data(
-    origin: str, fields: Mapping[str, T.DataType], attributes: dict[str, Source], opaque: list[str]
+    origin: str, fields: Mapping[str, st.DataType], attributes: dict[str, Source], opaque: list[str]
 ) -> None:
     struct = fields[origin]
-    assert isinstance(struct, T.StructType)
+    assert isinstance(struct, st.StructType)
     for each in struct.fields:
         place = f"{origin}.{each.name}"
-        inner = F.col(_quoted(origin)).getField(each.name)
+        inner = sf.col(_quoted(origin)).getField(each.name)
         if each.name in attributes:
             opaque.append(f"`{each.name}` is a column and a field of `{origin}`")
             continue
@@ -149,7 +149,7 @@ def _renamed(present: list[str], columns: Mapping[str, str]) -> list[tuple[str, 
 
 def _check_context(name: str, source: Source) -> list[str]:
     """Why Python must read this column; raises `UsageError` if nobody can."""
-    if isinstance(source.type, T.NullType):
+    if isinstance(source.type, st.NullType):
         return [f"`{source.origin}` is null in every row"]
     if name == "time":
         if source.kind == "timestamp":
@@ -168,17 +168,17 @@ def _check_context(name: str, source: Source) -> list[str]:
     )
 
 
-def _source(origin: str, column: Column, type_: T.DataType, in_data: bool = False) -> Source:
+def _source(origin: str, column: Column, type_: st.DataType, in_data: bool = False) -> Source:
     return Source(origin, column, type_, kind_of_type(type_), in_data)
 
 
-def kind_of_type(type_: T.DataType) -> str | None:
-    """What values of a Spark type are to us; None for types that SQL and Python read differently."""
+def kind_of_type(type_: st.DataType) -> str | None:
+    """What values of a Spark type are to us; None where SQL and Python read them differently."""
     if isinstance(type_, _INTEGERS):
         return "integer"
     if isinstance(type_, _REALS):
         return "real"
-    if isinstance(type_, T.BooleanType):
+    if isinstance(type_, st.BooleanType):
         return "boolean"
     if isinstance(type_, _INSTANTS):
         return "timestamp"
@@ -188,18 +188,18 @@ def kind_of_type(type_: T.DataType) -> str | None:
 
 def instant(source: Source) -> Column:
     """A timestamp as Spark's own; what has no zone is in UTC."""
-    if isinstance(source.type, T.TimestampNTZType):
-        text = F.concat(source.column.cast("string"), F.lit("Z"))
-        return F.try_to_timestamp(text)
+    if isinstance(source.type, st.TimestampNTZType):
+        text = sf.concat(source.column.cast("string"), sf.lit("Z"))
+        return sf.try_to_timestamp(text)
     return source.column
 
 
 def micros(source: Source) -> Column:
-    return F.unix_micros(instant(source))
+    return sf.unix_micros(instant(source))
 
 
-def _shown(type_: T.DataType) -> str:
-    if isinstance(type_, T.StringType):
+def _shown(type_: st.DataType) -> str:
+    if isinstance(type_, st.StringType):
         return "text"
     return f"`{type_.simpleString()}`"
 

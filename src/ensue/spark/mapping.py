@@ -2,8 +2,8 @@
 
 In come rows of any columns, or outputs of an earlier stage; out go, for one group, the events that
 one of its rules wants, each with its position and the bucket of its key, once for each bucket that
-reads it. An event travels as bytes of msgpack. The same reading also tells which rows are no events,
-and why, and the times of those that are.
+reads it. An event travels as bytes of msgpack. The same reading also tells which rows are no
+events, and why, and the times of those that are.
 """
 
 from __future__ import annotations
@@ -102,9 +102,8 @@ class Wanting:
 
 def bucket_of(key: Key) -> int:
     """The same number for the same key, wherever it is worked out."""
-    digest = hashlib.blake2b(
-        repr([_plain(kind, value) for kind, value in key]).encode(), digest_size=7
-    )
+    text = repr([_plain(kind, value) for kind, value in key])
+    digest = hashlib.blake2b(text.encode(), digest_size=7)
     return int.from_bytes(digest.digest(), "big")
 
 
@@ -159,11 +158,11 @@ def read_rows(
         for arrival, record, identity in zip(arrivals, records, ids, strict=True):
             if not identity.is_valid:
                 # Elsewhere the number of its row is the id, but rows of a DataFrame have none.
-                problems = (text_problem("id", None),)
-                raw = record.raw if isinstance(record, Rejected) else encode(record)
+                problem = text_problem("id", None)
                 if isinstance(record, Rejected):
-                    problems += record.problems
-                record = Rejected(0, raw, problems)
+                    record = Rejected(0, record.raw, (problem, *record.problems))
+                else:
+                    record = Rejected(0, encode(record), (problem,))
             yield arrival, record
         done += batch.num_rows
 

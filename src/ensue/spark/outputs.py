@@ -90,8 +90,10 @@ class OutputColumns:
             pa.array([event.type for event in events], pa.string()),
             pa.array([event.time for event in events], pa.int64()).cast(_TIME),
         ]
-        for name in PROVENANCE:
-            columns.append(pa.array([event.extensions.get(name) for event in events], pa.string()))
+        columns += [
+            pa.array([event.extensions.get(name) for event in events], pa.string())
+            for name in PROVENANCE
+        ]
         for name, type_ in self.attributes.items():
             values = [_held(event.attributes.get(name), type_) for event in events]
             columns.append(pa.array(values, _arrow(type_)))
@@ -110,7 +112,7 @@ class OutputColumns:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def table(self, made: pa.Table) -> pa.Table:
-        """Rows for a table of the batch engine; it has neither order nor whole events."""
+        """Rows for a table of the batch engine, which has no order, whole events or structs."""
         columns: list[Any] = []
         names = set(made.schema.names)
         for field in self.schema:
@@ -119,15 +121,10 @@ class OutputColumns:
             elif field.name in PROVENANCE:
                 name = f"ce_{field.name}"
                 column = made.column(name) if name in names else pa.nulls(len(made))
-            elif field.name in self.structs:
-                column = self._members(made, field.name)
             else:
                 column = made.column(field.name) if field.name in names else pa.nulls(len(made))
             columns.append(column.cast(field.type) if column.type != field.type else column)
         return pa.Table.from_arrays(columns, schema=self.schema)
-
-    def _members(self, made: pa.Table, type_name: str) -> pa.Array:
-        raise AssertionError(f"`{type_name}` is made from events")
 
 
 def output_columns(

@@ -2,9 +2,9 @@
 
 In come a CESQL expression and what each name is in SQL; out goes a `Column`. SQL's null stands for
 an error of CESQL: every operator passes errors on, and so does every SQL operator used here; only
-AND, OR and IN need more care. Nothing here can throw, in ANSI mode or out of it. What SQL cannot say
-to the letter (the text of a real, Python's idea of upper case, text that holds a number) is refused
-with `NotInSqlError`, and is then evaluated by Python in the worker.
+AND, OR and IN need more care. Nothing here can throw, in ANSI mode or out of it. What SQL cannot
+say to the letter (the text of a real, Python's idea of upper case, text that holds a number) is
+refused with `NotInSqlError`, and is then evaluated by Python in the worker.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions import (
@@ -75,13 +75,13 @@ Resolve = Callable[[tuple[str, ...]], Sql | None]
 
 
 def error() -> Sql:
-    return Sql(None, F.lit(None).cast("boolean"))
+    return Sql(None, sf.lit(None).cast("boolean"))
 
 
 def holds(expression: Expression, resolve: Resolve) -> Column:
     """True where the predicate holds; false or null where it does not."""
     found = _Translation(resolve).sql(expression)
-    return found.column if found.kind == "boolean" else F.lit(False)
+    return found.column if found.kind == "boolean" else sf.lit(False)
 
 
 def value(expression: Expression, resolve: Resolve) -> Sql:
@@ -101,7 +101,7 @@ class _Translation:
                 return self._resolve(parts) or error()
             case Exists(name):
                 found = self._resolve(name.parts)
-                return Sql("boolean", F.lit(False) if found is None else found.column.isNotNull())
+                return Sql("boolean", sf.lit(False) if found is None else found.column.isNotNull())
         if _is_constant(expression):
             return _constant(expression)
         match expression:
@@ -113,8 +113,8 @@ class _Translation:
                 matched = _string(self.sql(operand)).like(_like_pattern(pattern))
                 return Sql("boolean", ~matched if negated else matched)
             case In(operand, options, negated):
-                found = _is_among(self.sql(operand), [self.sql(each) for each in options])
-                return Sql("boolean", ~found if negated else found)
+                among = _is_among(self.sql(operand), [self.sql(each) for each in options])
+                return Sql("boolean", ~among if negated else among)
             case Arithmetic(first, rest):
                 result = self.sql(first)
                 for sign, operand in rest:
@@ -138,7 +138,7 @@ class _Translation:
             left = _boolean(self.sql(operand))
             if sign == "AND":
                 # SQL's own AND is false where the left is null and the right false.
-                result = F.when(left.isNotNull(), left & result)
+                result = sf.when(left.isNotNull(), left & result)
             elif sign == "OR":
                 result = left | (~left & result)
                 # Where the left is null, `null OR (null AND false)` is null as well.
@@ -195,14 +195,14 @@ def literal(constant: Any) -> Sql:
     kind = kind_of(constant)
     if isinstance(constant, datetime):
         # By its number: Spark's own literals take old dates through another calendar.
-        return Sql(kind, F.timestamp_micros(F.lit(microseconds_of(constant))), constant)
+        return Sql(kind, sf.timestamp_micros(sf.lit(microseconds_of(constant))), constant)
     if kind == "integer":
         if constant > LARGEST_INTEGER:
             raise NotInSqlError(f"the integer {constant} is too large for Spark")
-        return Sql(kind, F.lit(constant).cast("bigint"), constant)
+        return Sql(kind, sf.lit(constant).cast("bigint"), constant)
     if kind == "real":
-        return Sql(kind, F.lit(float(constant)).cast("double"), constant)
-    return Sql(kind, F.lit(constant), constant)
+        return Sql(kind, sf.lit(float(constant)).cast("double"), constant)
+    return Sql(kind, sf.lit(constant), constant)
 
 
 # --- casts --------------------------------------------------------------------------------------
@@ -224,8 +224,8 @@ def _boolean(found: Sql) -> Column:
     if found.kind == "boolean":
         return found.column
     if found.kind == "string":
-        lower = F.lower(found.column)
-        return F.when(lower == "true", F.lit(True)).when(lower == "false", F.lit(False))
+        lower = sf.lower(found.column)
+        return sf.when(lower == "true", sf.lit(True)).when(lower == "false", sf.lit(False))
     return error().column
 
 
@@ -247,8 +247,8 @@ def _integer(found: Sql) -> Column:
         return found.column.cast("bigint")
     if found.kind == "string":
         is_integer = found.column.rlike(r"\A[+-]?[0-9]+\z")
-        return F.when(is_integer, found.column.try_cast("bigint"))
-    return F.lit(None).cast("bigint")
+        return sf.when(is_integer, found.column.try_cast("bigint"))
+    return sf.lit(None).cast("bigint")
 
 
 def _real(found: Sql) -> Column:
@@ -257,36 +257,36 @@ def _real(found: Sql) -> Column:
 
 def _string(found: Sql) -> Column:
     if (known := _cast(found, to_string)) is not None:
-        return known.column
+        return known.column.cast("string")
     if found.kind == "string":
         return found.column
     if found.kind in ("integer", "boolean"):
         return found.column.cast("string")
     if found.kind is None:
-        return F.lit(None).cast("string")
+        return sf.lit(None).cast("string")
     raise NotInSqlError(f"a {found.kind} is shown as text")
 
 
 def _timestamp(found: Sql) -> Column:
-    if (known := _cast(found, to_timestamp)) is not None:
-        return known.column.cast("timestamp")
+    if (known := _cast(found, to_timestamp)) is not None and known.kind is not None:
+        return known.column
     if found.kind == "timestamp":
         return found.column
-    if found.kind == "string":
+    if found.kind == "string" and found.constant is MISSING:
         raise NotInSqlError("text from an event is read as a time")
-    return F.lit(None).cast("timestamp")
+    return sf.lit(None).cast("timestamp")
 
 
 # --- operators ----------------------------------------------------------------------------------
 
 
 def _finite(column: Column) -> Column:
-    return F.when(F.abs(column) <= _LARGEST_REAL, column)
+    return sf.when(sf.abs(column) <= _LARGEST_REAL, column)
 
 
 def _negated(operand: Sql) -> Sql:
     if operand.kind == "integer":
-        return Sql("integer", F.try_subtract(F.lit(0).cast("bigint"), operand.column))
+        return Sql("integer", sf.try_subtract(sf.lit(0).cast("bigint"), operand.column))
     return Sql("real", -operand.column) if operand.kind == "real" else error()
 
 
@@ -301,20 +301,20 @@ def _computed(sign: str, left: Sql, right: Sql) -> Sql:
 def _quotient(x: Column, y: Column) -> Column:
     # The smallest integer has no opposite, so this one quotient is out of range.
     overflows = (x == SMALLEST_INTEGER) & (y == -1)
-    divisor = F.when((y != 0) & ~overflows, y)
-    return F.call_function("div", x, divisor)
+    divisor = sf.when((y != 0) & ~overflows, y)
+    return sf.call_function("div", x, divisor)
 
 
 def _nonzero(y: Column) -> Column:
-    return F.when(y != 0.0, y)
+    return sf.when(y != 0.0, y)
 
 
 _INTEGERS: dict[str, Callable[[Column, Column], Column]] = {
-    "+": F.try_add,
-    "-": F.try_subtract,
-    "*": F.try_multiply,
+    "+": sf.try_add,
+    "-": sf.try_subtract,
+    "*": sf.try_multiply,
     "/": _quotient,
-    "%": lambda x, y: x % F.when(y != 0, y),
+    "%": lambda x, y: x % sf.when(y != 0, y),
 }
 _REALS: dict[str, Callable[[Column, Column], Column]] = {
     "+": lambda x, y: x + y,
@@ -367,7 +367,7 @@ def _is_among(operand: Sql, options: Sequence[Sql]) -> Column:
     """Every option is compared, so that no order hides a failing cast: one error is an error."""
     family = _family(operand.kind)
     equal = [_equal_as(family, operand, option) for option in options]
-    any_equal = F.lit(False)
+    any_equal = sf.lit(False)
     for each in equal:
         any_equal = any_equal | each
     if all(option.constant is not MISSING for option in options):
@@ -377,10 +377,10 @@ def _is_among(operand: Sql, options: Sequence[Sql]) -> Column:
         if any(_fails(cast, option.constant) for option in options):
             return error().column
         return any_equal
-    known = F.lit(True)
+    known = sf.lit(True)
     for each in equal:
         known = known & each.isNotNull()
-    return F.when(known, any_equal)
+    return sf.when(known, any_equal)
 
 
 def _fails(cast: Callable[[Any], Any], constant: Any) -> bool:
@@ -424,9 +424,9 @@ def _called(name: str, arguments: Sequence[Sql]) -> Sql:
 def _absolute(arguments: Sequence[Sql]) -> Sql:
     number = _number(arguments[0])
     if number.kind == "integer":
-        possible = F.when(number.column != SMALLEST_INTEGER, number.column)
-        return Sql("integer", F.abs(possible))
-    return Sql("real", F.abs(number.column)) if number.kind == "real" else error()
+        possible = sf.when(number.column != SMALLEST_INTEGER, number.column)
+        return Sql("integer", sf.abs(possible))
+    return Sql("real", sf.abs(number.column)) if number.kind == "real" else error()
 
 
 def _truth(arguments: Sequence[Sql]) -> Sql:
@@ -440,41 +440,41 @@ def _truncated(arguments: Sequence[Sql]) -> Sql:
     (operand,) = arguments
     if operand.kind == "real":
         column = operand.column
-        possible = F.when((column >= -math.ldexp(1, 63)) & (column < math.ldexp(1, 63)), column)
+        possible = sf.when((column >= -math.ldexp(1, 63)) & (column < math.ldexp(1, 63)), column)
         return Sql("integer", possible.cast("bigint"))
     return Sql("integer", _integer(operand))
 
 
 def _concatenated(arguments: Sequence[Sql]) -> Sql:
-    return Sql("string", F.concat(F.lit(""), *(_string(each) for each in arguments)))
+    return Sql("string", sf.concat(sf.lit(""), *(_string(each) for each in arguments)))
 
 
 def _joined(arguments: Sequence[Sql]) -> Sql:
     # Spark's own `concat_ws` leaves nulls out; here one null makes the whole one.
     delimiter, *texts = (_string(each) for each in arguments)
     parts = [part for text in texts for part in (delimiter, text)][1:]
-    joined = F.concat(F.lit(""), *parts)
-    return Sql("string", F.when(delimiter.isNotNull(), joined))
+    joined = sf.concat(sf.lit(""), *parts)
+    return Sql("string", sf.when(delimiter.isNotNull(), joined))
 
 
 def _left(arguments: Sequence[Sql]) -> Sql:
     text, count = _string(arguments[0]), _integer(arguments[1])
-    return Sql("string", F.when(count >= 0, F.substr(text, F.lit(1), _as_length(count))))
+    return Sql("string", sf.when(count >= 0, sf.substr(text, sf.lit(1), _as_length(count))))
 
 
 def _right(arguments: Sequence[Sql]) -> Sql:
     text, count = _string(arguments[0]), _integer(arguments[1])
-    length = F.char_length(text).cast("bigint")
-    start = (length - F.least(length, count) + 1).cast("int")
-    return Sql("string", F.when(count >= 0, F.substr(text, start)))
+    length = sf.char_length(text).cast("bigint")
+    start = (length - sf.least(length, count) + 1).cast("int")
+    return Sql("string", sf.when(count >= 0, sf.substr(text, start)))
 
 
 def _as_length(count: Column) -> Column:
-    return F.least(count, F.lit(_LARGEST_LENGTH).cast("bigint")).cast("int")
+    return sf.least(count, sf.lit(_LARGEST_LENGTH).cast("bigint")).cast("int")
 
 
 def _length(arguments: Sequence[Sql]) -> Sql:
-    return Sql("integer", F.char_length(_string(arguments[0])).cast("bigint"))
+    return Sql("integer", sf.char_length(_string(arguments[0])).cast("bigint"))
 
 
 _FUNCTIONS: dict[str, Callable[[Sequence[Sql]], Sql]] = {

@@ -7,13 +7,15 @@ the worker asks it again, and then it is named here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
+from pyspark.sql import functions as sf
 
 from ensue.events.cloudevents import VERSION
+from ensue.events.columns import extension_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.expressions import (
@@ -36,17 +38,20 @@ from ensue.spark.layout import Layout, Source, instant, micros
 from ensue.spark.plan import Group, Rule
 from ensue.spark.predicates import NotInSqlError, Resolve, Sql, conjuncts, holds, literal
 
+KeyColumn = tuple[str, Callable[[Column], Column]]
+
 
 @dataclass(frozen=True)
 class Reading:
     """`keys` decide the partition of a row; equal keys are equal there, and others may be.
 
-    `travelling` are the columns that go through the shuffle, by their names in the rule, and `nulls`
-    the attributes that no rule asks for, which the worker puts in as nulls.
+    Each key is the name of a travelling column and what is made of it. `travelling` are the columns
+    that go through the shuffle, by their names in the rule, and `nulls` the attributes that no rule
+    asks for, which the worker puts in as nulls.
     """
 
     wanted: Column
-    keys: tuple[Column, ...]
+    keys: tuple[KeyColumn, ...]
     travelling: tuple[tuple[str, Column], ...]
     nulls: tuple[str, ...]
     in_python: tuple[str, ...]
@@ -62,12 +67,14 @@ def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
     ]
     conditions = [any_of(_distinct(ports)), all_of(is_event(layout))]
     type_column = layout.context["type"].column
-    for name in _types_read(group, types):
-        if fitting := fits_type(layout, name, types):
-            conditions.append((type_column != name) | all_of(fitting))
+    conditions += [
+        (type_column != name) | all_of(fitting)
+        for name in _types_read(group, types)
+        if (fitting := fits_type(layout, name, types))
+    ]
     keys = _keys(group, layout)
-    conditions += [key.isNotNull() for key in keys]
     travelling = _travelling(group, layout, types)
+    conditions += [dict(travelling)[name].isNotNull() for name, _ in keys]
     present = {name for name, _ in travelling}
     declared = dict.fromkeys(
         name for type_name in types.types for name in types.attributes(type_name)
@@ -105,7 +112,7 @@ def _port(
     return all_of(conditions)
 
 
-# --- names ----------------------------------------------------------------------------------------
+# --- names --------------------------------------------------------------------------------------
 
 
 def resolver(layout: Layout, type_name: str, types: TypeSystem) -> Resolve:
@@ -118,14 +125,14 @@ def resolver(layout: Layout, type_name: str, types: TypeSystem) -> Resolve:
             if found is None or found.kind is not None:
                 return None
             raise NotInSqlError(f"`{'.'.join(parts)}` reaches into nested data")
-        candidates = [each for each in _candidates(name, layout, type_name, types)]
+        candidates = list(_candidates(name, layout, type_name, types))
         if not candidates:
             return None
         if len(candidates) == 1:
             return candidates[0]
         if len({each.kind for each in candidates}) > 1:
             raise NotInSqlError(f"`{name}` may be several things of different kinds")
-        return Sql(candidates[0].kind, F.coalesce(*(each.column for each in candidates)))
+        return Sql(candidates[0].kind, sf.coalesce(*(each.column for each in candidates)))
 
     return resolve
 
@@ -178,10 +185,10 @@ def _data(name: str, source: Source, type_name: str, types: TypeSystem) -> Sql:
     return plain
 
 
-# --- keys -----------------------------------------------------------------------------------------
+# --- keys ---------------------------------------------------------------------------------------
 
 
-def _keys(group: Group, layout: Layout) -> tuple[Column, ...]:
+def _keys(group: Group, layout: Layout) -> tuple[KeyColumn, ...]:
     if not group.key_set:
         return ()
     if len(group.key_set) > 1:
@@ -189,36 +196,45 @@ def _keys(group: Group, layout: Layout) -> tuple[Column, ...]:
     return tuple(_key(name, layout) for name in group.key_set[0])
 
 
-def _key(name: str, layout: Layout) -> Column:
+def _key(name: str, layout: Layout) -> KeyColumn:
     """Equal for equal keys, by the column alone: a number is the same key in every type."""
-    sources: list[Source] = []
-    if name in ("id", "type", "source"):
-        found = _context(name, layout)
-        assert found is not None
-        return found.column
+    if name in ("id", "type"):
+        return name, _unchanged
     if name == "time":
-        return layout.time
-    for candidate in (
-        layout.extensions.get(name),
-        layout.attributes.get(name),
-        layout.extensions.get(name.lower()) if name.lower() != name else None,
-    ):
-        if candidate is not None:
-            sources.append(candidate)
-    if len(sources) != 1 or name.lower() in ("id", "type", "source", "time", "specversion"):
+        return name, partial(_micros, layout.context["time"])
+    extension, lower = layout.extensions.get(name), layout.extensions.get(name.lower())
+    places = {
+        extension_column(name): extension,
+        name: layout.attributes.get(name),
+        extension_column(name.lower()): lower,
+    }
+    found = {place: source for place, source in places.items() if source is not None}
+    if len(found) != 1 or name.lower() in ("id", "type", "source", "time", "specversion"):
         raise NotInSqlError(f"the key `{name}` may stand in several columns")
-    (source,) = sources
+    ((place, source),) = found.items()
     if source.kind in ("integer", "real"):
-        # A sum with zero makes one of the two zeros that a double has.
-        return source.column.cast("double") + F.lit(0.0)
+        return place, _as_double
     if source.kind == "timestamp":
-        return micros(source)
+        return place, partial(_micros, source)
     if source.kind is None:
         raise NotInSqlError(f"the key `{name}` is `{source.type.simpleString()}`")
-    return source.column
+    return place, _unchanged
 
 
-# --- columns that travel ----------------------------------------------------------------------------
+def _unchanged(column: Column) -> Column:
+    return column
+
+
+def _as_double(column: Column) -> Column:
+    # A sum with zero makes one of the two zeros that a double has.
+    return column.cast("double") + sf.lit(0.0)
+
+
+def _micros(source: Source, column: Column) -> Column:
+    return micros(replace(source, column=column))
+
+
+# --- columns that travel ------------------------------------------------------------------------
 
 
 def _travelling(group: Group, layout: Layout, types: TypeSystem) -> tuple[tuple[str, Column], ...]:
@@ -236,7 +252,7 @@ def _travelling(group: Group, layout: Layout, types: TypeSystem) -> tuple[tuple[
         found.append(("source", layout.source))
     for name, source in layout.extensions.items():
         if name in names | _lower(names):
-            found.append((name if name in dict(layout.renamed) else f"ce_{name}", source.column))
+            found.append((extension_column(name), source.column))
     found += [(n, source.column) for n, source in layout.attributes.items() if n in names]
     return tuple(found)
 

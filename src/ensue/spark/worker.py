@@ -46,8 +46,11 @@ Batches = Iterator[pa.RecordBatch]
 
 
 class Task(NamedTuple):
-    """`mode` is `rows` (the result), `feed` (outputs for a later stage) or `count` (rows, and how
-    many events had no key). `names` are those of the columns, as the rule for columns knows them."""
+    """What a worker is told.
+
+    `mode` is `rows` (the result), `feed` (outputs for a later stage) or `count` (rows, and how many
+    events had no key). `names` are those of the columns, as the rule for columns knows them.
+    """
 
     library: str
     selected: tuple[str, ...]
@@ -92,7 +95,8 @@ def run_columns(given: tuple[Any, ...], batches: Batches) -> Batches:
     renamed = (pa.RecordBatch.from_arrays(b.columns, names=list(task.names)) for b in batches)
     keys = ["time", ARRIVAL] if ARRIVAL in task.names else ["time"]
     tables = in_order(renamed, keys, task.gathered_bytes)
-    if task.mode == "rows" and not task.with_order and not task.with_event:
+    is_plain = not (task.with_order or task.with_event or prepared.columns.structs)
+    if task.mode == "rows" and is_plain:
         yield from _in_columns(prepared, task, tables)
     else:
         yield from _rows(prepared, task, _by_event(prepared, task, tables))
@@ -169,6 +173,21 @@ def map_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     records = read_rows(batches, plan.library.types)
     wanting = Wanting(plan, group, keep_unkeyed=task.mode == "count")
     yield from event_rows(positioned(records), wanting)
+
+
+def map_payloads(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """Events that are in bytes already, as those that a group wants."""
+    task = Task(*given)
+    plan, group, _ = _prepared(task)
+    types = plan.library.types
+
+    def records() -> Iterator[tuple[bytes, str | None, Event]]:
+        for batch in batches:
+            for row in batch.to_pylist():
+                event = read_event(row["payload"], types)
+                yield positions.event_position(event.time, row[ARRIVAL]), None, event
+
+    yield from event_rows(records(), Wanting(plan, group, keep_unkeyed=task.mode == "count"))
 
 
 def map_outputs(given: tuple[Any, ...], batches: Batches) -> Batches:

@@ -1,0 +1,142 @@
+"""`ensue run --engine spark`: events that were read from a file, run on Spark.
+
+In come events; out go outputs in the order of every other engine, and the counts of the run. The
+session is the one that is active, or a local one; whoever starts the command through `spark-submit`
+gets that cluster. Files are read, and refused records told, where every other engine does it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from ensue.engine.counts import Counts
+from ensue.events.cloudevents import decode
+from ensue.events.event import Event
+from ensue.events.times import datetime_of
+from ensue.library import Library
+from ensue.spark.job import Job
+from ensue.spark.mapping import ARRIVAL, EVENT_DDL, write_event
+from ensue.spark.worker import COUNTED, Task, bound, map_payloads
+
+
+def session() -> SparkSession:
+    """The active session, or a quiet local one over all cores."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("ensue")
+    if "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
+        # All of it runs on this machine, whatever its network looks like.
+        os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+        cores = os.cpu_count() or 1
+        builder = (
+            builder.master(f"local[{cores}]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "ERROR")
+            .config("spark.sql.shuffle.partitions", str(cores))
+        )
+    return builder.getOrCreate()
+
+
+def run_events(
+    library: Library,
+    events: Sequence[Event],
+    counts: Counts,
+    until: int | None = None,
+    correlation: str | None = None,
+    partitions: int | None = None,
+    spark: SparkSession | None = None,
+) -> Iterator[Event]:
+    """Everything that follows from events that fit their types, in order."""
+    if not events:
+        return
+    job = job_of_events(
+        spark or session(), library, events, until, correlation, partitions=partitions
+    )
+    counts.events += len(events)
+    for row in job.outputs().orderBy("order").select("correlation", "event").toLocalIterator():
+        output = decode(row["event"])
+        if row["correlation"] == COUNTED:
+            counts.without_key[output.source] += int(output.id)
+        else:
+            counts.outputs += 1
+            yield output
+
+
+def job_of_events(
+    spark: SparkSession,
+    library: Library,
+    events: Sequence[Event],
+    until: int | None = None,
+    correlation: str | None = None,
+    partitions: int | None = None,
+) -> Job:
+    """A job over events that fit their types, with whole events in order as its outputs."""
+    count = len(events)
+    rows = pa.table(
+        {
+            ARRIVAL: pa.array(range(count), pa.int64()),
+            "payload": pa.array([write_event(event) for event in events], pa.binary()),
+            # What a DataFrame of events has, so that the same plan is made.
+            "id": pa.nulls(count, pa.string()),
+            "type": pa.nulls(count, pa.string()),
+            "time": pa.array([event.time for event in events], pa.timestamp("us", "UTC")),
+            "data": pa.nulls(count, pa.string()),
+        }
+    )
+    return EventJob.of(
+        spark.createDataFrame(rows),
+        library,
+        until=None if until is None else datetime_of(until),
+        correlations=None if correlation is None else [correlation],
+        order=True,
+        whole_events=True,
+        partitions=partitions,
+        counted=True,
+    )
+
+
+class CollectedRun:
+    """A run that gathers its events, and runs them all when it is finished.
+
+    It answers as `ensue.engine.run.Run` does for a bounded input, so that whoever feeds it need not
+    know the difference. A lateness has no meaning here.
+    """
+
+    def __init__(self, library: Library, correlation: str | None = None) -> None:
+        self.counts = Counts()
+        self.late: list[Event] = []
+        self._library = library
+        self._correlation = correlation
+        self._events: list[Event] = []
+
+    reads_many = True
+
+    def push(self, event: Event) -> list[Event]:
+        self._events.append(event)
+        return []
+
+    def push_all(self, events: Iterable[Event]) -> list[Event]:
+        self._events += events
+        return []
+
+    def finish(self, until: int | None = None) -> list[Event]:
+        found = run_events(self._library, self._events, self.counts, until, self._correlation)
+        return list(found)
+
+
+class EventJob(Job):
+    """A job whose input is events in bytes, all of which fit."""
+
+    def _mapped(self, task: Task) -> DataFrame:
+        return self.events.select(ARRIVAL, "payload").mapInArrow(
+            bound(map_payloads, task), EVENT_DDL
+        )
+
+    def _times(self) -> DataFrame:
+        return self.events.select(sf.unix_micros("time").alias("latest"))
