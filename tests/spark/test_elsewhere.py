@@ -72,7 +72,7 @@ def test_local_outputs_are_the_same_with_and_without_order(local: list[str]) -> 
     first, second = local
 
     assert first.removeprefix("outputs False ") == second.removeprefix("outputs True ")
-    assert first.count("Pairs") == 16
+    assert first.count("Pairs") == 20
 
 
 def test_executors_in_other_processes_give_the_same(tmp_path: Path, local: list[str]) -> None:

@@ -9,8 +9,8 @@ wrong with a row are Python's, and are found in `mapping`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+import operator
+from collections.abc import Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
@@ -23,7 +23,7 @@ from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.spark.layout import Layout, Source, instant, kind_of_type, micros
 from ensue.spark.plan import Rule
-from ensue.spark.predicates import NotInSqlError, Sql
+from ensue.spark.predicates import NotInSqlError, Sql, balanced
 
 # From here on a real rounds to no 32-bit float.
 _LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
@@ -36,13 +36,12 @@ _BITS: dict[type[st.DataType], int] = {
 }
 
 
-def all_of(conditions: Iterable[Column]) -> Column:
-    return reduce(lambda a, b: a & b, conditions, sf.lit(True))
+def all_of(conditions: Sequence[Column]) -> Column:
+    return balanced(conditions, operator.and_, True)
 
 
-def any_of(conditions: Iterable[Column]) -> Column:
-    found = list(conditions)
-    return reduce(lambda a, b: a | b, found) if found else sf.lit(False)
+def any_of(conditions: Sequence[Column]) -> Column:
+    return balanced(conditions, operator.or_, False)
 
 
 def is_event(layout: Layout) -> list[Column]:

@@ -121,6 +121,11 @@ class Job:
         gathered_bytes: int = GATHERED_BYTES,
     ) -> Job:
         """Raises `UsageError` for what cannot work, naming column and rule."""
+        if events.isStreaming:
+            raise UsageError(
+                "the DataFrame is a stream, and `correlate` reads bounded ones: use `spark.read`"
+                " for `spark.readStream`"
+            )
         loaded = as_library(library)
         plan = plan_of(loaded.checked, correlations)
         layout = layout_of(events, columns)

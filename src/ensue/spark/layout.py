@@ -18,7 +18,12 @@ from pyspark.sql import types as st
 
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
-from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
+from ensue.events.columns import (
+    CONTEXT_COLUMNS,
+    DATA_COLUMN,
+    EXTENSION_PREFIX,
+    is_attribute_column,
+)
 from ensue.events.columns import Layout as RowLayout
 from ensue.lang.diagnostics import did_you_mean
 from ensue.spark.mapping import DEFAULT_SOURCE
@@ -115,8 +120,8 @@ def _open_data(
     for each in struct.fields:
         place = f"{origin}.{each.name}"
         inner = sf.col(_quoted(origin)).getField(each.name)
-        if each.name in attributes:
-            opaque.append(f"`{each.name}` is a column and a field of `{origin}`")
+        if each.name in attributes or not is_attribute_column(each.name):
+            opaque.append(f"`{each.name}` is a field of `{origin}`, and of the events themselves")
             continue
         attributes[each.name] = _source(place, inner, each.dataType, in_data=True)
 

@@ -10,6 +10,7 @@ refused with `NotInSqlError`, and is then evaluated by Python in the worker.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,6 +51,8 @@ from ensue.lang.expressions.values import (
 _LARGEST_REAL = 1.7976931348623157e308
 _LARGEST_LENGTH = 2**31 - 1
 _CONSTANTS_WORTH_FOLDING = 64
+_LARGEST_WEIGHT = 5000
+_LONGEST_CHAIN = 200
 
 
 class NotInSqlError(Exception):
@@ -80,13 +83,21 @@ def error() -> Sql:
 
 def holds(expression: Expression, resolve: Resolve) -> Column:
     """True where the predicate holds; false or null where it does not."""
+    _check_size(expression)
     found = _Translation(resolve).sql(expression)
     return found.column if found.kind == "boolean" else sf.lit(False)
 
 
 def value(expression: Expression, resolve: Resolve) -> Sql:
     """The expression's value, null where it meets an error."""
+    _check_size(expression)
     return _Translation(resolve).sql(expression)
+
+
+def _check_size(expression: Expression) -> None:
+    chain = len(expression.operands) if isinstance(expression, Logic) else 0
+    if chain > _LONGEST_CHAIN or weight(expression) > _LARGEST_WEIGHT:
+        raise NotInSqlError("it is too large")
 
 
 class _Translation:
@@ -145,6 +156,37 @@ class _Translation:
             else:
                 result = left != result
         return result
+
+
+def balanced(
+    conditions: Sequence[Column], join: Callable[[Column, Column], Column], nothing: bool
+) -> Column:
+    """The conditions joined as a tree that is no deeper than it must be: Spark's stack is short."""
+    if len(conditions) <= 1:
+        return conditions[0] if conditions else sf.lit(nothing)
+    middle = len(conditions) // 2
+    left, right = conditions[:middle], conditions[middle:]
+    return join(balanced(left, join, nothing), balanced(right, join, nothing))
+
+
+def weight(expression: Expression) -> int:
+    """About how many nodes the expression has in SQL, where some parts are written twice."""
+    match expression:
+        case Literal() | Name() | Exists():
+            return 1
+        case Not(operand) | Negate(operand) | Like(operand, _, _):
+            return 1 + 2 * weight(operand)
+        case In(operand, options, _):
+            return 1 + sum(weight(operand) + 2 * weight(each) for each in options)
+        case Arithmetic(first, rest) | Comparison(first, rest):
+            total = weight(first)
+            for _, each in rest:
+                total = 1 + 2 * total + 2 * weight(each)
+            return total
+        case Logic(operands, _):
+            return sum(1 + 2 * weight(each) for each in operands)
+        case Call(_, arguments):
+            return 1 + 2 * sum(map(weight, arguments))
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
@@ -367,9 +409,7 @@ def _is_among(operand: Sql, options: Sequence[Sql]) -> Column:
     """Every option is compared, so that no order hides a failing cast: one error is an error."""
     family = _family(operand.kind)
     equal = [_equal_as(family, operand, option) for option in options]
-    any_equal = sf.lit(False)
-    for each in equal:
-        any_equal = any_equal | each
+    any_equal = balanced(equal, operator.or_, False)
     if all(option.constant is not MISSING for option in options):
         # Constants are in error always or never, and the operand is null in all or in none.
         casts = {"boolean": to_boolean, "string": to_string, "timestamp": to_timestamp}
@@ -377,9 +417,7 @@ def _is_among(operand: Sql, options: Sequence[Sql]) -> Column:
         if any(_fails(cast, option.constant) for option in options):
             return error().column
         return any_equal
-    known = sf.lit(True)
-    for each in equal:
-        known = known & each.isNotNull()
+    known = balanced([each.isNotNull() for each in equal], operator.and_, True)
     return sf.when(known, any_equal)
 
 

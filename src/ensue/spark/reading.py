@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ensue.events.cloudevents import VERSION
-from ensue.events.columns import extension_column
+from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.expressions import (
@@ -60,12 +60,14 @@ class Reading:
 def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
     """Raises `NotInSqlError` if a key cannot be told in SQL."""
     in_python: list[str] = []
-    ports = [
-        _port(rule, port, layout, types, in_python)
+    # A hundred rules may ask the same of a row, which then is asked once.
+    asked = {
+        (port.type, port.source, port.where): (rule, port)
         for rule in group.rules
         for port in rule.event_ports
-    ]
-    conditions = [any_of(_distinct(ports)), all_of(is_event(layout))]
+    }
+    ports = [_port(rule, port, layout, types, in_python) for rule, port in asked.values()]
+    conditions = [any_of(ports), *is_event(layout)]
     type_column = layout.context["type"].column
     conditions += [
         (type_column != name) | all_of(fitting)
@@ -79,13 +81,8 @@ def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
     declared = dict.fromkeys(
         name for type_name in types.types for name in types.attributes(type_name)
     )
-    nulls = tuple(name for name in declared if name not in present)
+    nulls = tuple(n for n in declared if n not in present and is_attribute_column(n))
     return Reading(all_of(conditions), keys, travelling, nulls, tuple(dict.fromkeys(in_python)))
-
-
-def _distinct(conditions: list[Column]) -> list[Column]:
-    """Conditions that read the same, once: a hundred rules may ask the same of a row."""
-    return list({str(each): each for each in conditions}.values())
 
 
 def _types_read(group: Group, types: TypeSystem) -> Iterator[str]:

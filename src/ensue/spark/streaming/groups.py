@@ -1,0 +1,63 @@
+"""Which rules of a stream share their state: a plan as groups, each over buckets of keys.
+
+In comes the plan of a library; out go groups whose rules have one key in common, and at most one
+group, `together`, for all others: rules without a key, rules whose ports have keys of different
+names, and rules that read what rules of another key put out. A keyed group is spread over buckets,
+and no two buckets need to know of each other; the rules that run together do so in one bucket, in
+one ordered pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensue.spark.plan import Group, Plan, Rule
+
+TOGETHER = "together"
+
+
+@dataclass(frozen=True)
+class StreamGroup:
+    """`name` says the key, and is where the state of the group is found again after a restart."""
+
+    name: str
+    group: Group
+
+    @property
+    def is_keyed(self) -> bool:
+        return self.group.is_keyed
+
+    def buckets(self, count: int) -> int:
+        return count if self.is_keyed else 1
+
+
+def stream_groups(plan: Plan) -> tuple[StreamGroup, ...]:
+    """The groups, in the order in which their first rules stand in the library."""
+    together = {group.number for group in plan.groups if len(group.key_set) != 1}
+    for group in plan.groups:
+        if group.fed_by:
+            feeders = {plan.by_rule[rule.name].number for rule in group.fed_by}
+            together |= {group.number, *feeders}
+    members: dict[str, list[Rule]] = {}
+    key_sets: dict[str, tuple[tuple[str, ...], ...]] = {}
+    for group in plan.groups:
+        alone = group.number not in together
+        key_set = group.key_set if alone else ()
+        name = f"by {', '.join(key_set[0])}" if key_set else TOGETHER
+        key_sets[name] = key_set
+        members.setdefault(name, []).extend(group.rules)
+    ordered = sorted(members, key=lambda name: min(rule.number for rule in members[name]))
+    return tuple(
+        StreamGroup(name, _group(number, key_sets[name], members[name]))
+        for number, name in enumerate(ordered)
+    )
+
+
+def _group(number: int, key_set: tuple[tuple[str, ...], ...], rules: list[Rule]) -> Group:
+    in_order = tuple(sorted(rules, key=lambda rule: rule.number))
+    return Group(number, 0, key_set, in_order, ())
+
+
+def crosses_keys(plan: Plan) -> bool:
+    """Whether some rule reads what a rule of another key puts out."""
+    return any(group.fed_by for group in plan.groups)

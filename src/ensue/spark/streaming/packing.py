@@ -1,0 +1,230 @@
+"""Events on their way to buckets: many rows as few chunks, before the shuffle.
+
+In come the rows of a micro-batch, partition by partition; out go rows of another kind: a group, a
+bucket of it, and a chunk of Arrow with the events for that bucket, in the order in which they came.
+In the end every bucket is told the latest time in the partition, whether it got events or not, so
+that all of them know the one clock of the stream. What is late is decided in `bucket`: here nobody
+knows what came before.
+
+Rows are read in one of two forms. With `columns`, SQL has told which group wants a row, and its
+bucket. With `events`, rows become events here, for what SQL cannot say exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.events.event import Event
+from ensue.library import parse
+from ensue.spark.mapping import ARRIVAL, Wanting, read_rows, write_event
+from ensue.spark.plan import Plan, plan_of
+from ensue.spark.streaming.groups import StreamGroup, stream_groups
+
+TIME = "ensue_time"
+"""The time of an event in microseconds since 1970."""
+REPORTS = "ensue_reports"
+"""Whether this copy of an event is the one that is put out if the event is late."""
+PAYLOAD = "payload"
+EXTRAS = (TIME, REPORTS, ARRIVAL)
+
+CHUNK_BYTES = 32 * 2**20
+"""How much of a partition is gathered before it is cut into chunks."""
+EVENTS_AT_ONCE = 1 << 16
+
+CHUNK_DDL = (
+    "`group` string, bucket int, partition int, part int, latest bigint, chunk binary"
+)
+CHUNK_SCHEMA = pa.schema(
+    [
+        ("group", pa.string()),
+        ("bucket", pa.int32()),
+        ("partition", pa.int32()),
+        ("part", pa.int32()),
+        ("latest", pa.int64()),
+        ("chunk", pa.binary()),
+    ]
+)
+
+
+class Task(NamedTuple):
+    """What every worker of a stream is told, as plain data.
+
+    `form` is `columns` or `events`. In columns, `names` are those of the columns that travel, and
+    `travelling` says for each group which of them it needs, and which attributes are null.
+    """
+
+    library: str
+    selected: tuple[str, ...]
+    lateness: int
+    buckets: int
+    form: str
+    names: tuple[str, ...] = ()
+    travelling: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = ()
+    has_arrival: bool = False
+    with_event: bool = False
+
+
+def bound(function: Any, task: Task) -> Any:
+    """The function for one task, in the form that Spark sends to workers."""
+    return partial(function, tuple(task))
+
+
+@lru_cache(maxsize=16)
+def planned(library: str, selected: tuple[str, ...]) -> tuple[Plan, tuple[StreamGroup, ...]]:
+    plan = plan_of(parse(library).checked, selected)
+    return plan, stream_groups(plan)
+
+
+def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
+
+
+class _Packer:
+    """Cuts tables of one partition into chunks."""
+
+    def __init__(self, task: Task) -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        _, self.groups = planned(task.library, task.selected)
+        self._partition = context.partitionId() if context is not None else 0
+        self._buckets = task.buckets
+        self._part = 0
+        self.latest: int | None = None
+
+    def see(self, latest: int | None) -> None:
+        if latest is not None:
+            self.latest = latest if self.latest is None else max(self.latest, latest)
+
+    def pack(self, group: StreamGroup, buckets: Any, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Rows for a group; `buckets` says for each row its bucket."""
+        order = np.argsort(buckets, kind="stable")
+        table = table.take(pa.array(order)).combine_chunks()
+        found, firsts = np.unique(buckets[order], return_index=True)
+        ends = [*firsts[1:].tolist(), len(order)]
+        rows = [
+            self._row(group.name, bucket, None, to_bytes(table.slice(first, end - first)))
+            for bucket, first, end in zip(found.tolist(), firsts.tolist(), ends, strict=True)
+        ]
+        self._part += 1
+        yield _batch(rows)
+
+    def clocks(self) -> Iterator[pa.RecordBatch]:
+        """For every bucket the time that the partition has reached."""
+        if self.latest is not None:
+            yield _batch(
+                [
+                    self._row(group.name, bucket, self.latest, None)
+                    for group in self.groups
+                    for bucket in range(group.buckets(self._buckets))
+                ]
+            )
+
+    def _row(self, group: str, bucket: int, latest: int | None, chunk: bytes | None) -> Any:
+        return group, bucket, self._partition, self._part, latest, chunk
+
+
+def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = [
+        pa.array(list(column), field.type)
+        for column, field in zip(zip(*rows, strict=True), CHUNK_SCHEMA, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=CHUNK_SCHEMA)
+
+
+# --- rows of columns ----------------------------------------------------------------------------
+
+
+def pack_columns(
+    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows that are events: a time, a bucket for each group (or null), and what travels."""
+    task = Task(*given)
+    packer = _Packer(task)
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            packer.see(pc.max(batch.column(0)).as_py())
+        if sum(each.nbytes for each in held) > CHUNK_BYTES:
+            yield from _packed(packer, task, pa.Table.from_batches(held))
+            held = []
+    if held:
+        yield from _packed(packer, task, pa.Table.from_batches(held))
+    yield from packer.clocks()
+
+
+def _packed(packer: _Packer, task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    first_bucket = 2 if task.has_arrival else 1
+    first_column = first_bucket + len(packer.groups)
+    claimed = np.zeros(len(table), np.bool_)
+    for number, group in enumerate(packer.groups):
+        buckets = table.column(first_bucket + number).fill_null(-1).to_numpy()
+        rows = np.flatnonzero(buckets >= 0)
+        if not len(rows):
+            continue
+        columns, _ = task.travelling[number]
+        kept = {TIME: table.column(0), REPORTS: pa.array(~claimed)}
+        if task.has_arrival:
+            kept[ARRIVAL] = table.column(1)
+        kept |= {task.names[each]: table.column(first_column + each) for each in columns}
+        claimed = claimed.copy()
+        claimed[rows] = True
+        chosen = pa.Table.from_pydict(kept).take(pa.array(rows))
+        yield from packer.pack(group, buckets[rows], chosen)
+
+
+# --- rows that become events --------------------------------------------------------------------
+
+
+def pack_events(
+    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of any columns. Those that are no events, or do not fit, are left out."""
+    task = Task(*given)
+    packer = _Packer(task)
+    plan, groups = planned(task.library, task.selected)
+    wanting = [Wanting(plan, each.group, keep_unkeyed=False) for each in groups]
+    held: list[list[tuple[int, int, bool, int, bytes]]] = [[] for _ in groups]
+    for arrival, event in read_rows(batches, plan.library.types, with_arrival=task.has_arrival):
+        if not isinstance(event, Event):
+            continue
+        packer.see(event.time)
+        reports = True
+        for rows, group, wants in zip(held, groups, wanting, strict=True):
+            for bucket in wants.buckets(event):
+                place = bucket % group.buckets(task.buckets)
+                rows.append((place, event.time, reports, arrival, write_event(event)))
+                reports = False
+        if sum(map(len, held)) >= EVENTS_AT_ONCE:
+            yield from _packed_events(packer, task, held)
+            held = [[] for _ in groups]
+    yield from _packed_events(packer, task, held)
+    yield from packer.clocks()
+
+
+def _packed_events(
+    packer: _Packer, task: Task, held: Sequence[Sequence[tuple[int, int, bool, int, bytes]]]
+) -> Iterator[pa.RecordBatch]:
+    for group, rows in zip(packer.groups, held, strict=True):
+        if rows:
+            buckets, times, reports, arrivals, payloads = zip(*rows, strict=True)
+            kept = {TIME: pa.array(times, pa.int64()), REPORTS: pa.array(reports)}
+            if task.has_arrival:
+                kept[ARRIVAL] = pa.array(arrivals, pa.int64())
+            kept[PAYLOAD] = pa.array(payloads, pa.binary())
+            yield from packer.pack(group, np.array(buckets), pa.table(kept))
