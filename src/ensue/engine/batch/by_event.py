@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from ensue.engine.batch.correlations import Positions, Segment
+from ensue.engine.batch.correlations import Path, Positions, Segment
 from ensue.engine.batch.made import EventGroup, Made
 from ensue.engine.batch.order import ALARM, alarm_position
 from ensue.engine.batch.remembered import events_of, read_event, write_event
@@ -35,9 +35,16 @@ class EventCorrelation:
     """`number` is its place in the library; `depth` how long a way through rules may get."""
 
     def __init__(
-        self, correlation: Correlation, number: int, depth: int, types: TypeSystem, counts: Counts
+        self,
+        correlation: Correlation,
+        path: Path,
+        number: int,
+        depth: int,
+        types: TypeSystem,
+        counts: Counts,
     ) -> None:
         self.name = correlation.name
+        self.path = path
         self._number = number
         self._depth = depth
         self._types = types

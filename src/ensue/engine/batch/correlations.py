@@ -35,9 +35,8 @@ from ensue.lang.syntax import (
     TimerPort,
 )
 from ensue.machine.determinise import Table
-from ensue.machine.from_ecl import machine_of_ecl
-from ensue.machine.from_filter import machine_of_filter, needs_memory
 from ensue.machine.model import Machine, PredicateAtom, Timer
+from ensue.machine.plan import plan
 
 MOST_PLACES = 256
 """Past so many places a key is too large for an array of them."""
@@ -51,7 +50,11 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """How a correlation runs: `table`, `window` or `events`; and for `events`, why."""
+    """How a correlation runs, and why, where that is not for the asking.
+
+    On its `table`; along its transitions, for a `window` or `stepped` past the budget of its table;
+    or by `events`.
+    """
 
     name: str
     reason: str = ""
@@ -65,12 +68,6 @@ class Segment:
     positions: Positions
 
 
-def machine_of(correlation: Correlation) -> Machine:
-    if isinstance(correlation, FilterCorrelation):
-        return machine_of_filter(correlation)
-    return machine_of_ecl(correlation)
-
-
 def place_count(machine: Machine) -> int:
     return max((p for branch in machine.branches for p, _, _ in branch.places), default=-1) + 1
 
@@ -78,9 +75,10 @@ def place_count(machine: Machine) -> int:
 def path_of(correlation: Correlation) -> tuple[Path, Machine | None]:
     if any(isinstance(port, TimerPort) for port in correlation.ports):
         return Path("events", "it has a timer port"), None
-    if isinstance(correlation, FilterCorrelation) and (why := needs_memory(correlation)):
-        return Path("events", why), None
-    machine = machine_of(correlation)
+    planned = plan(correlation)
+    if planned.form == "memory":
+        return Path("events", planned.why), None
+    machine = planned.needed_machine
     if any(isinstance(each.input, Timer) for each in machine.transitions):
         return Path("events", "it has a timeout"), None
     tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
@@ -99,9 +97,15 @@ class ColumnCorrelation:
     """A correlation in compiled loops."""
 
     def __init__(
-        self, correlation: Correlation, machine: Machine, types: TypeSystem, counts: Counts
+        self,
+        correlation: Correlation,
+        path: Path,
+        machine: Machine,
+        types: TypeSystem,
+        counts: Counts,
     ) -> None:
         self.name = correlation.name
+        self.path = path
         self.keys = Keys(bool(correlation.clauses.by))
         self.table_states = TABLE_STATES
         self._counts = counts
@@ -167,6 +171,7 @@ class ColumnCorrelation:
             linear = LinearWalk(self._machine, self._actions, self._matcher.bit_of, places)
             linear.take_over(self.walk)
             self.walk = linear
+            self.path = Path("stepped", f"its table has more than {self.table_states:,} states")
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""

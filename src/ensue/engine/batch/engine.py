@@ -69,24 +69,29 @@ class BatchEngine:
         self._types = library.types
         self._depth = depth_of(library.feeds) if any(library.feeds.values()) else 1
         self._readings: dict[pa.Schema, TableReading] = {}
-        self.paths: dict[str, Path] = {}
         self.correlations: dict[str, ColumnCorrelation | EventCorrelation] = {}
         for number, correlation in enumerate(library.correlations):
             path, machine = path_of(correlation)
-            self.paths[correlation.name] = path
             if machine is not None:
-                running: Any = ColumnCorrelation(correlation, machine, self._types, self.counts)
+                running: Any = ColumnCorrelation(
+                    correlation, path, machine, self._types, self.counts
+                )
             else:
                 running = EventCorrelation(
-                    correlation, number, self._depth, self._types, self.counts
+                    correlation, path, number, self._depth, self._types, self.counts
                 )
             self.correlations[correlation.name] = running
         names = list(self.correlations)
         self._numbers = {name: number for number, name in enumerate(names)}
         self._reading_order = reading_order(names, library.feeds)
         self._is_plain = not any(library.feeds.values()) and all(
-            path.name != "events" for path in self.paths.values()
+            isinstance(running, ColumnCorrelation) for running in self.correlations.values()
         )
+
+    @property
+    def paths(self) -> dict[str, Path]:
+        """How each correlation runs at present."""
+        return {name: running.path for name, running in self.correlations.items()}
 
     # --- tables -----------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from ensue.errors import SnapshotError
 from ensue.lang.expressions.evaluation import MISSING
 
 FORMAT = "ensue-batch-snapshot"
-VERSION = 1
+VERSION = 2
 
 
 class EngineState(msgspec.Struct, frozen=True):
