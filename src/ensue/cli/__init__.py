@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ensue.cli import check, compare, demo, explain, run, test
+from ensue.cli import bench, check, compare, demo, explain, run, test
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
 from ensue.version import __version__
@@ -105,6 +105,7 @@ app.command("explain")(explain.explain)
 app.command("compare")(compare.compare_correlations)
 app.command("test")(test.run_cases)
 app.command("demo")(demo.demo)
+app.command("bench")(bench.bench)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

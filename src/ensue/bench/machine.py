@@ -1,0 +1,156 @@
+"""Rules before and while they run: loading, the step engine, many rules, snapshots, first use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+
+import ensue
+from ensue.bench.effort import Effort
+from ensue.bench.pushing import table_of, through_batch, through_step
+from ensue.bench.report import Figure, cost, rate
+from ensue.bench.timing import Work, rates, ratios, seconds, side_by_side
+from ensue.bench.workload import (
+    LOGIN_RULES,
+    VOCABULARIES,
+    accumulation,
+    leak,
+    logins,
+    mid_match,
+    parts_of,
+    readings,
+    repetition,
+    sharing_rules,
+)
+from ensue.engine.batch import BatchEngine
+from ensue.lang.syntax import Correlation
+from ensue.machine.plan import plan
+
+EVENTS_A_SECOND = 500_000
+TIMES_THE_COST_OF_ONE = 20
+BYTES_A_KEY = 64
+FIRST_USE_SECONDS = 1
+
+
+def measure(effort: Effort) -> Iterator[Figure]:
+    yield from _loading(effort)
+    yield from _stepping(effort)
+    yield from _many_rules(effort)
+    yield from _snapshot(effort)
+    yield from _first_use(effort)
+
+
+def _loading(effort: Effort) -> Iterator[Figure]:
+    """What large rules cost before their first event: read and checked, then planned."""
+    for name, text in (
+        ("40-way accumulation", accumulation(40)),
+        ("`a{5000}`", repetition(5000)),
+    ):
+        loading = seconds(Work(partial(_load, text)), effort.times())
+        yield cost(f"{name}: load", "ms", [each * 1e3 for each in loading])
+        correlation = ensue.parse(text).correlations[0]
+        planning = seconds(Work(partial(_plan, correlation)), effort.times())
+        yield cost(f"{name}: plan", "ms", [each * 1e3 for each in planning])
+    count = effort.size(50_000, 1000)
+    events = parts_of(count, 40)
+    taken = seconds(through_step(accumulation(40), events), effort.times())
+    yield rate("40-way accumulation: step", rates(count, taken))
+
+
+def _load(text: str, _: None) -> None:
+    ensue.parse(text)
+
+
+def _plan(correlation: Correlation, _: None) -> None:
+    plan(correlation)
+
+
+def _stepping(effort: Effort) -> Iterator[Figure]:
+    """One event at a time, through predicates, key and transformer."""
+    users = effort.size(10_000, 100)
+    events = logins(effort.size(300_000, 4000), users)
+    half = len(events) // 2
+    works = {name: through_step(text, events) for name, text in LOGIN_RULES.items()}
+    works["known keys"] = through_step(LOGIN_RULES["by key"], events[half:], events[:half])
+    for name, taken in side_by_side(works, effort.times()).items():
+        count = len(events) - half if name == "known keys" else len(events)
+        aim = EVENTS_A_SECOND if name in ("by key", "known keys") else None
+        yield rate(f"step: {name}", rates(count, taken), aim, f"{users:,} keys")
+
+
+def _many_rules(effort: Effort) -> Iterator[Figure]:
+    """A thousand rules that share fifty predicates, beside one of them."""
+    count = effort.size(1000, 20)
+    for name, predicates in VOCABULARIES.items():
+        # Keys that are known already: making a thousand states for a new key is not what repeats.
+        known, new = effort.size(1000, 100), effort.size(1000, 100)
+        events = readings(known + new, devices=20)
+        before, timed = events[:known], events[known:]
+        table = table_of(events, ("device", "kind", "level"))
+        one, many = sharing_rules(1, predicates), sharing_rules(count, predicates)
+        for engine, works in (
+            ("step", [through_step(text, timed, before) for text in (one, many)]),
+            ("batch", [through_batch(text, table) for text in (one, many)]),
+        ):
+            found = side_by_side(dict(zip(("one", "many"), works, strict=True)), effort.times(3))
+            size = len(timed) if engine == "step" else len(events)
+            yield cost(
+                f"{engine}: {count:,} rules, {name}",
+                "µs/event",
+                [each / size * 1e6 for each in found["many"]],
+            )
+            yield cost(
+                f"{engine}: {count:,} rules to one, {name}",
+                "times",
+                ratios(found["many"], found["one"]),
+                TIMES_THE_COST_OF_ONE if engine == "step" else None,
+            )
+
+
+def _snapshot(effort: Effort) -> Iterator[Figure]:
+    """Every key in the middle of a match."""
+    keys = effort.size(1_000_000, 2000)
+    checked = ensue.parse(leak()).checked
+    engine = BatchEngine(checked)
+    engine.push_batch(mid_match(keys))
+    saved = engine.snapshot()
+    note = f"{keys:,} keys mid-match"
+    yield cost("snapshot: size of a key", "bytes", [len(saved) / keys], BYTES_A_KEY, note)
+    taking = seconds(Work(lambda _: engine.snapshot()), effort.times(3))
+    yield cost("snapshot: taking it", "s", taking, note=note)
+    restoring = Work(lambda other: other.restore(saved), lambda: BatchEngine(checked))
+    yield cost("snapshot: restoring it", "s", seconds(restoring, effort.times(3)), note=note)
+
+
+_FIRST_USE = """
+import time
+begin, wall = time.process_time(), time.perf_counter()
+import ensue
+from ensue.bench.workload import Steps, leak
+from ensue.engine.batch import BatchEngine
+engine = BatchEngine(ensue.parse(leak({within!r})).checked)
+table = Steps(1000, 10).table()
+ready, wall_ready = time.process_time(), time.perf_counter()
+engine.push_batch(table)
+print(time.process_time() - ready, time.perf_counter() - wall_ready, ready - begin)
+"""
+
+
+def _first_use(effort: Effort) -> Iterator[Figure]:
+    """A new process each time; compiled code comes from disk, where the first one has put it."""
+    note = "compiled code from disk"
+    for name, within in (("table", ""), ("window", "within 1 s")):
+        code = _FIRST_USE.format(within=within)
+        _times_of_a_process(code)
+        found = [_times_of_a_process(code) for _ in range(effort.times(5))]
+        first, wall, importing = zip(*found, strict=True)
+        yield cost(f"first batch, {name}", "s", first, FIRST_USE_SECONDS, note)
+        yield cost(f"first batch, {name}: wall clock", "s", wall, None, note)
+        yield cost(f"imports before it, {name}", "s", importing)
+
+
+def _times_of_a_process(code: str) -> tuple[float, ...]:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return tuple(float(each) for each in done.stdout.split())
