@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Generic, Protocol, TypeVar, overload
 
 from ensue.engine.changing import checked_source
-from ensue.engine.run import EventLike, Run, as_event, run_bounded
+from ensue.engine.run import EventLike, Run, as_event, choose_bounded_engine, run_bounded
 from ensue.errors import LibraryError
 from ensue.events.event import Event, microseconds_of
 from ensue.events.times import parse_time
@@ -85,12 +85,13 @@ class Library:
     ) -> Run:
         """Begin a run over a live stream: push events into it as they come.
 
-        With `explain` the run remembers its events and can be asked `why`; it is slower then.
+        With `explain` the run goes by the definitions, whatever the engine, remembers its events
+        and can be asked `why`; it is slower then, and its memory grows with the stream.
         """
         return Run(self._checked, engine, duration_microseconds(lateness), explain)
 
     def resume(self, snapshot: bytes) -> Run:
-        """Go on from a snapshot of a run of this library."""
+        """Go on from a snapshot of a run of this library, on the engine that it was taken on."""
         return Run.resume(self._checked, snapshot)
 
     def run(
@@ -105,6 +106,8 @@ class Library:
         The input is read in the order of its times; with a lateness, in the order given, as if it
         were a stream. At the end the clock stands at the last event's time, or at `until`.
         """
+        if lateness is None:
+            engine = choose_bounded_engine(engine, self._checked)
         run = self.start(engine, lateness or "0 s")
         end = None if until is None else time_microseconds(until)
         ready = (as_event(event) for event in events)

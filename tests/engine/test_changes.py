@@ -16,7 +16,7 @@ Alarm correlation Watch (Login l where ok = false) l by user
 """
 
 
-@pytest.fixture(params=["step", "reference"])
+@pytest.fixture(params=["step", "reference", "batch"])
 def run(request: pytest.FixtureRequest) -> Run:
     """A run in which one user is half way to an alarm."""
     run = ensue.parse(LIBRARY).start(str(request.param))
@@ -62,6 +62,13 @@ def test_a_rule_that_is_replaced_by_itself_keeps_its_state(run: Run) -> None:
     run.replace(LIBRARY)
 
     assert names(run.push(login("e3", 3, "eve", True))) == ["Break:e2,e3"]
+
+
+def test_a_rule_whose_type_has_changed_starts_afresh(run: Run) -> None:
+    run.replace(LIBRARY.replace("attribute boolean ok;", "attribute boolean ok, again;"))
+
+    login_again = event("Login", "e3", 3, user="eve", ok=True, again=False)
+    assert run.push(login_again) == []
 
 
 def test_a_replaced_rule_keeps_its_place_in_the_order(run: Run) -> None:

@@ -36,6 +36,16 @@ from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
+from ensue.lang.syntax import (
+    Both,
+    Either,
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    PortRef,
+    Then,
+    Times,
+)
 
 EventLike = Event | Mapping[str, Any] | str | bytes
 
@@ -126,15 +136,18 @@ class Run:
         return isinstance(self._engine, ReadsMany)
 
     def push_all(self, events: Iterable[EventLike]) -> list[Event]:
-        """Read many events, as `push` reads one, and return what follows from them."""
+        """Read many events, as `push` reads one, and return what follows from them.
+
+        Raises `EventError` at the first that is refused. An engine that reads one event at a time
+        has then read those before it; one that reads many has read none of them.
+        """
         if not isinstance(self._engine, ReadsMany):
             return [output for event in events for output in self.push(event)]
+        # All of them first: what is taken into the order and then not read would be lost.
+        conformed = [conform(as_event(event), self._library.types) for event in events]
         ready: list[Event] = []
-        for event in events:
-            conformed = conform(as_event(event), self._library.types)
-            if self._history is not None:
-                self._history.append(("event", cloudevents.encode(conformed).decode()))
-            if self._is_in_time(conformed):
+        for event in conformed:
+            if self._is_in_time(event):
                 ready += self._ordering.ready()
         return self._count(self._engine.read_all(ready))
 
@@ -242,7 +255,11 @@ class Run:
     # --- snapshots ------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on from here, in this process or another."""
+        """All that is needed to go on from here, in this process or another, on the same engine.
+
+        A run by the definitions (the reference engine, or one that explains) saves every event
+        that it has read, and reads them again when it is resumed; see `snapshots`.
+        """
         order = self._ordering
         settled = order.settled
         engine = self._engine
@@ -350,6 +367,38 @@ def choose_engine(name: str) -> str:
         known = ", ".join(f"`{each}`" for each in ["auto", *ENGINES])
         raise UsageError(f"there is no engine `{name}` here; choose one of {known}")
     return name
+
+
+WIDE_WINDOW = 200
+"""From how many places on a window is left to compiled loops, where the whole input is at hand."""
+
+
+def choose_bounded_engine(name: str, library: CheckedLibrary) -> str:
+    """The engine for an input that is read whole.
+
+    An event may move every place of a window: thousands of them, as in `a{5000} within 1 h`, are
+    no trouble to compiled loops and slow one by one.
+    """
+    if name == "auto" and any(
+        isinstance(each, FilterCorrelation)
+        and each.clauses.within
+        and sum(map(_places, each.branches)) >= WIDE_WINDOW
+        for each in library.correlations
+    ):
+        return "batch"
+    return choose_engine(name)
+
+
+def _places(x: Filter) -> int:
+    match x:
+        case PortRef():
+            return 1
+        case Labelled(_, body):
+            return _places(body)
+        case Times(body, count):
+            return count * _places(body)
+        case Both(parts) | Either(parts) | Then(parts):
+            return sum(map(_places, parts))
 
 
 def as_event(event: EventLike) -> Event:

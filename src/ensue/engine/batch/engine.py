@@ -37,6 +37,7 @@ from ensue.engine.batch.snapshots import (
     encode_correlation,
     encode_engine,
 )
+from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.errors import UsageError
 from ensue.events.arrow import CONTEXT_FIELDS, check_time_column
@@ -242,12 +243,13 @@ class BatchEngine:
         return hashlib.sha256(print_library(self._library.tree).encode()).hexdigest()
 
     def change(self, library: CheckedLibrary) -> None:
-        """Run another library from now on. A correlation that reads the same keeps its state."""
+        """Run another library from now on. A correlation that means the same keeps its state."""
         before = {each.name: each for each in self._library.correlations}
         states = {
             each.name: encode_correlation(self.correlations[each.name])
             for each in library.correlations
-            if before.get(each.name) == each
+            if each.name in before
+            and is_unchanged(before[each.name], each, self._types, library.types)
         }
         self._set_up(library)
         for name, state in states.items():
