@@ -90,13 +90,32 @@ def test_csv_and_parquet_give_what_json_lines_give(
 
 
 def test_the_format_can_be_named(ensue: Ensue, rules: Path, events: Path, tmp_path: Path) -> None:
-    path = tmp_path / "events.log"
+    path = tmp_path / "events.csv"
     path.write_bytes(events.read_bytes())
 
-    unnamed = ensue("run", rules, "--events", path)
-    assert unnamed.code == 2
-    assert "does not say what is in it" in unnamed.err
+    assert ensue("run", rules, "--events", path).code == 2
     assert len(ensue("run", rules, "--events", path, "--format", "jsonl").outputs) == 3
+
+
+def test_a_wide_window_over_a_whole_input_runs_in_batches(ensue: Ensue, tmp_path: Path) -> None:
+    """`auto` leaves thousands of places to compiled loops; the outputs are the same."""
+    rule = tmp_path / "wide.cor"
+    rule.write_text(
+        "eventtype A {}; eventtype Out {};"
+        "Out correlation Wide (A a) a{300} within 1 h { case true: push new Out {}; }"
+    )
+    path = tmp_path / "many.jsonl"
+    path.write_text(
+        "".join(
+            f'{{"id": "{n}", "source": "s", "type": "A", "time": "2024-01-01T00:{n // 60:02}'
+            f':{n % 60:02}Z"}}\n'
+            for n in range(650)
+        )
+    )
+
+    by_itself = ensue("run", rule, "--events", path)
+    assert [each["trigger"] for each in by_itself.outputs] == ["299", "599"]
+    assert by_itself.out == ensue("run", rule, "--events", path, "--engine", "step").out
 
 
 def test_csv_on_the_standard_input_is_read_if_the_format_says_so(ensue: Ensue, rules: Path) -> None:

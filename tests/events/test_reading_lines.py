@@ -86,11 +86,12 @@ def test_a_named_format_goes_before_the_ending(tmp_path: Path) -> None:
     assert len(list(read_events(path, NOTIFY, "jsonl"))) == 1
 
 
-def test_an_unknown_ending_asks_for_the_format(tmp_path: Path) -> None:
-    path = tmp_path / "events.xml"
-    path.touch()
-    with pytest.raises(UsageError, match=r"name the format, or let the file end in `\.jsonl`"):
-        read_events(path, NOTIFY)
+def test_a_file_whose_name_says_nothing_holds_json_lines(tmp_path: Path) -> None:
+    """As do `/dev/stdin` and what a shell hands over in place of a file."""
+    path = tmp_path / "events.log"
+    path.write_bytes(GOOD)
+
+    assert len(list(read_events(path, NOTIFY))) == 1
 
 
 def test_an_unknown_format_names_those_there_are() -> None:

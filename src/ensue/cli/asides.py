@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +23,8 @@ from ensue.events.event import Event, Rejected
 from ensue.events.reading import STDIN
 
 MOST_NAMED = 20
-"""So many refused records are named in full; a million of them would bury everything else."""
+"""So many refused records are named on a terminal; more would bury everything else. A file or a
+pipe gets all of them."""
 
 
 class RefusedRecords:
@@ -40,7 +42,7 @@ class RefusedRecords:
         if self._file:
             raw = _bytes(record.raw) if self._as_lines else _as_json(record)
             self._file.write(raw + b"\n")
-        if self.count <= MOST_NAMED:
+        if self.count <= MOST_NAMED or not sys.stderr.isatty():
             say(f"{self._name}:{record.number}: {'; '.join(record.problems)}", "red")
         elif self.count == MOST_NAMED + 1:
             rest = f"all are in `{self._path}`" if self._path else "`--dead-letter FILE` keeps them"

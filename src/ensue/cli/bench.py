@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.bench import SUBJECTS, Effort, Finding, measure
-from ensue.bench.tables import tables_of
+from ensue.bench import SUBJECTS
 from ensue.cli.terminal import console, say, show
 
 if TYPE_CHECKING:
+    from ensue.bench.measuring import Finding
     from ensue.bench.report import Report
 
 STYLES = (("missed", "yellow"), ("met", "green"))
@@ -51,6 +51,9 @@ def bench(
       0  measured, whether aims are met or not
       2  no such benchmark, or one that cannot run here
     """
+    from ensue.bench.effort import Effort
+    from ensue.bench.measuring import measure
+
     report = measure(what, Effort(quick, repeats), _tell)
     _show(report)
     if json is not None:
@@ -67,6 +70,8 @@ def _tell(finding: Finding) -> None:
 
 def _show(report: Report) -> None:
     """The table; at a terminal with colour where an aim is met or missed."""
+    from ensue.bench.tables import tables_of
+
     for line in tables_of(report):
         style = next((style for word, style in STYLES if line.endswith(f" {word}")), "")
         if style and sys.stdout.isatty():

@@ -27,11 +27,11 @@ from ensue.cli.on_spark import SPARK, start_on_spark
 from ensue.cli.progress import Progress, progress_bars
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
-from ensue.engine.run import Run, choose_engine
+from ensue.engine.run import Run, choose_bounded_engine, choose_engine
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import FORMATS, STDIN, read_events
+from ensue.events.reading import FORMATS, LINES, STDIN, read_events
 from ensue.events.times import format_time
 from ensue.library import Library, duration_microseconds, time_microseconds
 
@@ -130,6 +130,8 @@ def run(
     if engine == SPARK:
         run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
     else:
+        if allowed_lateness is None and not explain:
+            engine = choose_bounded_engine(engine, library.checked)
         run_of_library = Run(library.checked, engine, allowed_lateness or 0, explain)
     with ExitStack() as files:
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
@@ -159,8 +161,8 @@ def run(
 
 
 def _is_lines(events: str, format_: str | None) -> bool:
-    known = "jsonl" if events == STDIN else FORMATS.get(Path(events).suffix.lower())
-    return (format_ or known) == "jsonl"
+    known = LINES if events == STDIN else FORMATS.get(Path(events).suffix.lower(), LINES)
+    return (format_ or known) == LINES
 
 
 def _duration(option: str, text: str | None) -> int | None:

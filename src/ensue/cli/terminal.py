@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from ensue.lang.diagnostics import Diagnostic
 
@@ -52,6 +53,15 @@ def show(text: str, style: str = "") -> None:
 def _print(text: str, style: str, *, stderr: bool) -> None:
     stream = sys.stderr if stderr else sys.stdout
     text = text.translate(_CONTROLS)
+    if stderr:
+        # A message that cannot be delivered must not stop the work that it tells of.
+        with suppress(OSError):
+            _print_to(stream, text, style, stderr=True)
+    else:
+        _print_to(stream, text, style, stderr=False)
+
+
+def _print_to(stream: TextIO, text: str, style: str, *, stderr: bool) -> None:
     if style and stream.isatty():
         console(stderr).print(text, style=style)
     elif stderr and stream.isatty():

@@ -61,14 +61,14 @@ def _open(file: Path | BinaryIO, name: str, stack: ExitStack) -> pq.ParquetFile:
         file = copy
     try:
         return stack.enter_context(pq.ParquetFile(file))
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(name, error) from None
 
 
 def _batches(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
     try:
         yield from file.iter_batches(batch_size=BATCH_ROWS)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(name, error) from None
 
 

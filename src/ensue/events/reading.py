@@ -28,6 +28,9 @@ Progress = Callable[[int, int | None], None]
 """Is told how much has been read and, if that is known, how much there is: bytes, or for Parquet
 rows. It is called now and then, and once more at the end."""
 
+LINES = "jsonl"
+"""JSON lines: what the standard input holds, and a file whose name says nothing else."""
+
 FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -82,15 +85,10 @@ def read_events(
 
 def _format_of(path: Path | None) -> str:
     if path is None:
-        return "jsonl"
+        return LINES
     if path.is_dir():
         return "parquet"
-    if known := FORMATS.get(path.suffix.lower()):
-        return known
-    raise UsageError(
-        f"the name of `{path}` does not say what is in it: name the format, or let the file end in"
-        f" {', '.join(f'`{ending}`' for ending in FORMATS)}"
-    )
+    return FORMATS.get(path.suffix.lower(), LINES)
 
 
 def _open(path: Path) -> BinaryIO:

@@ -81,7 +81,7 @@ def _on_events(
     known = [data_type(scope, each, first) for each in type_names]
     found = [each for each in known if each is not None]
     if not found:
-        report_unknown(scope, type_names, first, span, advice=advice)
+        report_unknown(scope, type_names, first, span, advice=advice, certain=advice is not None)
     elif all(each.type is not None for each in found):
         shown = next(each.type for each in found)
         scope.error(
