@@ -41,6 +41,8 @@ CLOCK = "ensue_clock"
 COUNTED = "ensue_counted"
 """The correlation of a row that is no output: its `id` says how many events had no key."""
 OUTPUTS_AT_ONCE = 8192
+ROWS_AT_ONCE = 1 << 18
+"""How many rows the batch engine reads at a time, so that what it makes of them can leave."""
 
 Batches = Iterator[pa.RecordBatch]
 

@@ -1,0 +1,54 @@
+"""`ensue run --engine spark` puts out what every other engine does, counts included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+import ensue
+from ensue.cli import app
+from ensue.cli.on_spark import start_on_spark
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "cold-chain"
+KEYED = """
+eventtype A { attribute long K; };
+eventtype B { attribute long K; };
+B correlation First (A a) a by K { case true: push new B { K = a.K }; }
+B correlation Over (B b, A c) b ; c { case true: push b; }
+"""
+
+
+def test_the_command_writes_the_same_lines(spark: SparkSession) -> None:
+    arguments = ["run", str(EXAMPLE / "rules.cor"), "--events", str(EXAMPLE / "events.csv")]
+    runner = CliRunner()
+    here = runner.invoke(app, arguments)
+    there = runner.invoke(app, [*arguments, "--engine", "spark"])
+
+    assert there.stdout == here.stdout
+    assert there.stdout.count("\n") == 2
+    assert there.stderr == here.stderr
+
+
+def test_rules_over_rules_and_events_without_a_key_are_counted_alike(spark: SparkSession) -> None:
+    library = ensue.parse(KEYED)
+    events = [
+        ensue.Event.of("A", id=str(n), time=n, data={"K": None if n % 4 == 0 else n % 3})
+        for n in range(20)
+    ]
+    here = library.start("step")
+    wanted = [output for event in events for output in here.push(event)]
+    there = start_on_spark(library, None, None, explain=False)
+    for event in events:
+        there.push(event)
+
+    assert there.finish() == wanted
+    assert there.counts.without_key == here.counts.without_key
+    assert there.counts.outputs == here.counts.outputs == len(wanted) > 20
+
+
+def test_what_streams_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(ensue.UsageError, match="leave out `--lateness`"):
+        start_on_spark(ensue.parse(KEYED), None, 5, explain=False)
