@@ -1,0 +1,35 @@
+"""Runs one subject: its findings into a report, with the environment that they hold for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ensue.bench import SUBJECTS
+from ensue.bench.effort import Effort
+from ensue.bench.environment import environment
+from ensue.bench.report import Curve, Figure, Report
+from ensue.errors import UsageError
+
+Finding = Figure | Curve
+
+
+def measure(
+    subject: str, effort: Effort, on_finding: Callable[[Finding], None] = lambda _: None
+) -> Report:
+    """Measure one subject. Raises `UsageError` if it is unknown or cannot be measured here."""
+    if subject not in SUBJECTS:
+        known = ", ".join(f"`{name}`" for name in SUBJECTS)
+        raise UsageError(f"there is no benchmark `{subject}`; choose one of {known}")
+    module = importlib.import_module(f"ensue.bench.{subject}")
+    report = Report(subject, effort.quick, environment())
+    findings: Iterator[Finding] = module.measure(effort)
+    for finding in findings:
+        if effort.quick and isinstance(finding, Figure):
+            # Tiny sizes measure overheads; an aim met or missed there would say nothing.
+            finding = replace(finding, aim=None)
+        report.add(finding)
+        on_finding(finding)
+    report.close()
+    return report

@@ -1,0 +1,98 @@
+"""Measurements at tiny sizes: they run, and what they report is whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ensue.bench import SUBJECTS
+from ensue.cli import app
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, ["bench", *map(str, arguments)], prog_name="ensue")
+
+
+@pytest.fixture(scope="module", params=["machine", "batch", "curves"])
+def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What a quick run has written: its subject, table, report and pictures."""
+    folder = tmp_path_factory.mktemp("bench")
+    file = folder / "report.json"
+    result = call(request.param, "--quick", "--repeats", 1, "--json", file, "--plots", folder)
+    assert result.exit_code == 0, result.output
+    return request.param, result.stdout, json.loads(file.read_text("utf-8")), folder
+
+
+def test_a_report_says_what_was_measured_and_where(measured: Any) -> None:
+    subject, _, report, _ = measured
+
+    assert (report["format"], report["version"], report["subject"]) == ("ensue-bench", 1, subject)
+    assert report["quick"] is True
+    assert {"python", "packages", "cores", "commit", "load_average", "yardstick_seconds"} <= {
+        *report["environment"]
+    }
+
+
+def test_every_figure_has_a_unit_a_median_a_spread_and_its_repeats(measured: Any) -> None:
+    _, _, report, _ = measured
+
+    assert report["figures"] or report["curves"]
+    for figure in report["figures"]:
+        assert figure["median"] > 0
+        assert figure["unit"]
+        assert figure["repeats"] == len(figure["values"]) >= 1
+        assert figure["spread"] >= 0
+    for curve in report["curves"]:
+        assert len(curve["points"]) == 2
+        assert all(point["median"] > 0 for point in curve["points"])
+
+
+def test_names_of_figures_are_unique(measured: Any) -> None:
+    """Reports are compared by them."""
+    _, _, report, _ = measured
+    names = [each["name"] for each in report["figures"]]
+    names += [f"{each['plot']} {each['name']}" for each in report["curves"]]
+
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_a_quick_run_judges_no_aim(measured: Any) -> None:
+    _, _, report, _ = measured
+
+    assert all(each["met"] is None for each in report["figures"])
+
+
+def test_the_table_fits_a_terminal(measured: Any) -> None:
+    _, table, _, _ = measured
+
+    assert max(len(line) for line in table.splitlines()) <= 80
+
+
+def test_every_plot_is_drawn(measured: Any) -> None:
+    _, _, report, folder = measured
+    plots = {each["plot"] for each in report["curves"]}
+
+    assert {path.stem for path in Path(folder).glob("*.svg")} == plots
+
+
+def test_an_unknown_benchmark_is_answered_with_those_there_are() -> None:
+    result = call("speed")
+
+    assert result.exit_code == 2
+    assert all(f"`{name}`" in result.stderr for name in SUBJECTS)
+
+
+def test_without_java_the_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    result = call("esper", "--quick")
+
+    assert result.exit_code == 2
+    assert "there is no `java`, `javac`, `mvn`" in result.stderr
+    assert "Traceback" not in result.stderr
