@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
 from ensue.channel import Laxity, VirtualClock
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, held
@@ -41,6 +46,46 @@ def test_waiting_counts_against_the_deadline() -> None:
     # The first waited 75 ms of its 100, the second 25.
     assert channel.figures().laxity[5] == Laxity(2, 0, 0.25, 0.5, 0.75)
     channel.close()
+
+
+def run_pair(load: float, seconds: int = 5) -> tuple[Laxity, Laxity]:
+    """The paper's experiment in virtual time: a task each 25 ms and one, of 4 ms, each 50 ms."""
+    clock = VirtualClock()
+    channel = builder().clock(clock).done()
+    end = seconds * 1_000_000
+
+    def work(length: timedelta) -> Callable[[Event], None]:
+        # Work moves the clock, and past saturation it would never come to rest.
+        return lambda _: clock.advance(length) if clock.now() < end else None
+
+    high_work = timedelta(microseconds=round(25_000 * load - 2_000))
+    high = channel.consumers.connect("high", work(high_work), "-", priority=9, deadline="25 ms")
+    low = channel.consumers.connect(
+        "low", work(timedelta(milliseconds=4)), "-", priority=1, deadline="50 ms"
+    )
+    low.every("50 ms")
+    high.every("25 ms")
+    clock.advance(f"{seconds} s")
+    laxity = channel.figures().laxity
+    return laxity[9], laxity[1]
+
+
+@pytest.mark.parametrize("load", [0.5, 0.9, 0.96, 0.99])
+def test_up_to_99_percent_of_utilisation_no_deadline_is_missed(load: float) -> None:
+    high, low = run_pair(load)
+
+    assert (high.missed, low.missed) == (0, 0)
+    assert high.count >= 195
+
+
+def test_beyond_saturation_the_lower_priority_falls_behind_and_the_higher_by_one_turn_at_most() -> (
+    None
+):
+    high, low = run_pair(1.02)
+
+    # A turn is not cut short: the higher one may have to wait for 4 of its 25 ms.
+    assert high.least >= -4 / 25
+    assert low.least < -2
 
 
 def test_consumers_without_a_deadline_are_not_measured() -> None:

@@ -98,5 +98,6 @@ class Reactive:
     def _give_turns(self, backlog: Backlog) -> None:
         while backlog.receivers:
             _, _, receiver = heapq.heappop(backlog.receivers)
-            while receiver.turn():
-                pass
+            if receiver.turn():
+                self._told += 1
+                heapq.heappush(backlog.receivers, (receiver.standing(), self._told, receiver))

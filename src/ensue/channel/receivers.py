@@ -217,7 +217,9 @@ class Receiver:
             else:
                 self._drop(event, Reason.NEWEST)
                 return False
-        self._put(Slot(event, self.around.clock.now(), _priority_of(event), self._step, key))
+        # A timeout counts from when it was due, however late the clock's thread came to it.
+        arrived = event.time if type(event) is Timeout else self.around.clock.now()
+        self._put(Slot(event, arrived, _priority_of(event), self._step, key))
         return self._must_schedule()
 
     def _held(self, event: Event) -> Slot | None:

@@ -1,0 +1,83 @@
+"""The navigation display, live on an event channel: seven components, each with its trigger.
+
+Global positioning and the navigator run on timeouts of the channel, pilot control by hand, and the
+other four when their correlation of `rules.cor` notifies them. Each publishes what the paper's
+table says; the display is what a pilot would see. `fly` takes any channel, so that a test can let
+minutes pass on a virtual clock in no time; started by itself, this flies for a moment of real time.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import ensue
+from ensue.channel import Channel, Supplier, Timeout, build, correlated
+from ensue.events.event import Event
+
+RULES = ensue.load(Path(__file__).parent / "rules.cor")
+
+# Component, the type of its output, and its correlation: the last four rows of the paper's table.
+CORRELATED = (
+    ("airframe", "Airframe", "AirframeUpdate"),
+    ("tactical steering", "Tactical", "TacticalSteering"),
+    ("navigational steering", "Navigational", "NavigationalSteering"),
+    ("navigation display", "Display", "NavigationDisplay"),
+)
+
+
+class Flight:
+    """All components on a channel. `shown` holds what the display has shown: time and mode."""
+
+    def __init__(
+        self, channel: Channel, gps_every: str = "50 ms", nav_every: str = "200 ms"
+    ) -> None:
+        self.shown: list[tuple[int, str]] = []
+        self._channel = channel
+        self._timed("global positioning", "Gps", gps_every, priority=10)
+        self._timed("navigator", "Nav", nav_every, priority=9)
+        for priority, (name, output, correlation) in zip(range(8, 0, -1), CORRELATED, strict=False):
+            self._notified(name, output, correlation, priority)
+        channel.consumers.connect("screen", self._show, "Display")
+        self._pilot = channel.suppliers.connect("pilot control", "Pilot")
+        self._mode = "t"
+
+    def choose(self, mode: str) -> None:
+        """What the pilot does: `t` for tactical data, `n` for navigational."""
+        self._mode = mode
+        self._pilot.send("Pilot", {"mode": mode})
+
+    def _timed(self, name: str, output: str, every: str, priority: int) -> None:
+        supplier = self._channel.suppliers.connect(name, output)
+
+        def act(event: Event) -> None:
+            if isinstance(event, Timeout):
+                supplier.push(Event(f"{name}:{event.id}", name, output, event.time, {}))
+
+        # It wants nothing but its timeout.
+        self._channel.consumers.connect(name, act, "no type", priority=priority).every(
+            every, output
+        )
+
+    def _notified(self, name: str, output: str, correlation: str, priority: int) -> None:
+        supplier: Supplier = self._channel.suppliers.connect(name, output)
+        self._channel.consumers.connect(
+            name, supplier.push, correlated(RULES, correlation), priority=priority
+        )
+
+    def _show(self, event: Event) -> None:
+        self.shown.append((event.time, self._mode))
+
+
+def main() -> None:
+    with build("full", "aircraft").library(RULES).dispatching("pool", threads=1).done() as channel:
+        flight = Flight(channel)
+        for mode, name in (("t", "tactical"), ("n", "navigational"), ("t", "tactical")):
+            flight.choose(mode)
+            before = len(flight.shown)
+            time.sleep(0.5)
+            print(f"{name:>12}: {len(flight.shown) - before} pictures in half a second")
+
+
+if __name__ == "__main__":
+    main()
