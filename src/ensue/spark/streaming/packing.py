@@ -37,9 +37,7 @@ CHUNK_BYTES = 32 * 2**20
 """How much of a partition is gathered before it is cut into chunks."""
 EVENTS_AT_ONCE = 1 << 16
 
-CHUNK_DDL = (
-    "`group` string, bucket int, partition int, part int, latest bigint, chunk binary"
-)
+CHUNK_DDL = "`group` string, bucket int, partition int, part int, latest bigint, chunk binary"
 CHUNK_SCHEMA = pa.schema(
     [
         ("group", pa.string()),
@@ -117,7 +115,7 @@ class _Packer:
         found, firsts = np.unique(buckets[order], return_index=True)
         ends = [*firsts[1:].tolist(), len(order)]
         rows = [
-            self._row(group.name, bucket, None, to_bytes(table.slice(first, end - first)))
+            self._row(group.name, bucket, to_bytes(table.slice(first, end - first)))
             for bucket, first, end in zip(found.tolist(), firsts.tolist(), ends, strict=True)
         ]
         self._part += 1
@@ -128,14 +126,14 @@ class _Packer:
         if self.latest is not None:
             yield _batch(
                 [
-                    self._row(group.name, bucket, self.latest, None)
+                    self._row(group.name, bucket, None)
                     for group in self.groups
                     for bucket in range(group.buckets(self._buckets))
                 ]
             )
 
-    def _row(self, group: str, bucket: int, latest: int | None, chunk: bytes | None) -> Any:
-        return group, bucket, self._partition, self._part, latest, chunk
+    def _row(self, group: str, bucket: int, chunk: bytes | None) -> tuple[Any, ...]:
+        return group, bucket, self._partition, self._part, self.latest, chunk
 
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:

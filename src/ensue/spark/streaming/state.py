@@ -1,7 +1,7 @@
 """What a bucket keeps between micro-batches, as bytes for Spark's state store.
 
 A versioned msgpack record: the latest time that the stream had reached, the events that wait to be
-put in order, and a snapshot of the engine, which holds the keys that are in the middle of something
+put in order, and snapshots of the engines, which hold the keys that are in the middle of something
 and no others. It also says of which rules it is and into how many buckets the keys are spread, so
 that a checkpoint is never read as something that it is not.
 """
@@ -16,16 +16,14 @@ VERSION = 1
 
 
 class BucketState(msgspec.Struct, frozen=True):
-    """`library` is the text of the rules that run here; `waiting` is an Arrow stream."""
+    """`waiting` is an Arrow stream; `engines` has the text of the rules of each, and its bytes."""
 
     version: int
     buckets: int
-    library: str
     form: str
-    engine: str
     latest: int
     waiting: bytes | None
-    snapshot: bytes | None
+    engines: dict[str, tuple[str, bytes]]
 
 
 def write_state(state: BucketState) -> bytes:

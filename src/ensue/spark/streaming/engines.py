@@ -1,0 +1,182 @@
+"""The engines of a bucket: what reads its events, once they are in order.
+
+Rules run in columns (`BatchEngine`) where they have such a form and events come in columns, and
+event by event (`StepStream`) where not; the snapshots of both hold the keys that are in the middle
+of something, and no history. Rules that feed each other run in one engine, event by event. When the
+rules have changed since a snapshot was taken, those that read the same keep their state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import msgspec
+import pyarrow as pa
+
+from ensue.engine.batch import BatchEngine, path_of
+from ensue.engine.counts import Counts
+from ensue.engine.step import step_engine
+from ensue.engine.step.saving import SavedStream, restore_stream, save_stream
+from ensue.events.arrow import read_batches
+from ensue.events.event import Event, Rejected
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.printer import print_library
+from ensue.library import parse
+from ensue.spark.mapping import DEFAULT_SOURCE, read_event
+from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
+from ensue.spark.plan import Group, Plan
+from ensue.spark.streaming.packing import EXTRAS, PAYLOAD, Task, planned
+
+Saved = tuple[str, bytes]
+"""The text of the rules that ran, and the snapshot of their engine."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is known of a group, the same for all of its buckets and micro-batches."""
+
+    task: Task
+    plan: Plan
+    group: Group
+    nulls: tuple[str, ...]
+    columns: OutputColumns
+
+    @classmethod
+    def of(cls, task: Task, group_name: str) -> Setting:
+        plan, groups = planned(task.library, task.selected)
+        group = next(each.group for each in groups if each.name == group_name)
+        nulls = task.travelling[group.number][1] if task.form == "columns" else ()
+        return cls(task, plan, group, nulls, output_columns(plan, with_event=task.with_event))
+
+    @cached_property
+    def parts(self) -> Mapping[str, CheckedLibrary]:
+        """The rules of the group by the engine that runs them."""
+        names = {rule.name for rule in self.group.rules}
+        chosen: dict[str, list[str]] = {}
+        feeds = any(set(self.plan.library.feeds.get(name, ())) & names for name in names)
+        plain = self.task.form == "columns" and not (feeds or self.columns.structs)
+        for rule in self.group.rules:
+            columnar = plain and path_of(rule.correlation)[0].name != "events"
+            chosen.setdefault("batch" if columnar else "step", []).append(rule.name)
+        return {name: self._part(rules) for name, rules in chosen.items()}
+
+    def _part(self, names: Sequence[str]) -> CheckedLibrary:
+        rules = tuple(rule for rule in self.group.rules if rule.name in names)
+        group = self.group
+        return self.plan.part(Group(group.number, 0, group.key_set, rules, ()))
+
+    def events(self, table: pa.Table) -> Iterator[Event]:
+        """The rows of a chunk as events."""
+        types = self.plan.library.types
+        if self.task.form == "events":
+            for payload in table.column(PAYLOAD).to_pylist():
+                yield read_event(payload, types)
+            return
+        whole = self.as_columns(table)
+        for record in read_batches(
+            whole.to_batches(), whole.schema, types, DEFAULT_SOURCE, where="the rows"
+        ):
+            if isinstance(record, Rejected):
+                raise _disagreement([record])
+            yield record
+
+    def as_columns(self, table: pa.Table) -> pa.Table:
+        """The columns of events only, and those that did not travel as nulls."""
+        table = table.drop_columns([name for name in EXTRAS if name in table.schema.names])
+        for name in self.nulls:
+            table = table.append_column(name, pa.nulls(len(table)))
+        return table
+
+
+class Engine(Protocol):
+    """Reads events that are in order, lets time pass, and saves itself."""
+
+    def read(self, table: pa.Table) -> pa.Table: ...
+
+    def advance(self, time: int) -> pa.Table: ...
+
+    def save(self) -> Saved: ...
+
+
+class ColumnEngine:
+    def __init__(self, setting: Setting, part: CheckedLibrary, saved: Saved | None) -> None:
+        self._setting = setting
+        self._part = part
+        self._engine = BatchEngine(part)
+        if saved is not None:
+            text, snapshot = saved
+            if text == print_library(part.tree):
+                self._engine.restore(snapshot)
+            else:
+                self._engine = BatchEngine(parse(text).checked)
+                self._engine.restore(snapshot)
+                self._engine.change(part)
+
+    def read(self, table: pa.Table) -> pa.Table:
+        made = self._engine.push_batch(self._setting.as_columns(table), DEFAULT_SOURCE)
+        if self._engine.rejected or self._engine.late:
+            raise _disagreement(self._engine.rejected)
+        chosen = selected_rows(made, self._setting.plan.selected)
+        return self._setting.columns.table(chosen)
+
+    def advance(self, time: int) -> pa.Table:  # noqa: ARG002
+        # Only rules without timers run here, and for them time alone changes nothing.
+        return self._setting.columns.schema.empty_table()
+
+    def save(self) -> Saved:
+        return print_library(self._part.tree), self._engine.snapshot()
+
+
+class EventEngine:
+    def __init__(self, setting: Setting, part: CheckedLibrary, saved: Saved | None) -> None:
+        self._setting = setting
+        self._part = part
+        self._now: int | None = None
+        if saved is None:
+            self._stream = step_engine(part, Counts())
+            return
+        text, snapshot = saved
+        same = text == print_library(part.tree)
+        old = part if same else parse(text).checked
+        self._stream = step_engine(old, Counts())
+        restore_stream(self._stream, old, msgspec.msgpack.decode(snapshot, type=SavedStream))
+        if not same:
+            self._stream.change(part)
+
+    def read(self, table: pa.Table) -> pa.Table:
+        read = self._stream.read
+        return self._table(
+            [output for event in self._setting.events(table) for output in read(event)]
+        )
+
+    def advance(self, time: int) -> pa.Table:
+        self._now = time
+        return self._table(self._stream.advance(time))
+
+    def save(self) -> Saved:
+        saved = save_stream(self._stream, self._now)
+        return print_library(self._part.tree), msgspec.msgpack.encode(saved)
+
+    def _table(self, outputs: Sequence[Event]) -> pa.Table:
+        selected = frozenset(self._setting.plan.selected)
+        chosen = [(b"", each) for each in outputs if each.extensions["correlation"] in selected]
+        return pa.Table.from_batches([self._setting.columns.batch(chosen)])
+
+
+def engines_of(setting: Setting, saved: Mapping[str, Saved]) -> dict[str, Engine]:
+    """The engines of a bucket, each from where it was."""
+    found: dict[str, Engine] = {}
+    for name, part in setting.parts.items():
+        made = ColumnEngine if name == "batch" else EventEngine
+        found[name] = made(setting, part, saved.get(name))
+    return found
+
+
+def _disagreement(rejected: Sequence[Rejected]) -> RuntimeError:
+    shown = "; ".join(problem for each in rejected[:3] for problem in each.problems)
+    return RuntimeError(
+        f"rows that SQL took for events were refused in the worker; please report this: {shown}"
+    )

@@ -1,0 +1,207 @@
+"""A library over a streaming DataFrame: the plan made into DataFrames, and nothing run.
+
+In come a stream of events and a library; out goes a stream of outputs and of late events. Rows are
+packed into chunks by bucket (`packing`), each bucket reads what has settled (`bucket`) with its
+state in Spark's own state store, and what it made is opened into rows again. It is one shuffle and
+one stateful operator, whatever the number of rules and keys.
+
+Spark's watermark is not used. It is known only after the micro-batch that moves it, and Spark drops
+late rows by it; here every bucket is told the latest time with the events themselves, to the
+microsecond, and nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from ensue.errors import UsageError
+from ensue.library import duration_microseconds
+from ensue.spark.conformance import check_columns, conforms, opaque_attributes
+from ensue.spark.job import LibraryLike, as_library
+from ensue.spark.layout import Layout, layout_of
+from ensue.spark.mapping import ARRIVAL
+from ensue.spark.outputs import OutputColumns, output_columns
+from ensue.spark.plan import Plan, plan_of
+from ensue.spark.predicates import NotInSqlError
+from ensue.spark.reading import Reading, reading_of
+from ensue.spark.streaming.bucket import (
+    KIND,
+    LATE,
+    LATE_KIND,
+    MADE_DDL,
+    OUTPUT_KIND,
+    STATE_DDL,
+    made_ddl,
+    run_bucket,
+    unpack,
+)
+from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
+from ensue.spark.streaming.packing import (
+    CHUNK_DDL,
+    TIME,
+    Task,
+    bound,
+    pack_columns,
+    pack_events,
+)
+
+BUCKETS_PER_PARTITION = 4
+
+
+def correlate_stream(
+    events: DataFrame,
+    library: LibraryLike,
+    columns: Mapping[str, str] | None = None,
+    *,
+    lateness: str | timedelta = "0 s",
+    buckets: int | None = None,
+    correlations: Sequence[str] | None = None,
+    whole_events: bool = False,
+    arrival: str | None = None,
+) -> DataFrame:
+    """What follows from a stream of events: the columns of `correlate`, and two more.
+
+    `ensue_kind` is `output`, or `late` for an event that came later than the `lateness` allows, and
+    has the event as CloudEvents JSON in `ensue_late`; `split` takes the two apart. `buckets` is
+    over how many parts the keys of a rule are spread; a checkpoint holds to the number that it was
+    begun with. Start the query with the output mode `append`.
+    """
+    return StreamJob.of(
+        events,
+        library,
+        columns,
+        lateness=lateness,
+        buckets=buckets,
+        correlations=correlations,
+        whole_events=whole_events,
+        arrival=arrival,
+    ).outputs()
+
+
+def split(made: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """The outputs, with the columns of a batch, and the late events: what they are, and as JSON."""
+    outputs = made.filter(sf.col(KIND) == OUTPUT_KIND).drop(KIND, LATE)
+    late = made.filter(sf.col(KIND) == LATE_KIND)
+    return outputs, late.select("id", "source", "type", "time", sf.col(LATE).alias("event"))
+
+
+@dataclass(frozen=True)
+class StreamJob:
+    """All that is known before anything runs."""
+
+    events: DataFrame
+    layout: Layout
+    plan: Plan
+    groups: tuple[StreamGroup, ...]
+    columns: OutputColumns
+    task: Task
+    arrival: str | None
+    readings: tuple[Reading, ...]
+    in_python: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        events: DataFrame,
+        library: LibraryLike,
+        columns: Mapping[str, str] | None = None,
+        *,
+        lateness: str | timedelta = "0 s",
+        buckets: int | None = None,
+        correlations: Sequence[str] | None = None,
+        whole_events: bool = False,
+        arrival: str | None = None,
+    ) -> StreamJob:
+        """Raises `UsageError` for what cannot work, naming column and rule."""
+        loaded = as_library(library)
+        plan = plan_of(loaded.checked, correlations)
+        layout = layout_of(events, columns)
+        if arrival is not None and arrival not in events.columns:
+            raise UsageError(f"there is no column `{arrival}` to take the arrival from")
+        if buckets is not None and buckets < 1:
+            raise UsageError(f"`buckets` is {buckets}, and there must be at least one")
+        types = loaded.checked.types
+        fed = {reader for readers in plan.library.feeds.values() for reader in readers}
+        rules = [rule for group in plan.groups for rule in group.rules if rule.name not in fed]
+        check_columns(layout, types, rules)
+        groups = stream_groups(plan)
+        reasons = [*layout.opaque, *opaque_attributes(layout, types)]
+        reasons += ["whole events are asked for"] if whole_events else []
+        reasons += ["rules read what rules of another key put out"] if crosses_keys(plan) else []
+        reasons += _fed_rules(plan, fed)
+        readings: list[Reading] = []
+        if not reasons:
+            try:
+                readings = [reading_of(each.group, layout, types) for each in groups]
+            except NotInSqlError as reason:
+                reasons.append(str(reason))
+        task = Task(
+            str(loaded),
+            plan.selected,
+            duration_microseconds(lateness),
+            buckets or BUCKETS_PER_PARTITION * _shuffle_partitions(events),
+            "events" if reasons else "columns",
+            has_arrival=arrival is not None,
+            with_event=whole_events,
+        )
+        if not reasons:
+            names = tuple(dict.fromkeys(name for each in readings for name, _ in each.travelling))
+            travelling = tuple(
+                (tuple(names.index(name) for name, _ in each.travelling), each.nulls)
+                for each in readings
+            )
+            task = task._replace(names=names, travelling=travelling)
+        made = output_columns(plan, with_event=whole_events)
+        told = "; ".join(reasons)
+        return cls(
+            events, layout, plan, groups, made, task, arrival, tuple(readings), in_python=told
+        )
+
+    def outputs(self) -> DataFrame:
+        pack = pack_columns if self.task.form == "columns" else pack_events
+        packed = self.rows().mapInArrow(bound(pack, self.task), CHUNK_DDL)
+        made = packed.groupBy("group", "bucket").applyInPandasWithState(
+            bound(run_bucket, self.task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
+        )
+        return made.mapInArrow(unpack, made_ddl(self.columns))
+
+    def rows(self) -> DataFrame:
+        """What goes to workers: rows as they are, or what SQL has made of them."""
+        if self.task.form == "events":
+            return self.events.select(*self.layout.as_rows(), *self._arrival())
+        # Every event moves the clock, also one that no rule wants.
+        rows = self.events.filter(conforms(self.layout, self.plan.library.types))
+        buckets = [
+            sf.when(reading.wanted, self._bucket(group, reading)).alias(f"b{number}")
+            for number, (group, reading) in enumerate(zip(self.groups, self.readings, strict=True))
+        ]
+        found = {name: column for each in self.readings for name, column in each.travelling}
+        columns = [found[name].alias(f"c{number}") for number, name in enumerate(self.task.names)]
+        return rows.select(self.layout.time.alias(TIME), *self._arrival(), *buckets, *columns)
+
+    def _bucket(self, group: StreamGroup, reading: Reading) -> Column:
+        if not group.is_keyed:
+            return sf.lit(0)
+        travelling = dict(reading.travelling)
+        keys = [made(travelling[name]) for name, made in reading.keys]
+        return sf.pmod(sf.hash(*keys), sf.lit(self.task.buckets))
+
+    def _arrival(self) -> list[Column]:
+        if self.arrival is None:
+            return []
+        return [sf.col(f"`{self.arrival}`").cast("bigint").alias(ARRIVAL)]
+
+
+def _fed_rules(plan: Plan, fed: set[str]) -> list[str]:
+    """Rules that read outputs may read types that the stream has no columns for."""
+    names = [each for group in plan.groups for each in group.rules if each.name in fed]
+    return [f"`{rule.name}` reads what other rules put out" for rule in names]
+
+
+def _shuffle_partitions(events: DataFrame) -> int:
+    return int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
