@@ -8,7 +8,7 @@ of the step engine, which is slower and always right. `path_of` says which, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from ensue.engine.batch.actions import EclActions, FilterActions
 from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Rows
+from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.keys import Keys
 from ensue.engine.batch.made import Made, OutputMaker, Readings
 from ensue.engine.batch.matching import MOST_BITS, Matcher
@@ -106,6 +107,7 @@ class ColumnCorrelation:
     ) -> None:
         self.name = correlation.name
         self.path = path
+        self.number = 0
         self.keys = Keys(bool(correlation.clauses.by))
         self.table_states = TABLE_STATES
         self._counts = counts
@@ -126,9 +128,9 @@ class ColumnCorrelation:
             self.walk = LinearWalk(machine, self._actions, bit_of, places)
         else:
             table = Table(machine, TABLE_STATES)
-            self.walk = TableWalk(table, self._actions, bit_of, places)
-        self.remembered = Remembered(*_asked(correlation))
-        self.maker = OutputMaker(self.name, bind_first, self.keys, types, self.remembered)
+            self.walk = TableWalk(FilledTable(table, self._actions, bit_of, places))
+        self.remembered = Remembered(*asked_of(correlation))
+        self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
 
     def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
@@ -154,11 +156,11 @@ class ColumnCorrelation:
                 each[order] for each in (rows, bits, keys, times, which)
             )
             positions = positions[order]
-        first = self.remembered.count
+        first = self.remembered.next
         self.remembered.add([segment.batch for segment, _ in found], rows, which)
         firings = self.walk.read(bits, keys, times, self.keys.count, first)
         made = self.maker.make(firings, Readings(first, times, keys))
-        if isinstance(self.walk, TableWalk) and len(self.walk.known) > self.table_states:
+        if isinstance(self.walk, TableWalk) and len(self.walk.filled.known) > self.table_states:
             self.leave_table()
         if positions is None:
             return made, found[0][0].positions[rows[made.at]]
@@ -173,19 +175,28 @@ class ColumnCorrelation:
             self.walk = linear
             self.path = Path("stepped", f"its table has more than {self.table_states:,} states")
 
+    def make_room(self) -> None:
+        """Have a state for every key that is numbered."""
+        self.walk.grow(self.keys.count)
+
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
         if self.remembered.recent_rows() > max(SMALLEST_CLEARING, self.walk.places.size // 2):
             self.let_go()
 
     def let_go(self) -> None:
-        places = self.walk.places
-        # Sorted by hand: for millions of them that is several times as fast as `np.unique`.
-        held = np.sort(places[self.walk.bound() & (places >= 0)])
-        self.remembered.forget_all_but(held[np.r_[held[:1] >= 0, held[1:] != held[:-1]]])
+        self.remembered.forget_all_but(held_by([self.walk]))
 
 
-def _asked(correlation: Correlation) -> tuple[list[Parts], bool]:
+def held_by(walks: Iterable[TableWalk | LinearWalk]) -> Rows:
+    """The readings that some key holds in a place, sorted, each once."""
+    every = [walk.places[walk.bound() & (walk.places > 0)] for walk in walks]
+    # Sorted by hand: for millions of them that is several times as fast as `np.unique`.
+    held = np.sort(np.concatenate(every))
+    return held[np.r_[held[:1] > 0, held[1:] != held[:-1]]]
+
+
+def asked_of(correlation: Correlation) -> tuple[list[Parts], bool]:
     """The names that outputs ask of bound events, and whether they send on whole events."""
     if not isinstance(correlation, FilterCorrelation):
         return [], False

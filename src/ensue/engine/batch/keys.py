@@ -210,17 +210,23 @@ class Keys:
             return pa.array(self._table.values())
         return None
 
-    def restore(self, column: pa.Array) -> None:
-        if pa.types.is_integer(column.type):
-            self._table = IntegerNumbers()
-            self._table.number(np.array(column.to_numpy()))
-        else:
-            self._table = TextNumbers()
-            self._table.number(column.cast(pa.string()))
+    def restore(self, column: pa.Array) -> Numbers:
+        """Take in the keys of a snapshot; returns their numbers."""
+        is_integer = pa.types.is_integer(column.type)
+        wanted = IntegerNumbers if is_integer else TextNumbers
+        if self._others is None and self._table is None:
+            self._table = wanted()
+        if isinstance(self._table, IntegerNumbers) and is_integer:
+            return self._table.number(np.array(column.to_numpy()))
+        if isinstance(self._table, TextNumbers) and not is_integer:
+            return self._table.number(column.cast(pa.string()))
+        return self.restore_general([(_kinded(value),) for value in column.to_pylist()])
 
-    def restore_general(self, keys: Sequence[Key]) -> None:
-        self._table = None
-        self._others = {key: number for number, key in enumerate(keys)}
+    def restore_general(self, keys: Sequence[Key]) -> Numbers:
+        self._become_general()
+        assert self._others is not None
+        known = self._others
+        return np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
 
 
 def _kinded(value: Any) -> tuple[str, Any]:

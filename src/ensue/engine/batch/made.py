@@ -1,4 +1,4 @@
-"""The outputs of one correlation over one batch, as columns or as events.
+"""The outputs of correlations over one batch, as columns or as events.
 
 In come firings; out goes a `Made`: the outputs in their order, each with the reading that it came
 from. The same to the letter as `ensue.engine.outputs`, but made by statement: all events that one
@@ -42,7 +42,7 @@ class ColumnGroup:
     places: Rows
     type: str
     ids: pa.Array
-    source: str
+    sources: pa.Array
     times: npt.NDArray[np.int64]
     data: Mapping[str, tuple[ValueType, Column]]
     provenance: Mapping[str, pa.Array]
@@ -55,7 +55,7 @@ class ColumnGroup:
         fields = list(CONTEXT_FIELDS)
         columns = [
             self.ids,
-            pa.repeat(pa.scalar(self.source), count),
+            self.sources,
             pa.repeat(pa.scalar(self.type), count),
             pa.array(self.times).cast(TIME),
         ]
@@ -79,14 +79,19 @@ class ColumnGroup:
         return [
             Event(
                 id_,
-                self.source,
+                source,
                 self.type,
                 time,
                 {n: None if v is MISSING else v for n, v in zip(names, values, strict=True)},
                 dict(zip(self.provenance, extension, strict=True)),
             )
-            for id_, time, values, extension in zip(
-                self.ids.to_pylist(), self.times.tolist(), rows, extensions, strict=True
+            for id_, source, time, values, extension in zip(
+                self.ids.to_pylist(),
+                self.sources.to_pylist(),
+                self.times.tolist(),
+                rows,
+                extensions,
+                strict=True,
             )
         ]
 
@@ -109,6 +114,8 @@ class Made:
 
     at: Rows
     groups: Sequence[ColumnGroup | EventGroup]
+    rules: Rows | None = None
+    """Where several correlations have put out: which, by their numbers among those."""
 
     def __len__(self) -> int:
         return len(self.at)
@@ -167,19 +174,40 @@ class Readings:
     keys: Numbers
 
 
+@dataclass(frozen=True, slots=True)
+class _PutOut:
+    """All outputs of a batch: from which reading each, of which correlation, on which trigger."""
+
+    at: Rows
+    rules: Rows | None
+    read: Readings
+    triggers: pa.Array
+    numbers: Rows
+
+
 class OutputMaker:
-    """Makes the outputs of one correlation."""
+    """Makes the outputs of one correlation, or of several that put out by the same statements.
+
+    `counted` says how many outputs a trigger had at the last moment that was read, so that an event
+    of the same id and time goes on from there: by correlation, key and id.
+    """
 
     def __init__(
-        self, name: str, bind_first: bool, keys: Keys, types: TypeSystem, remembered: Remembered
+        self,
+        names: Sequence[str],
+        bind_first: bool,
+        keys: Keys,
+        types: TypeSystem,
+        remembered: Remembered,
     ) -> None:
-        self._name = name
+        self._names = pa.array(names, pa.string())
+        self._sources = pa.array([f"ensue/{name}" for name in names], pa.string())
         self._first = bind_first
         self._keys = keys
         self._types = types
         self._remembered = remembered
         self.counted_at: int | None = None
-        self.counted: dict[tuple[int, str], int] = {}
+        self.counted: dict[tuple[int, int, str], int] = {}
 
     def make(self, firings: Firings, read: Readings) -> Made:
         sizes = np.array([len(action) for action in firings.table], np.int64)[firings.actions]
@@ -188,68 +216,87 @@ class OutputMaker:
         at = np.repeat(firings.at, sizes)
         if not total:
             return Made(at, [])
+        rules = None if firings.rules is None else np.repeat(firings.rules, sizes)
         triggers = self._remembered.column(ID, read.first + at).values
-        numbers = self._numbers(at, read, triggers)
+        numbers = self._numbers(at, rules, read, triggers)
+        put_out = _PutOut(at, rules, read, triggers, numbers)
         groups: list[ColumnGroup | EventGroup] = []
         for action in np.unique(firings.actions[sizes > 0]).tolist():
             here = np.flatnonzero(firings.actions == action)
             places, bound = begins[here], firings.places[here]
             for offset, push in enumerate(firings.table[action]):
-                groups.append(
-                    self._group(push, places + offset, bound, at, read, triggers, numbers)
-                )
-        return Made(at, groups)
+                groups.append(self._group(push, places + offset, bound, put_out))
+        return Made(at, groups, rules)
 
-    def _numbers(self, at: Rows, read: Readings, triggers: pa.Array) -> Rows:
+    def recall(self, at: int | None, counted: Mapping[tuple[int, int, str], int]) -> None:
+        """Take in counts of a snapshot. Those of a moment before the last one are over."""
+        if at is not None and (self.counted_at is None or at >= self.counted_at):
+            if at != self.counted_at:
+                self.counted = {}
+            self.counted_at = at
+            self.counted |= counted
+
+    def _numbers(self, at: Rows, rules: Rows | None, read: Readings, triggers: pa.Array) -> Rows:
         """How many outputs this key has put out on this trigger, this one included."""
         starts = np.r_[True, at[1:] != at[:-1]]
+        if rules is not None:
+            starts[1:] |= rules[1:] != rules[:-1]
         firsts = np.flatnonzero(starts)
-        numbers = np.arange(len(at)) - np.repeat(firsts, np.diff(np.r_[firsts, len(at)])) + 1
+        sizes = np.diff(np.r_[firsts, len(at)])
+        numbers = np.arange(len(at)) - np.repeat(firsts, sizes) + 1
         # An id may come twice at one time: then both count together.
-        keys, times = read.keys[at[firsts]], read.times[at[firsts]]
-        order = np.lexsort((times, keys))
-        again = (keys[order][1:] == keys[order][:-1]) & (times[order][1:] == times[order][:-1])
+        begun = at[firsts]
+        keys, times = read.keys[begun], read.times[begun]
         contested = np.zeros(len(firsts), np.bool_)
-        contested[order[1:][again]] = True
-        contested[order[:-1][again]] = True
+        if ((times[1:] == times[:-1]) & (begun[1:] != begun[:-1])).any():
+            of = np.zeros(len(firsts), np.int64) if rules is None else rules[firsts]
+            order = np.lexsort((times, keys, of))
+            again = np.ones(len(order) - 1, np.bool_)
+            for each in (of[order], keys[order], times[order]):
+                again &= each[1:] == each[:-1]
+            contested[order[1:][again]] = True
+            contested[order[:-1][again]] = True
         if self.counted_at is not None:
             contested |= times == self.counted_at
         last = int(read.times[-1])
-        if contested.any() or (times == last).any():
-            self._count_by_id(
-                np.repeat(contested, np.diff(np.r_[firsts, len(at)])), at, read, triggers, numbers
-            )
+        if contested.any() or times[-1] == last:
+            self._count_by_id(np.repeat(contested, sizes), at, rules, read, triggers, numbers)
         return numbers
 
     def _count_by_id(
-        self, contested: Any, at: Rows, read: Readings, triggers: pa.Array, numbers: Rows
-    ) -> None:
-        last = int(read.times[-1])
-        counted = {(key, id_, self.counted_at): count for (key, id_), count in self.counted.items()}
-        for place in np.flatnonzero(contested | (read.times[at] == last)).tolist():
-            reading = at[place]
-            key = (int(read.keys[reading]), triggers[place].as_py(), int(read.times[reading]))
-            counted[key] = counted.get(key, 0) + 1
-            numbers[place] = counted[key]
-        self.counted_at = last
-        self.counted = {(k, i): count for (k, i, time), count in counted.items() if time == last}
-
-    def _group(
         self,
-        push: Push,
-        places: Rows,
-        bound: npt.NDArray[np.int64],
+        contested: Any,
         at: Rows,
+        rules: Rows | None,
         read: Readings,
         triggers: pa.Array,
         numbers: Rows,
+    ) -> None:
+        last = int(read.times[-1])
+        counted = {(*known, self.counted_at): count for known, count in self.counted.items()}
+        for place in np.flatnonzero(contested | (read.times[at] == last)).tolist():
+            reading = at[place]
+            rule = 0 if rules is None else int(rules[place])
+            time = int(read.times[reading])
+            key = (rule, int(read.keys[reading]), triggers[place].as_py(), time)
+            counted[key] = counted.get(key, 0) + 1
+            numbers[place] = counted[key]
+        self.counted_at = last
+        self.counted = {(r, k, i): n for (r, k, i, time), n in counted.items() if time == last}
+
+    def _group(
+        self, push: Push, places: Rows, bound: npt.NDArray[np.int64], put_out: _PutOut
     ) -> ColumnGroup | EventGroup:
-        taken = pa.array(places)
-        trigger = triggers.take(taken)
-        times = read.times[at[places]]
-        texts = self._keys.texts(read.keys[at[places]]) if self._keys.keyed else None
+        read, at = put_out.read, put_out.at[places]
+        trigger = put_out.triggers.take(pa.array(places))
+        times = read.times[at]
+        texts = self._keys.texts(read.keys[at]) if self._keys.keyed else None
         readings = {port: self._reading(bound[:, each]) for port, each in push.shape.bound}
-        provenance = self._provenance(push.shape, trigger, readings, texts)
+        rules = pa.array(
+            np.zeros(len(at), np.int64) if put_out.rules is None else put_out.rules[places]
+        )
+        names = self._names.take(rules)
+        provenance = self._provenance(push.shape, names, trigger, readings, texts)
         if isinstance(push.what, Sent):
             return self._sent(push.what, places, times, readings, provenance)
         type_name = push.what.type
@@ -264,9 +311,10 @@ class OutputMaker:
                 )
                 for each in push.what.assignments
             }
-        ids = self._ids(trigger, times, texts, numbers[places])
-        source = f"ensue/{self._name}"
-        return ColumnGroup(places, type_name, ids, source, times, data, provenance)
+        ids = self._ids(names, trigger, times, texts, put_out.numbers[places])
+        return ColumnGroup(
+            places, type_name, ids, self._sources.take(rules), times, data, provenance
+        )
 
     def _reading(self, places: npt.NDArray[np.int64]) -> Any:
         if places.shape[1] == 1:
@@ -274,24 +322,30 @@ class OutputMaker:
         return places.min(axis=1) if self._first else places.max(axis=1)
 
     def _ids(
-        self, trigger: pa.Array, times: Any, texts: pa.Array | None, numbers: Rows
+        self,
+        names: pa.Array,
+        trigger: pa.Array,
+        times: Any,
+        texts: pa.Array | None,
+        numbers: Rows,
     ) -> pa.Array:
         key = [":", texts] if texts is not None else []
         return pc.binary_join_element_wise(
-            f"{self._name}:", trigger, "@", pa.array(times).cast(pa.string()), *key,
+            names, ":", trigger, "@", pa.array(times).cast(pa.string()), *key,
             ":", pa.array(numbers).cast(pa.string()), "",
         )  # fmt: skip
 
     def _provenance(
         self,
         shape: Shape,
+        names: pa.Array,
         trigger: pa.Array,
         readings: Mapping[str, Rows],
         texts: pa.Array | None,
     ) -> dict[str, pa.Array]:
         count = len(trigger)
         attributes = {
-            "correlation": pa.repeat(pa.scalar(self._name), count),
+            "correlation": names,
             "trigger": trigger,
             "labels": pa.repeat(pa.scalar(shape.labels), count),
             "causes": self._causes(readings, count),

@@ -75,17 +75,20 @@ class Kept:
 
 
 class Remembered:
-    """`names` are asked of any reading, besides its id; `whole` says that events are sent on."""
+    """`names` are asked of any reading, besides its id; `whole` says that events are sent on.
+
+    Readings are numbered from 1, so that 0 can stand for none.
+    """
 
     def __init__(self, names: Sequence[Parts], whole: bool) -> None:
         self.names = tuple(dict.fromkeys([ID, *names]))
         self.whole = whole
-        self.count = 0
+        self.next = 1
         self.parts: list[Kept | Recent] = []
 
     def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
-        self.parts.append(Recent(self.count, batches, rows, which))
-        self.count += len(rows)
+        self.parts.append(Recent(self.next, batches, rows, which))
+        self.next += len(rows)
 
     def column(self, parts: Parts, readings: Rows) -> Column:
         groups = self._grouped(readings)
@@ -113,14 +116,20 @@ class Remembered:
 
     def forget_all_but(self, readings: Rows) -> None:
         """Keep these readings only, sorted by number."""
-        if not self.parts:
-            return
-        if not readings.size:
-            self.parts = []
-            return
+        self.parts = [self.taken(readings)] if readings.size else []
+
+    def taken(self, readings: Rows) -> Kept:
+        """These readings on their own, sorted by number; there is at least one."""
         columns = {name: self.column(name, readings) for name in self.names}
-        whole = self.events(readings) if self.whole else None
-        self.parts = [Kept(readings, columns, whole)]
+        return Kept(readings, columns, self.events(readings) if self.whole else None)
+
+    def restore(self, count: int, columns: dict[Parts, Column], whole: list[Event] | None) -> int:
+        """Take in readings from a snapshot; returns the number of the first."""
+        first = self.next
+        if count:
+            self.parts.append(Kept(np.arange(first, first + count), columns, whole))
+            self.next += count
+        return first
 
 
 def write_event(event: Event) -> bytes:

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Column
-from ensue.engine.batch.correlations import ColumnCorrelation
+from ensue.engine.batch.correlations import ColumnCorrelation, held_by
 from ensue.engine.batch.made import present_or_none
-from ensue.engine.batch.remembered import Kept, read_event, write_event
+from ensue.engine.batch.remembered import read_event, write_event
 from ensue.engine.batch.walks import TableWalk
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
@@ -91,20 +91,19 @@ def decode_correlation(running: ColumnCorrelation | EventCorrelation, snapshot: 
 
 
 def _column_state(running: ColumnCorrelation) -> ColumnState:
-    running.let_go()
     walk, keys, maker = running.walk, running.keys, running.maker
+    running.make_room()
     count = keys.count
-    walk.grow(count)
     keeps_all = running.has_start or not keys.keyed
     busy = np.ones(count, np.bool_) if keeps_all else walk.is_busy()[:count]
-    busy[[key for key, _ in maker.counted]] = True
+    counted = {(k, i): n for (rule, k, i), n in maker.counted.items() if rule == running.number}
+    busy[[key for key, _ in counted]] = True
     chosen = np.flatnonzero(busy)
-    kept = running.remembered.parts[0] if running.remembered.parts else None
-    assert kept is None or isinstance(kept, Kept)
-    numbers = kept.numbers if kept else np.empty(0, np.int64)
+    numbers = held_by([walk])
+    kept = running.remembered.taken(numbers) if numbers.size else None
     # A place that holds nothing any more, or nothing yet, is null.
     held = walk.places[chosen, :-1]
-    bound = walk.bound()[chosen, :-1] & (held >= 0)
+    bound = walk.bound()[chosen, :-1] & (held > 0)
     at = np.searchsorted(numbers, held).astype(np.int32)
     columns: dict[str, Any] = {
         f"place {place}": pa.array(at[:, place], mask=~bound[:, place])
@@ -113,7 +112,7 @@ def _column_state(running: ColumnCorrelation) -> ColumnState:
     states: list[list[int]] = []
     if isinstance(walk, TableWalk):
         used, codes = np.unique(walk.states[chosen], return_inverse=True)
-        known = [walk.known[number] for number in used.tolist()]
+        known = [walk.filled.known[number] for number in used.tolist()]
         states = [[-1] if each is None else sorted(each.active) for each in known]
         columns["state"] = pa.array(codes.astype(np.uint16 if len(used) < 2**16 else np.uint32))
     else:
@@ -138,9 +137,7 @@ def _column_state(running: ColumnCorrelation) -> ColumnState:
         objects={_name(n): _object_bytes(c) for n, c in objects.items()},
         whole=[write_event(e) for e in kept.whole] if kept and kept.whole else None,
         counted_at=maker.counted_at,
-        counted=[
-            (int(np.searchsorted(chosen, key)), id_, n) for (key, id_), n in maker.counted.items()
-        ],
+        counted=[(int(np.searchsorted(chosen, key)), id_, n) for (key, id_), n in counted.items()],
     )
 
 
@@ -155,25 +152,19 @@ def _restore(running: ColumnCorrelation, state: ColumnState) -> None:
         running.maker,
     )
     if state.general_keys is not None:
-        known = msgspec.msgpack.decode(state.general_keys, type=list[Key])
-        keys.restore_general(known)
-        count = len(known)
+        at = keys.restore_general(msgspec.msgpack.decode(state.general_keys, type=list[Key]))
     else:
-        count = len(table)
-        keys.restore(table.column("key").combine_chunks())
-    walk.grow(keys.count)
+        at = keys.restore(table.column("key").combine_chunks())
+    running.make_room()
     if isinstance(walk, TableWalk):
-        numbers = np.array([walk.number_of_set(frozenset(each)) for each in state.states], np.int32)
-        if count:
-            walk.states[:count] = numbers[table.column("state").to_numpy()]
+        known = [walk.filled.number_of_set(frozenset(each)) for each in state.states]
+        if at.size:
+            walk.states[at] = np.array(known, np.int32)[table.column("state").to_numpy()]
     else:
         for moving in walk.moving_states:
             column = table.column(f"start {moving}")
-            walk.starts[:count, moving] = column.fill_null(walk.nowhere).to_numpy()
-        walk.started[:count] = table.column("started").to_numpy()
-    for place in range(walk.places.shape[1] - 1):
-        column = table.column(f"place {place}").cast(pa.int64())
-        walk.places[:count, place] = column.fill_null(-1).to_numpy()
+            walk.starts[at, moving] = column.fill_null(walk.nowhere).to_numpy()
+        walk.started[at] = table.column("started").to_numpy()
     kept = _arrow_table(state.kept)
     columns = {_parts(name): _column(kept.column(name)) for name in kept.schema.names}
     columns |= {_parts(name): _object_column(held) for name, held in state.objects.items()}
@@ -181,10 +172,14 @@ def _restore(running: ColumnCorrelation, state: ColumnState) -> None:
     whole = None
     if state.whole is not None:
         whole = [read_event(each) for each in state.whole]
-    remembered.count = rows
-    remembered.parts = [Kept(np.arange(rows), columns, whole)] if rows else []
-    maker.counted_at = state.counted_at
-    maker.counted = {(key, id_): n for key, id_, n in state.counted}
+    first = remembered.restore(rows, columns, whole)
+    for place in range(walk.places.shape[1] - 1):
+        column = table.column(f"place {place}").cast(pa.int64())
+        walk.places[at, place] = column.fill_null(-first).to_numpy() + first
+    maker.recall(
+        state.counted_at,
+        {(running.number, int(at[key]), id_): n for key, id_, n in state.counted},
+    )
 
 
 def _name(parts: tuple[str, ...]) -> str:

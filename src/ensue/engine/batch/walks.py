@@ -2,17 +2,17 @@
 
 In come events as symbols (which ports and predicates of the correlation they match, as bits) with
 the numbers of their keys; out go `Firings`: which event fired, which action that is, and the
-readings that were in the places of its key. The state of every key is in arrays that grow with the
-keys.
+readings that were in the places of its key (0 for none). The state of every key is in arrays that
+grow with the keys.
 
-`TableWalk` is for machines without a window: its table is filled as the events ask for entries.
+`TableWalk` is for machines without a window, on a table that is filled as events ask for entries.
 `LinearWalk` keeps the starts of all states of every key, and steps the machine: for windows, and
 for machines whose tables have grown past their budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,16 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch import kernels
-from ensue.engine.batch.actions import Action, Entry, emitted_types
+from ensue.engine.batch.actions import Action, emitted_types
 from ensue.engine.batch.column import Rows
+from ensue.engine.batch.filled import NOT_STARTED, FilledTable, Symbols, taller
 from ensue.engine.batch.keys import Numbers
-from ensue.machine.determinise import Table, TableState
-from ensue.machine.model import AnyAtom, Bind, Emit, Fire, Machine
+from ensue.machine.model import Bind, Emit, Fire, Machine
 
 Bits = npt.NDArray[np.uint64]
 _ENDLESS = 2**61
-NOT_STARTED = 0
-"""The state of a key that has not read anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,8 @@ class Firings:
     actions: Rows
     places: npt.NDArray[np.int64]
     table: Sequence[Action]
+    rules: Rows | None = None
+    """Where several correlations have fired: which, by their numbers among those."""
 
 
 class Actions(Protocol):
@@ -50,154 +50,46 @@ class Actions(Protocol):
     def fired(self, branch: int, labels: int, places: int) -> Action: ...
 
 
-class Entries(Protocol):
-    def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry: ...
-
-
-def atoms_of_bits(machine: Machine, bit_of: dict[Any, int], bits: int) -> frozenset[int]:
-    """The atoms of a machine that an event satisfies, from its bits."""
-    return frozenset(
-        number
-        for number, atom in enumerate(machine.atoms)
-        if isinstance(atom, AnyAtom) or (atom in bit_of and bits >> bit_of[atom] & 1)
-    )
-
-
-class Symbols:
-    """Numbers the bit patterns that occur, each with the atoms that it stands for."""
-
-    def __init__(self, machine: Machine, bit_of: dict[Any, int]) -> None:
-        self.atoms: list[frozenset[int]] = []
-        self._machine = machine
-        self._bit_of = bit_of
-        self._number_of: dict[int, int] = {}
-        self._lut = np.empty(0, np.int32)
-
-    def number(self, bits: Any) -> Any:
-        if bits.dtype.itemsize > 2:
-            distinct, places = np.unique(bits, return_inverse=True)
-            self._add(int(each) for each in distinct)
-            return np.array([self._number_of[int(each)] for each in distinct], np.int32)[places]
-        if not self._lut.size:
-            self._lut = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
-        numbers = self._lut[bits]
-        if numbers.size and numbers.min() < 0:
-            self._add(int(each) for each in np.unique(bits))
-            for pattern, number in self._number_of.items():
-                self._lut[pattern] = number
-            numbers = self._lut[bits]
-        return numbers
-
-    def _add(self, patterns: Iterable[int]) -> None:
-        for pattern in patterns:
-            if pattern not in self._number_of:
-                self._number_of[pattern] = len(self.atoms)
-                self.atoms.append(atoms_of_bits(self._machine, self._bit_of, pattern))
-
-
 class TableWalk:
     """All keys of one correlation on one table."""
 
-    def __init__(self, table: Table, entries: Entries, bit_of: dict[Any, int], places: int) -> None:
-        self._machine_table = table
-        self._entries = entries
-        self._symbols = Symbols(table.machine, bit_of)
-        self.known: list[TableState | None] = [None]
-        self._number_of: dict[frozenset[int], int] = {}
-        self._table = np.full((16, 8, 4), -1, np.int32)
-        self._bind_from = np.zeros(2, np.int32)
-        self._bind_places = np.zeros(0, np.int32)
-        self._bind_sets: dict[frozenset[int], int] = {frozenset(): 0}
-        self.actions: list[Action] = [()]
-        self._action_of: dict[Action, int] = {(): 0}
+    def __init__(self, filled: FilledTable) -> None:
+        self.filled = filled
         self.states = np.zeros(0, np.int32)
-        self.places = np.zeros((0, places + 1), np.int64)
+        self.places = np.zeros((0, filled.places + 1), np.int64)
 
     def read(self, bits: Any, keys: Numbers, times: Any, key_count: int, before: int) -> Firings:  # noqa: ARG002
         self.grow(key_count)
-        symbols = self._symbols.number(bits)
-        if len(self._symbols.atoms) > self._table.shape[1]:
-            wider = np.full((len(self._table), 2 * len(self._symbols.atoms), 4), -1, np.int32)
-            wider[:, : self._table.shape[1]] = self._table
-            self._table = wider
-        room = max(1024, len(keys) // 8)
+        filled = self.filled
+        symbols = filled.number_symbols(bits)
         at = fired = 0
-        out = _Room(room, self.places.shape[1] - 1)
+        out = Room(max(1024, len(keys) // 8), filled.places)
         while True:
             at, fired = kernels.walk_table(
-                symbols, keys, at, self._table, self._bind_from, self._bind_places,
+                symbols, keys, at, filled.array, filled.bind_from, filled.bind_places,
                 self.states, self.places, before, out.at, out.actions, out.places, fired,
             )  # fmt: skip
             if at == len(keys):
-                return out.firings(fired, self.actions)
+                return out.firings(fired, filled.actions)
             state, symbol = int(self.states[keys[at]]), int(symbols[at])
-            if self._table[state, symbol, 0] < 0:
-                self._fill(state, symbol)
+            if filled.array[state, symbol, 0] < 0:
+                filled.fill(state, symbol)
             else:
                 out.grow(fired)
 
     def grow(self, key_count: int) -> None:
         if key_count > len(self.states):
             size = max(key_count, 2 * len(self.states))
-            self.states = _taller(self.states, size, NOT_STARTED)
-            self.places = _taller(self.places, size, -1)
-
-    def _fill(self, state: int, symbol: int) -> None:
-        entry = self._entries.entry(
-            self._machine_table, self.known[state], self._symbols.atoms[symbol]
-        )
-        one, *more = sorted(entry.binds) or [self.places.shape[1] - 1]
-        following = self.number(entry.to)
-        self._table[state, symbol] = (
-            following,
-            self._action(entry.action),
-            one,
-            self._bind_set(frozenset(more)),
-        )
-
-    def number(self, state: TableState) -> int:
-        number = self._number_of.get(state.active)
-        if number is None:
-            number = self._number_of[state.active] = len(self.known)
-            self.known.append(state)
-            if number >= len(self._table):
-                self._table = _taller(self._table, 2 * number, -1)
-        return number
-
-    def _action(self, action: Action) -> int:
-        if action not in self._action_of:
-            self._action_of[action] = len(self.actions)
-            self.actions.append(action)
-        return self._action_of[action]
-
-    def _bind_set(self, places: frozenset[int]) -> int:
-        if places not in self._bind_sets:
-            self._bind_sets[places] = len(self._bind_sets)
-            self._bind_places = np.append(self._bind_places, np.array(sorted(places), np.int32))
-            self._bind_from = np.append(self._bind_from, np.int32(len(self._bind_places)))
-        return self._bind_sets[places]
-
-    def number_of_set(self, active: frozenset[int]) -> int:
-        """The number of a state that is given as states of the machine; {-1} has not started."""
-        return NOT_STARTED if active == {-1} else self.number(TableState(active))
+            self.states = taller(self.states, size, NOT_STARTED)
+            self.places = taller(self.places, size, 0)
 
     def is_busy(self) -> npt.NDArray[np.bool_]:
         """Which keys are in another state than at their start."""
-        first = self.number(self._machine_table.first)
-        idle = np.zeros(len(self.known), np.bool_)
-        idle[[NOT_STARTED, first]] = True
-        return ~idle[self.states]
+        return ~self.filled.is_idle()[self.states]
 
     def bound(self) -> npt.NDArray[np.bool_]:
         """For each key and place, whether the reading in it still counts."""
-        machine = self._machine_table.machine
-        by_state = np.zeros((len(self.known), self.places.shape[1]), np.bool_)
-        for number, state in enumerate(self.known):
-            if state is not None:
-                for branch in machine.branches:
-                    for place, _, bound in branch.places:
-                        by_state[number, place] |= bound in state.active
-        return by_state[self.states]
+        return self.filled.bound()[self.states]
 
 
 class LinearWalk:
@@ -230,7 +122,7 @@ class LinearWalk:
         self.grow(key_count)
         at = fired = 0
         known = len(self.actions) - 1
-        out = _Room(max(1024, len(keys) // 8), self.places.shape[1] - 1)
+        out = Room(max(1024, len(keys) // 8), self.places.shape[1] - 1)
         symbols = self._symbols.number(bits)
         programs = self._programs.of(self._symbols.atoms)
         while True:
@@ -261,16 +153,18 @@ class LinearWalk:
 
     def _more_shapes(self, known: int) -> None:
         size = 2 * max(len(self._slots), known + self._most_fired)
-        self._shapes = _taller(self._shapes, size, 0)
-        self._is_silent = _taller(self._is_silent, size, False)
+        self._shapes = taller(self._shapes, size, 0)
+        self._is_silent = taller(self._is_silent, size, False)
         self._slots = np.zeros(1 << (2 * size - 1).bit_length(), np.int32)
         kernels.place_shapes(self._slots, self._shapes, known)
 
     def take_over(self, table: TableWalk) -> None:
         """Go on from the states of a table."""
         self.grow(len(table.states))
-        by_state = np.full((len(table.known), len(self._machine.names)), self.nowhere, np.int64)
-        for number, state in enumerate(table.known):
+        by_state = np.full(
+            (len(table.filled.known), len(self._machine.names)), self.nowhere, np.int64
+        )
+        for number, state in enumerate(table.filled.known):
             # Without a window it is enough that a start is there; the first states are as given.
             active = self._machine.initial if state is None else state.active
             by_state[number, sorted(active)] = 0
@@ -283,10 +177,10 @@ class LinearWalk:
         if key_count > len(self.starts):
             size = max(key_count, 2 * len(self.starts))
             before = len(self.starts)
-            self.starts = _taller(self.starts, size, 0)
+            self.starts = taller(self.starts, size, 0)
             self.starts[before:] = self._initial
-            self.places = _taller(self.places, size, -1)
-            self.started = _taller(self.started, size, False)
+            self.places = taller(self.places, size, 0)
+            self.started = taller(self.started, size, False)
 
     def _with_starts(self, firings: Firings, keys: Numbers) -> Firings:
         """Put what is put out at the start of a key before what its first event fires."""
@@ -295,7 +189,7 @@ class LinearWalk:
         self.started[fresh] = True
         at = np.concatenate([new, firings.at])
         order = np.argsort(at, kind="stable")
-        nowhere = np.full((len(new), firings.places.shape[1]), -1, np.int64)
+        nowhere = np.zeros((len(new), firings.places.shape[1]), np.int64)
         return Firings(
             at[order],
             np.concatenate([np.zeros(len(new), np.int64), firings.actions])[order],
@@ -365,7 +259,7 @@ class Programs:
         self._simple.append(inputs in ([], [0]))
 
 
-class _Room:
+class Room:
     """Arrays that firings are written to."""
 
     def __init__(self, size: int, places: int) -> None:
@@ -375,18 +269,12 @@ class _Room:
 
     def grow(self, used: int) -> None:
         size = 2 * used + 1024
-        self.at = _taller(self.at, size, 0)
-        self.actions = _taller(self.actions, size, 0)
-        self.places = _taller(self.places, size, 0)
+        self.at = taller(self.at, size, 0)
+        self.actions = taller(self.actions, size, 0)
+        self.places = taller(self.places, size, 0)
 
     def firings(self, fired: int, table: Sequence[Action]) -> Firings:
         return Firings(self.at[:fired], self.actions[:fired], self.places[:fired], table)
-
-
-def _taller(array: Any, size: int, fill: Any) -> Any:
-    larger = np.full((max(size, len(array)), *array.shape[1:]), fill, array.dtype)
-    larger[: len(array)] = array
-    return larger
 
 
 def _flatten(machine: Machine) -> tuple[Any, ...]:

@@ -1,0 +1,155 @@
+"""The table of a machine as an array, filled as events ask for its entries.
+
+In come the bits of events (which ports and predicates they match) and the states that keys are in,
+by number; out go entries: the next state, what is put out, what is bound. Nothing here belongs to
+a key, so correlations that are alike but for their predicates share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch.actions import Action, Entry
+from ensue.machine.determinise import Table, TableState
+from ensue.machine.model import AnyAtom, Machine
+
+NOT_STARTED = 0
+"""The state of a key that has not read anything."""
+
+
+class Entries(Protocol):
+    def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry: ...
+
+
+def atoms_of_bits(machine: Machine, bit_of: dict[Any, int], bits: int) -> frozenset[int]:
+    """The atoms of a machine that an event satisfies, from its bits."""
+    return frozenset(
+        number
+        for number, atom in enumerate(machine.atoms)
+        if isinstance(atom, AnyAtom) or (atom in bit_of and bits >> bit_of[atom] & 1)
+    )
+
+
+class Symbols:
+    """Numbers the bit patterns that occur, each with the atoms that it stands for."""
+
+    def __init__(self, machine: Machine, bit_of: dict[Any, int]) -> None:
+        self.atoms: list[frozenset[int]] = []
+        self._machine = machine
+        self._bit_of = bit_of
+        self._number_of: dict[int, int] = {}
+        self._lut = np.empty(0, np.int32)
+
+    def number(self, bits: Any) -> Any:
+        if bits.dtype.itemsize > 2:
+            distinct, places = np.unique(bits, return_inverse=True)
+            self._add(int(each) for each in distinct)
+            return np.array([self._number_of[int(each)] for each in distinct], np.int32)[places]
+        if not self._lut.size:
+            self._lut = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
+        numbers = self._lut[bits]
+        if numbers.size and numbers.min() < 0:
+            self._add(int(each) for each in np.unique(bits))
+            for pattern, number in self._number_of.items():
+                self._lut[pattern] = number
+            numbers = self._lut[bits]
+        return numbers
+
+    def _add(self, patterns: Iterable[int]) -> None:
+        for pattern in patterns:
+            if pattern not in self._number_of:
+                self._number_of[pattern] = len(self.atoms)
+                self.atoms.append(atoms_of_bits(self._machine, self._bit_of, pattern))
+
+
+class FilledTable:
+    """`places` is how many places a key has; entry is (next state, action, place, more places)."""
+
+    def __init__(self, table: Table, entries: Entries, bit_of: dict[Any, int], places: int) -> None:
+        self.machine_table = table
+        self.symbols = Symbols(table.machine, bit_of)
+        self.places = places
+        self.known: list[TableState | None] = [None]
+        self.array = np.full((16, 8, 4), -1, np.int32)
+        self.bind_from = np.zeros(2, np.int32)
+        self.bind_places = np.zeros(0, np.int32)
+        self.actions: list[Action] = [()]
+        self._entries = entries
+        self._number_of: dict[frozenset[int], int] = {}
+        self._bind_sets: dict[frozenset[int], int] = {frozenset(): 0}
+        self._action_of: dict[Action, int] = {(): 0}
+
+    def number_symbols(self, bits: Any) -> Any:
+        symbols = self.symbols.number(bits)
+        if len(self.symbols.atoms) > self.array.shape[1]:
+            wider = np.full((len(self.array), 2 * len(self.symbols.atoms), 4), -1, np.int32)
+            wider[:, : self.array.shape[1]] = self.array
+            self.array = wider
+        return symbols
+
+    def fill(self, state: int, symbol: int) -> None:
+        entry = self._entries.entry(
+            self.machine_table, self.known[state], self.symbols.atoms[symbol]
+        )
+        one, *more = sorted(entry.binds) or [self.places]
+        following = self.number(entry.to)
+        self.array[state, symbol] = (
+            following,
+            self._action(entry.action),
+            one,
+            self._bind_set(frozenset(more)),
+        )
+
+    def number(self, state: TableState) -> int:
+        number = self._number_of.get(state.active)
+        if number is None:
+            number = self._number_of[state.active] = len(self.known)
+            self.known.append(state)
+            if number >= len(self.array):
+                self.array = taller(self.array, 2 * number, -1)
+        return number
+
+    def _action(self, action: Action) -> int:
+        if action not in self._action_of:
+            self._action_of[action] = len(self.actions)
+            self.actions.append(action)
+        return self._action_of[action]
+
+    def _bind_set(self, places: frozenset[int]) -> int:
+        if places not in self._bind_sets:
+            self._bind_sets[places] = len(self._bind_sets)
+            self.bind_places = np.append(self.bind_places, np.array(sorted(places), np.int32))
+            self.bind_from = np.append(self.bind_from, np.int32(len(self.bind_places)))
+        return self._bind_sets[places]
+
+    def number_of_set(self, active: frozenset[int]) -> int:
+        """The number of a state that is given as states of the machine; {-1} has not started."""
+        return NOT_STARTED if active == {-1} else self.number(TableState(active))
+
+    def is_idle(self) -> npt.NDArray[np.bool_]:
+        """For each state, whether a key in it is as at its start."""
+        first = self.number(self.machine_table.first)
+        idle = np.zeros(len(self.known), np.bool_)
+        idle[[NOT_STARTED, first]] = True
+        return idle
+
+    def bound(self) -> npt.NDArray[np.bool_]:
+        """For each state and place, whether a reading in it still counts."""
+        machine = self.machine_table.machine
+        by_state = np.zeros((len(self.known), self.places + 1), np.bool_)
+        for number, state in enumerate(self.known):
+            if state is not None:
+                for branch in machine.branches:
+                    for place, _, bound in branch.places:
+                        by_state[number, place] |= bound in state.active
+        return by_state
+
+
+def taller(array: Any, size: int, fill: Any) -> Any:
+    larger = np.full((max(size, len(array)), *array.shape[1:]), fill, array.dtype)
+    larger[: len(array)] = array
+    return larger
