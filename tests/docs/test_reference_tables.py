@@ -11,21 +11,27 @@ import pytest
 import typer
 
 import ensue
+import ensue.errors
 import ensue.lang
+import ensue.machine.analyses
+from ensue.bench import SUBJECTS
 from ensue.casefile.case import OUTPUT_FIELDS
 from ensue.casefile.reading import KEYS
 from ensue.cli import app
-from ensue.engine.run import ENGINES
+from ensue.cli.on_spark import SPARK
+from ensue.engine.run import ENGINES, Run
 from ensue.events.types import SCALARS
 from ensue.lang import builder
 from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.limits import DEFAULT_LIMITS, Limits
 from ensue.lang.parser import grammar
+from ensue.library import Library
 
 from .pages import ROOT
 
 LANGUAGE = (ROOT / "docs" / "language.md").read_text("utf-8")
 COMMAND_LINE = (ROOT / "docs" / "cli.md").read_text("utf-8")
+CHOICE_OF_ENGINES = (ROOT / "docs" / "engines.md").read_text("utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text("utf-8")
 COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - typed as a Command
 # By the name of what is called with a code; `report` stands for either, as the moment demands.
@@ -45,9 +51,10 @@ def table(heading: str) -> list[list[str]]:
 
 
 def reported_codes() -> set[tuple[str, str]]:
-    """Every code that the language's room reports, with its severity, read from its source."""
+    """Every code that checks and analyses report, with its severity, read from their source."""
     codes = {(f"limit-{each.name}", "error") for each in fields(Limits)}
-    for path in Path(ensue.lang.__path__[0]).rglob("*.py"):
+    rooms = (ensue.lang.__path__[0], ensue.machine.analyses.__path__[0])
+    for path in (each for room in rooms for each in Path(room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and node.args:
                 called = ast.unparse(node.func).rpartition(".")[2]
@@ -128,7 +135,29 @@ def test_every_command_is_on_the_page_with_every_option(name: str) -> None:
 
 
 def test_every_engine_is_named_where_an_engine_can_be_chosen() -> None:
-    assert [name for name in ENGINES if f"`{name}`" not in COMMAND_LINE] == []
+    names = [*ENGINES, SPARK]
+
+    assert [name for name in names if f"`{name}`" not in COMMAND_LINE] == []
+    assert [name for name in names if f"| `{name}` |" not in CHOICE_OF_ENGINES] == []
+
+
+def test_every_subject_of_a_benchmark_is_on_the_page() -> None:
+    section = COMMAND_LINE.split("\n## `ensue bench`\n", 1)[1].split("\n## ", 1)[0]
+
+    assert [name for name in SUBJECTS if f"`{name}`" not in section] == []
+
+
+def test_the_tree_of_errors_is_that_of_the_code() -> None:
+    tree = [line.strip() for line in str(ensue.errors.__doc__).splitlines() if "Error" in line]
+
+    assert [line for line in tree if line not in PYTHON] == []
+
+
+@pytest.mark.parametrize("held", [Library, Run], ids=lambda each: str(each.__name__))
+def test_every_method_is_on_the_page(held: type) -> None:
+    names = [name for name in vars(held) if not name.startswith("_")]
+
+    assert [name for name in names if f"`{name}" not in PYTHON and f".{name}" not in PYTHON] == []
 
 
 def test_every_key_and_field_of_a_case_is_on_the_page() -> None:
