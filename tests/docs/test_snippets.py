@@ -19,6 +19,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -122,6 +123,10 @@ def test_golden_cases_pass_and_warn_only_where_they_say_so(
 
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_python_runs_and_prints_what_it_says(page: Page, folder: Path) -> None:
+    if any("pyspark" in block.text for block in page.of("python")):
+        pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+            pytest.skip("Spark needs Java 17, and there is no Java here")
     write_files(page, folder)
     namespace: dict[str, Any] = {"__name__": "__main__"}
 
