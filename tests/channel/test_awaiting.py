@@ -192,3 +192,17 @@ def test_a_coroutine_is_refused_where_nobody_could_await_it() -> None:
         builder().done().consumers.connect("one", receive)
     with pytest.raises(UsageError, match="needs an event loop"):
         build("full").dispatching("asyncio").done()
+
+
+def test_what_a_subscription_has_not_taken_is_still_there_after_a_drained_close() -> None:
+    channel = builder().done()
+    kept, lost = channel.subscribe("Notify"), builder().done()
+    discarded = lost.subscribe("Notify")
+    for each in (channel, lost):
+        each.push(event())
+
+    channel.close(drain=True)
+    lost.close(drain=False)
+
+    assert len(list(kept)) == 1
+    assert list(discarded) == []

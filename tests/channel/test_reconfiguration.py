@@ -16,7 +16,7 @@ import ensue
 from ensue.channel import Block, Channel, any_of, correlated, want
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from tests.channel.making import LIBRARY, builder, empty, event, noting
+from tests.channel.making import LIBRARY, builder, empty, event, eventually, noting
 
 SUPPLIERS = 3
 EVENTS = 1_500
@@ -104,19 +104,18 @@ def test_resizing_the_pool_under_load_loses_and_doubles_nothing(seed: int) -> No
 
 
 def test_the_pool_has_as_many_threads_as_it_was_last_told() -> None:
-    def threads() -> int:
-        return sum(each.name == "ensue-pool" for each in threading.enumerate())
+    before = set(threading.enumerate())
 
-    before = threads()
+    def threads() -> int:
+        return sum(each.name == "ensue-pool" for each in set(threading.enumerate()) - before)
+
     channel = patient()
     channel.dispatch_by("pool", threads=6)
-    assert threads() - before == 6
+    assert threads() == 6
     channel.dispatch_by("pool", threads=1)
-    from tests.channel.making import eventually
-
-    assert eventually(lambda: threads() - before == 1)
+    assert eventually(lambda: threads() == 1)
     channel.close()
-    assert eventually(lambda: threads() == before)
+    assert eventually(lambda: threads() == 0)
 
 
 FILTERS: tuple[Any, ...] = (
@@ -224,3 +223,26 @@ def test_promises_can_be_changed_while_events_flow() -> None:
     channel.push(event())
 
     assert order == ["a", "b", "b", "a"]
+
+
+def test_a_consumer_gets_nothing_that_only_its_former_wants_would_have_found() -> None:
+    channel, got = builder().done(), empty()
+    consumer = channel.consumers.connect("one", lambda each: got.append(each.type), "Notify")
+    found = channel.look_up.find(event("Notify"))
+    consumer.change("Other")
+
+    # As a supplier would that looked it up just before the change.
+    for receiver in found:
+        receiver.offer(event("Notify"))
+    channel.push(event("Other"))
+
+    assert got == ["Other"]
+
+
+def test_counts_of_consumers_that_have_left_are_kept() -> None:
+    channel = builder().done()
+    consumer = channel.consumers.connect("one", lambda _: None, "Notify")
+    channel.push(event())
+    consumer.disconnect()
+
+    assert channel.figures().delivered == 1

@@ -114,7 +114,7 @@ class Subscription:
 
     @staticmethod
     def _is_over(receiver: Receiver) -> bool:
-        return receiver.state == "disconnected"
+        return receiver.state in ("disconnected", "finished")
 
     def __enter__(self) -> Self:
         return self

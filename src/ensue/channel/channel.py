@@ -25,7 +25,7 @@ from ensue.channel.policies import Quality, Reason
 from ensue.channel.receivers import Receiver
 from ensue.channel.suppliers import SupplierAdmin
 from ensue.channel.turns import Call, Dispatcher, Failure, Surroundings
-from ensue.channel.wants import Want, Wants
+from ensue.channel.wants import Want, Wants, interests
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -199,6 +199,15 @@ class Channel:
             )
         return step_for(wants, self.types, owner)
 
+    def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None:
+        """Whether wants that need no step still want an event that was found by earlier ones."""
+        if not self._parts.has_filtering:
+            return None
+        from ensue.channel.conditions import matches
+
+        each = tuple(interests(wants))
+        return lambda event: any(matches(one, event, self.types) for one in each)
+
     def timeouts(self) -> Timeouts:
         """The timers of this channel, from the first that is asked for on."""
         if not self._parts.has_timeouts:
@@ -247,8 +256,6 @@ class Channel:
 
     def local_wants(self) -> Iterable[Want]:
         """All that this channel's consumers might want."""
-        from ensue.channel.wants import interests
-
         for consumer in self.consumers:
             yield from interests(consumer.wants)
 
@@ -343,6 +350,12 @@ class Channel:
             time.sleep(PAUSE_SECONDS)
         return True
 
+    def remember(self, receiver: Receiver) -> None:
+        """Keep the counts of a consumer that has left."""
+        with self._changing:
+            self._gone.update(receiver.dropped)
+            self._gone_delivered += receiver.delivered
+
     def is_settled(self) -> bool:
         """Whether nothing waits or runs. Events that are pulled wait for whoever pulls."""
 
@@ -360,7 +373,7 @@ class Channel:
             return Closing(True, 0)
         self._is_closing = True
         drained = self.settle(within) if drain else self.is_settled()
-        return self._end(drained)
+        return self._end(drain, drained)
 
     async def aclose(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
         """The same from a coroutine."""
@@ -372,9 +385,9 @@ class Channel:
         drained = await settle(self, within) if drain else self.is_settled()
         if self._federation is not None:
             await leave(self._federation)
-        return self._end(drained)
+        return self._end(drain, drained)
 
-    def _end(self, drained: bool) -> Closing:
+    def _end(self, drains: bool, drained: bool) -> Closing:
         self._is_closed = True
         if self._federation is not None:
             self._federation.close()
@@ -383,7 +396,10 @@ class Channel:
         self._around.dispatcher.stop(None)
         discarded = 0
         for consumer in self.consumers:
-            discarded += consumer.receiver.disconnect(Reason.DISCARDED)
+            if drains and consumer.receiver.call is None:
+                consumer.receiver.finish()
+            else:
+                discarded += consumer.receiver.disconnect(Reason.DISCARDED)
         return Closing(drained and discarded == 0, discarded)
 
     def __enter__(self) -> Self:

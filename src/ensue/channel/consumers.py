@@ -63,7 +63,7 @@ class Consumer:
         new = as_wants(wants)
         with self._changing:
             step = self._channel.step_for(new, self.name)
-            self._receiver.change_step(step)
+            self._receiver.change_step(step, self._channel.guard_for(new) if step is None else None)
             self._channel.look_up.put(self._receiver, tuple(interests(new)))
             self.wants = new
             self.tick_for(step)
@@ -91,8 +91,11 @@ class Consumer:
     def disconnect(self) -> int:
         """Leave the channel. Says how many waiting events are dropped by that."""
         self.stop_timers()
-        self._channel.consumers.forget(self)
-        return self._receiver.disconnect()
+        is_known = self._channel.consumers.forget(self)
+        dropped = self._receiver.disconnect()
+        if is_known:
+            self._channel.remember(self._receiver)
+        return dropped
 
     def stop_timers(self) -> None:
         timers, self._timers = self._timers, []
@@ -135,6 +138,10 @@ class ConsumerAdmin:
         wanted = as_wants(wants)
         quality = self._channel.quality.changed(**promises)
         step = self._channel.step_for(wanted, name)
+        before = self._consumers.get(name)
+        if before is not None and before.state == "disconnected":
+            # It did not keep up and was taken off; its name is free again.
+            before.disconnect()
         with self._lock:
             if name in self._consumers:
                 raise UsageError(f"a consumer `{name}` is connected already: choose another name")
@@ -147,12 +154,15 @@ class ConsumerAdmin:
         self._channel.wants_changed()
         return consumer
 
-    def forget(self, consumer: Consumer) -> None:
+    def forget(self, consumer: Consumer) -> bool:
+        """Take a consumer off the list. False if it was not on it."""
         with self._lock:
-            if self._consumers.get(consumer.name) is consumer:
+            is_known = self._consumers.get(consumer.name) is consumer
+            if is_known:
                 del self._consumers[consumer.name]
         self._channel.look_up.remove(consumer.receiver)
         self._channel.wants_changed()
+        return is_known
 
     def of(self, receiver: Receiver) -> Consumer | None:
         found = self._consumers.get(receiver.name)

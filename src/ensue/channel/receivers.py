@@ -64,6 +64,7 @@ class Receiver:
         self._running = False
         self._waiting_level = 0
         self._step = step
+        self._guard: Callable[[Event], bool] | None = None
         self._unread: Counter[int] = Counter()
         self._ending: dict[int, Step] = {}
         self._lost: list[tuple[Event, Reason]] = []
@@ -84,6 +85,7 @@ class Receiver:
         self._is_plain = (
             self._step is None
             and self._deadline is None
+            and self._guard is None
             and self.call is not None
             and self.state == "connected"
         )
@@ -92,10 +94,14 @@ class Receiver:
     def step(self) -> Step | None:
         return self._step
 
-    def change_step(self, step: Step | None) -> None:
-        """Let a new step read what comes from now on; what waits is still the old one's."""
+    def change_step(self, step: Step | None, guard: Callable[[Event], bool] | None) -> None:
+        """Let a new step read what comes from now on; what waits is still the old one's.
+
+        Without a step, the guard keeps out what was found under the wants of before.
+        """
         with self._lock:
             old, self._step = self._step, step
+            self._guard = guard
             self._settle_shortcut()
             if old is None:
                 return
@@ -193,6 +199,8 @@ class Receiver:
 
     def _accept(self, event: Event) -> bool:
         """Queue or drop; whether the receiver has to be scheduled. The lock is held."""
+        if self._guard is not None and type(event) is not Timeout and not self._guard(event):
+            return False
         self.wanted += 1
         if self.state != "connected":
             suspended = self.state == "suspended"
@@ -337,7 +345,7 @@ class Receiver:
             else:
                 return None
             step = slot.step
-            if self.state != "connected":
+            if self.state in ("suspended", "disconnected"):
                 suspended = self.state == "suspended"
                 self._forget(slot, Reason.SUSPENDED if suspended else Reason.DISCONNECTED)
                 return None
@@ -419,6 +427,13 @@ class Receiver:
                 self.state = "connected"
                 self.failed_in_row = 0
                 self._settle_shortcut()
+
+    def finish(self) -> None:
+        """Take no more, but let whoever pulls have what waits."""
+        with self._lock:
+            self.state = "finished"
+            self._settle_shortcut()
+        self._wake_all()
 
     def disconnect(self, reason: Reason = Reason.DISCONNECTED) -> int:
         """Take no more; count what still waits under the reason, and say how many that is."""
