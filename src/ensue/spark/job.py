@@ -28,6 +28,7 @@ from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Group, Plan, Rule, plan_of
 from ensue.spark.predicates import NotInSqlError
 from ensue.spark.reading import Reading, reading_of
+from ensue.spark.streaming.dispatch import also_over_streams
 from ensue.spark.worker import (
     CLOCK,
     REJECTED_DDL,
@@ -44,6 +45,7 @@ from ensue.spark.worker import (
 LibraryLike = Library | str | PathLike[str]
 
 
+@also_over_streams
 def correlate(
     events: DataFrame,
     library: LibraryLike,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +24,7 @@ def cut(rows: Sequence[Any], random: Random, most: int = 5) -> list[list[Any]]:
     """The rows in pieces of random lengths, none of them empty."""
     places = random.sample(range(1, len(rows)), min(random.randint(0, most - 1), len(rows) - 1))
     bounds = [0, *sorted(places), len(rows)]
-    return [list(rows[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [list(rows[a:b]) for a, b in pairwise(bounds)]
 
 
 def shuffled_within(times: Sequence[int], lateness: int, random: Random) -> list[int]:
@@ -40,9 +41,11 @@ def write_pieces(folder: Path, pieces: Sequence[pa.Table]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number, piece in enumerate(pieces):
         path = folder / f"{number:05}.parquet"
-        pq.write_table(piece, path)
-        # The source takes files by their times of change.
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+        hidden = folder / f"_{number:05}"
+        pq.write_table(piece, hidden)
+        # The source takes files by their times of change, and does not see names with a stroke.
+        os.utime(hidden, (1_700_000_000 + number, 1_700_000_000 + number))
+        hidden.rename(path)
 
 
 def stream_of(spark: SparkSession, folder: Path) -> DataFrame:

@@ -1,9 +1,23 @@
 """Correlations over streams of Spark: the same rules, the same outputs, as events come.
 
-`correlate_stream` plans a library over a streaming DataFrame; `split` takes its outputs and the
-events that came too late apart.
+`correlate` hands streams on to here (`dispatch`); `job` plans a library over a streaming DataFrame,
+`packing` and `bucket` are its workers. `split` takes outputs and the events that came too late
+apart. Names are imported when they are first used, since `ensue.spark.job` begins here.
 """
 
-from ensue.spark.streaming.job import correlate_stream, split
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ensue.spark.streaming.job import correlate_stream, split
 
 __all__ = ["correlate_stream", "split"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    from ensue.spark.streaming import job
+
+    return getattr(job, name)

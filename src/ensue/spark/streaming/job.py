@@ -38,7 +38,7 @@ from ensue.spark.streaming.bucket import (
     STATE_DDL,
     made_ddl,
     run_bucket,
-    unpack,
+    unpacking,
 )
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
 from ensue.spark.streaming.packing import (
@@ -52,30 +52,49 @@ from ensue.spark.streaming.packing import (
 
 BUCKETS_PER_PARTITION = 4
 
+_REFUSED = {
+    "until": "`until` ends a bounded input, and a stream goes on: an event, of any type, moves its"
+    " clock",
+    "order": "`order` numbers the outputs of a bounded input, and those of a stream come as they"
+    " are settled: sort what has been written by `time` and `id`",
+    "partitions": "`partitions` is for a bounded input: in a stream, `buckets` and the setting"
+    " `spark.sql.shuffle.partitions` say how keys are spread",
+}
+
 
 def correlate_stream(
     events: DataFrame,
     library: LibraryLike,
     columns: Mapping[str, str] | None = None,
     *,
-    lateness: str | timedelta = "0 s",
+    lateness: str | timedelta | None = None,
     buckets: int | None = None,
     correlations: Sequence[str] | None = None,
     whole_events: bool = False,
     arrival: str | None = None,
+    **batch_only: object,
 ) -> DataFrame:
     """What follows from a stream of events: the columns of `correlate`, and two more.
 
     `ensue_kind` is `output`, or `late` for an event that came later than the `lateness` allows, and
     has the event as CloudEvents JSON in `ensue_late`; `split` takes the two apart. `buckets` is
     over how many parts the keys of a rule are spread; a checkpoint holds to the number that it was
-    begun with. Start the query with the output mode `append`.
+    begun with. Start the query with the output mode `append`. What has a meaning only for a bounded
+    input (`until`, `order`, `partitions`) is refused.
     """
+    if not events.isStreaming:
+        raise UsageError(
+            "`lateness` and `buckets` are for streams, and the DataFrame is bounded: it is read in"
+            " the order of its times, so leave them out, or use `spark.readStream`"
+        )
+    for name, value in batch_only.items():
+        if value is not None and value is not False:
+            raise UsageError(f"{_REFUSED.get(name, f'there is no option `{name}`')}")
     return StreamJob.of(
         events,
         library,
         columns,
-        lateness=lateness,
+        lateness=lateness or "0 s",
         buckets=buckets,
         correlations=correlations,
         whole_events=whole_events,
@@ -168,7 +187,7 @@ class StreamJob:
         made = packed.groupBy("group", "bucket").applyInPandasWithState(
             bound(run_bucket, self.task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
         )
-        return made.mapInArrow(unpack, made_ddl(self.columns))
+        return made.mapInArrow(unpacking(), made_ddl(self.columns))
 
     def rows(self) -> DataFrame:
         """What goes to workers: rows as they are, or what SQL has made of them."""

@@ -1,0 +1,100 @@
+"""`correlate` over streams: what a user of streaming DataFrames sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ensue.errors import UsageError
+from ensue.spark import correlate
+from ensue.spark.streaming import split
+
+from .cutting import collected, cut, stream_of, write_pieces
+from .sensors import LIBRARY, arriving, expected, found, heartbeat, readings, table
+
+
+def test_a_stream_that_is_cut_in_ten_ways_puts_out_what_the_reference_does(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = readings(60, Random(1))
+    wanted = expected(rows)
+    assert {name for name, *_ in wanted} == {"Jump", "Silence", "Extremes"}
+
+    for seed in range(10):
+        random = Random(seed)
+        folder = tmp_path / str(seed)
+        pieces = cut(arriving(rows, random), random, most=4)
+        write_pieces(folder / "events", [table(piece) for piece in pieces])
+        stream = stream_of(spark, folder / "events")
+        made = correlate(stream, LIBRARY, lateness="2 s", buckets=random.choice([1, 3]))
+
+        got = collected(made, folder / "checkpoint")
+
+        assert found(got) == wanted, f"cut with seed {seed}"
+
+
+def test_late_events_are_put_out_once_as_they_came_and_are_not_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = readings(20, Random(2))
+    late = rows[0] | {"id": "late", "Value": 0.5}
+    pieces = [rows, [late, heartbeat(rows[-1]["time"] + 30_000_000)]]
+    write_pieces(tmp_path / "events", [table(piece) for piece in pieces])
+    made = correlate(stream_of(spark, tmp_path / "events"), LIBRARY, lateness="2 s", buckets=2)
+
+    got = collected(made, tmp_path / "checkpoint")
+
+    assert found([row for row in got if row["ensue_kind"] == "output"]) == expected(rows)
+    (put_aside,) = [row for row in got if row["ensue_kind"] == "late"]
+    assert (put_aside["id"], put_aside["type"]) == ("late", "Reading")
+    assert json.loads(put_aside["ensue_late"])["data"] == {"Sensor": late["Sensor"], "Value": 0.5}
+
+
+def test_events_that_are_not_settled_wait_for_the_clock(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = readings(20, Random(3))
+    write_pieces(tmp_path / "events", [table(rows)])
+    made = correlate(stream_of(spark, tmp_path / "events"), LIBRARY, lateness="1 h", buckets=1)
+
+    assert collected(made, tmp_path / "checkpoint") == []
+
+
+def test_split_gives_outputs_with_the_columns_of_a_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_pieces(tmp_path / "events", [table(readings(4, Random(4)))])
+    stream = correlate(stream_of(spark, tmp_path / "events"), LIBRARY)
+    batch = correlate(spark.read.parquet(str(tmp_path / "events")), LIBRARY)
+
+    outputs, late = split(stream)
+
+    assert outputs.dtypes == batch.dtypes
+    assert late.columns == ["id", "source", "type", "time", "event"]
+
+
+def test_what_has_no_meaning_for_a_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    write_pieces(tmp_path / "events", [table(readings(4, Random(4)))])
+    stream = stream_of(spark, tmp_path / "events")
+
+    with pytest.raises(UsageError, match="`until`"):
+        correlate(stream, LIBRARY, until="2024-01-01T00:00:00Z")
+    with pytest.raises(UsageError, match="`order`"):
+        correlate(stream, LIBRARY, order=True)
+    with pytest.raises(UsageError, match="`buckets` is 0"):
+        correlate(stream, LIBRARY, buckets=0)
+    with pytest.raises(UsageError, match="`Value`"):
+        correlate(stream.drop("Value"), LIBRARY)
+
+
+def test_what_has_no_meaning_for_a_bounded_input_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_pieces(tmp_path / "events", [table(readings(4, Random(4)))])
+
+    with pytest.raises(UsageError, match="`lateness` and `buckets` are for streams"):
+        correlate(spark.read.parquet(str(tmp_path / "events")), LIBRARY, lateness="1 s")
