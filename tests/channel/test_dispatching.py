@@ -352,6 +352,27 @@ def test_every_drop_is_reported_to_whoever_listens() -> None:
     channel.close()
 
 
+@pytest.mark.parametrize("strategy", ["reactive", "pool"])
+def test_counts_are_exact_however_many_threads_push(strategy: str) -> None:
+    channel = builder("full").dispatching(strategy, threads=2).done()
+    channel.consumers.connect("one", lambda _: None, "Notify", capacity=100_000)
+
+    def supply() -> None:
+        for number in range(2_000):
+            channel.push(event("Notify" if number % 2 else "Other"))
+
+    threads = [threading.Thread(target=supply) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert channel.settle()
+
+    figures = channel.figures()
+    assert (figures.published, figures.delivered, figures.unwanted) == (8_000, 4_000, 4_000)
+    channel.close()
+
+
 def test_promises_that_cannot_be_kept_are_refused() -> None:
     channel = builder().done()
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from ensue.channel import Channel, Reason, all_of, correlated, want
+from ensue.channel import Channel, Disconnect, Reason, all_of, correlated, want
 from ensue.channel.federation import REMEMBERED_IDS, SeenIds
 from ensue.errors import UsageError
 from tests.channel.making import LIBRARY, builder, empty, event
@@ -222,6 +222,17 @@ def test_a_channel_that_closes_leaves_the_federation() -> None:
     assert channels["a"].federation.sent == 0
     assert channels["a"].figures().dropped == {}
     assert Reason.UNROUTED not in channels["a"].figures().dropped
+
+
+def test_a_consumer_that_did_not_keep_up_draws_nothing_from_other_channels() -> None:
+    channels = linked("ab", "ab")
+    channels["b"].subscribe("Notify", capacity=1, overflow=Disconnect())
+
+    for _ in range(5):
+        channels["a"].push(event())
+
+    assert channels["a"].federation.sent == 2
+    assert not channels["a"].is_wanted(["Notify"], None)
 
 
 def test_a_channel_cannot_be_linked_to_itself() -> None:

@@ -111,6 +111,7 @@ class Channel:
         self._is_closing = False
         self._is_closed = False
         self._changing = threading.Lock()
+        self._counting = threading.Lock()
         self._pulls = 0
         self._held_back = 0
         parts.dispatcher.start()
@@ -134,7 +135,8 @@ class Channel:
     def _spread(self, event: Event) -> list[Receiver]:
         if self._is_closing:
             self._refuse_if_closed()
-        self.published += 1
+        with self._counting:
+            self.published += 1
         if self._federation is not None:
             self._federation.publish(event)
         return self.spread_here(event)
@@ -143,7 +145,8 @@ class Channel:
         """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
         receivers = self.look_up.find(event)
         if not receivers:
-            self.unwanted += 1
+            with self._counting:
+                self.unwanted += 1
             return []
         return self._around.dispatcher.spread(event, receivers)
 
@@ -257,7 +260,8 @@ class Channel:
     def local_wants(self) -> Iterable[Want]:
         """All that this channel's consumers might want."""
         for consumer in self.consumers:
-            yield from interests(consumer.wants)
+            if consumer.state != "disconnected":
+                yield from interests(consumer.wants)
 
     # --- several channels ----------------------------------------------------------------------
 

@@ -84,7 +84,8 @@ class Session:
                 body = encode(message)
             except TypeError:
                 # Data that is no data: it can be published in a process, but not leave it.
-                self.unsent += 1
+                with self._lock:
+                    self.unsent += 1
                 return
             with self._lock:
                 must_wake = self._send_event(message, body)
