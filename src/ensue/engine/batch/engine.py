@@ -36,7 +36,9 @@ from ensue.engine.batch.snapshots import (
     decode_engine,
     encode_correlation,
     encode_engine,
+    is_stepped,
 )
+from ensue.engine.batch.together import Member, RuleGroup, likeness, runs_together
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.errors import UsageError
@@ -46,11 +48,13 @@ from ensue.events.columns import extension_column
 from ensue.events.event import Event, Rejected
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
+from ensue.lang.syntax import Correlation
 
 ROWS_AT_ONCE = 1 << 18
 """How many rows go through at a time: few enough for their columns to stay in the cache."""
 
 Output = tuple[Made, Positions]
+Running = ColumnCorrelation | EventCorrelation | Member
 
 
 class BatchEngine:
@@ -70,24 +74,58 @@ class BatchEngine:
         self._types = library.types
         self._depth = depth_of(library.feeds) if any(library.feeds.values()) else 1
         self._readings: dict[pa.Schema, TableReading] = {}
-        self.correlations: dict[str, ColumnCorrelation | EventCorrelation] = {}
+        self.correlations: dict[str, Running] = {}
+        self._groups: list[RuleGroup] = []
+        names = [correlation.name for correlation in library.correlations]
+        self._run_together(library)
         for number, correlation in enumerate(library.correlations):
-            path, machine = path_of(correlation)
-            if machine is not None:
-                running: Any = ColumnCorrelation(
-                    correlation, path, machine, self._types, self.counts
-                )
-            else:
-                running = EventCorrelation(
-                    correlation, path, number, self._depth, self._types, self.counts
-                )
-            self.correlations[correlation.name] = running
-        names = list(self.correlations)
+            if correlation.name not in self.correlations:
+                self._run_alone(correlation, number)
+        self.correlations = {name: self.correlations[name] for name in names}
         self._numbers = {name: number for number, name in enumerate(names)}
         self._reading_order = reading_order(names, library.feeds)
-        self._is_plain = not any(library.feeds.values()) and all(
-            isinstance(running, ColumnCorrelation) for running in self.correlations.values()
+        self._is_plain = not any(library.feeds.values()) and not any(
+            isinstance(running, EventCorrelation) for running in self.correlations.values()
         )
+
+    def _run_together(self, library: CheckedLibrary) -> None:
+        """Find groups of correlations that are alike, and neither feed others nor are fed."""
+        linked = {name for name, feeds in library.feeds.items() if feeds}
+        linked.update(name for feeds in library.feeds.values() for name in feeds)
+        alike: dict[Correlation, list[int]] = {}
+        for number, correlation in enumerate(library.correlations):
+            common = None if correlation.name in linked else likeness(correlation)
+            if common is not None:
+                alike.setdefault(common, []).append(number)
+        for numbers in alike.values():
+            chosen = [library.correlations[number] for number in numbers]
+            if len(chosen) == 1:
+                continue
+            path, machine = path_of(chosen[0])
+            if machine is None or not runs_together(path, machine):
+                continue
+            group = RuleGroup(chosen, numbers, path, machine, self._types, self.counts)
+            self._groups.append(group)
+            self.correlations.update((member.name, member) for member in group.members)
+
+    def _run_alone(self, correlation: Correlation, number: int) -> None:
+        path, machine = path_of(correlation)
+        if machine is not None:
+            self.correlations[correlation.name] = ColumnCorrelation(
+                correlation, path, machine, self._types, self.counts
+            )
+        else:
+            self.correlations[correlation.name] = EventCorrelation(
+                correlation, path, number, self._depth, self._types, self.counts
+            )
+
+    def _leave(self, group: RuleGroup) -> None:
+        """Let the members of a group run on their own from now on."""
+        self._groups.remove(group)
+        for member, number in zip(group.members, group.numbers.tolist(), strict=True):
+            state = encode_correlation(member)
+            self._run_alone(self._library.correlations[number], number)
+            decode_correlation(self.correlations[member.name], state)
 
     @property
     def paths(self) -> dict[str, Path]:
@@ -104,8 +142,8 @@ class BatchEngine:
             found = self._table(outputs)
             if found is not None:
                 made.append(found)
-        for running in self.correlations.values():
-            if isinstance(running, ColumnCorrelation):
+        for running in [*self.correlations.values(), *self._groups]:
+            if isinstance(running, ColumnCorrelation | RuleGroup):
                 running.clear_up()
         return self._joined(made)
 
@@ -236,8 +274,7 @@ class BatchEngine:
         self.clock = state.clock
         self.rows_read = state.rows_read
         self._positioned = state.positioned
-        for running, each in zip(self.correlations.values(), state.correlations, strict=True):
-            decode_correlation(running, each)
+        self._take_over(dict(zip(self.correlations, state.correlations, strict=True)))
 
     def _fingerprint(self) -> str:
         return hashlib.sha256(print_library(self._library.tree).encode()).hexdigest()
@@ -252,6 +289,14 @@ class BatchEngine:
             and is_unchanged(before[each.name], each, self._types, library.types)
         }
         self._set_up(library)
+        self._take_over(states)
+
+    def _take_over(self, states: Mapping[str, bytes]) -> None:
+        """Go on from the states of correlations, by their names."""
+        for group in list(self._groups):
+            # What had left its table before cannot be on one again.
+            if any(m.name in states and is_stepped(states[m.name]) for m in group.members):
+                self._leave(group)
         for name, state in states.items():
             decode_correlation(self.correlations[name], state)
 
@@ -272,24 +317,39 @@ class BatchEngine:
             positions = event_positions(batch.times, first, self._depth)
         base = Segment(batch, positions)
         fed: dict[str, list[Segment]] = {name: [] for name in self.correlations}
-        outputs: dict[str, Output] = {}
+        outputs: list[Output] = []
+        if len(batch):
+            for group in self._groups:
+                made, read = group.read(base)
+                if made.rules is not None:
+                    outputs.append((made, self._placed(read, group.numbers[made.rules])))
         for name in self._reading_order:
             running = self.correlations[name]
             segments = [base, *fed[name]] if len(batch) else fed[name]
+            if isinstance(running, Member):
+                continue
             if isinstance(running, EventCorrelation):
                 made, read = running.read(segments, self.clock)
             else:
                 made, read = running.read(segments)
             if not len(made):
                 continue
-            places = read if self._is_plain else output_positions(read, self._numbers[name])
-            outputs[name] = (made, places)
+            places = self._placed(read, self._numbers[name])
+            outputs.append((made, places))
             feeds = self._library.feeds.get(name, ())
             if feeds:
                 segment = Segment(EventBatch(made.events(), self._types), places)
                 for reader in feeds:
                     fed[reader].append(segment)
-        return [outputs[name] for name in self.correlations if name in outputs]
+        for group in [each for each in self._groups if each.is_too_large]:
+            self._leave(group)
+        return outputs
+
+    def _placed(self, read: Positions, number: Any) -> Positions:
+        """The places of outputs in the order of all; `number` says whose they are."""
+        if self._is_plain:
+            return np.column_stack([read[:, 0], np.broadcast_to(number, len(read))])
+        return output_positions(read, number)
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:
         if len(outputs) == 1 and self._is_plain:

@@ -270,6 +270,129 @@ def walk_table(
     return symbols.size, fired
 
 
+@compiled
+def rows_by_code(codes: Any, count: int) -> Any:
+    """The rows of each code, one code after the other, and where each begins; -1 is in none."""
+    begins = np.zeros(count + 1, np.int64)
+    for row in range(codes.size):
+        if codes[row] >= 0:
+            begins[codes[row] + 1] += 1
+    for code in range(count):
+        begins[code + 1] += begins[code]
+    at = begins.copy()
+    rows = np.empty(begins[count], np.int32)
+    for row in range(codes.size):
+        code = codes[row]
+        if code >= 0:
+            rows[at[code]] = row
+            at[code] += 1
+    return rows, begins
+
+
+@compiled
+def rows_by_key(keys: Any, count: int) -> Any:
+    """The rows in the order of their keys, rows of one key in their own; -1 comes first."""
+    begins = np.zeros(count + 2, np.int64)
+    for row in range(keys.size):
+        begins[keys[row] + 2] += 1
+    for key in range(count + 1):
+        begins[key + 1] += begins[key]
+    rows = np.empty(keys.size, np.int32)
+    ranks = np.empty(keys.size, np.int32)
+    for row in range(keys.size):
+        key = keys[row] + 1
+        rows[begins[key]] = row
+        ranks[row] = begins[key]
+        begins[key] += 1
+    return rows, ranks
+
+
+@compiled
+def walk_rules(
+    ranks: Any,
+    list_from: Any,
+    lists: Any,
+    cursors: Any,
+    first: int,
+    rows: Any,
+    keys: Any,
+    symbol_of: Any,
+    table: Any,
+    bind_from: Any,
+    bind_places: Any,
+    states: Any,
+    places: Any,
+    readings_before: int,
+    fired_rule: Any,
+    fired_at: Any,
+    fired_action: Any,
+    fired_places: Any,
+    fired: int,
+    without_key: Any,
+) -> Any:
+    """Take what each rule reads through one table, rule after rule and key after key.
+
+    Rows are named by their ranks in the order of their keys (`rows` and `keys` are by rank), so
+    that states are visited from the first to the last. What a rule reads is merged from the lists
+    of its ports; each list ends in a rank past all others. `cursors` say where the first rule goes
+    on; the ports for which a rank is listed are bits, which make its symbol. Stops, before a rank,
+    as `walk_table` does, and at bits that have no symbol yet. Returns the rule and those bits.
+    """
+    width = places.shape[0] - 1
+    ports = lists.shape[1]
+    last = ranks[ranks.size - 1]
+    heads = np.empty(ports, np.int32)
+    for rule in range(first, lists.shape[0]):
+        states_of = states[rule]
+        for port in range(ports):
+            heads[port] = ranks[cursors[port]]
+        while True:
+            rank = heads[0]
+            for port in range(1, ports):
+                rank = min(rank, heads[port])
+            if rank == last:
+                break
+            bits = np.uint64(0)
+            for port in range(ports):
+                bits |= np.uint64(heads[port] == rank) << np.uint64(port)
+            if keys[np.uint64(rank)] < 0:
+                without_key[rule] += 1
+            else:
+                key = np.uint64(keys[np.uint64(rank)])
+                if symbol_of[bits] < 0:
+                    return rule, bits, fired
+                symbol = np.uint64(symbol_of[bits])
+                state = np.uint64(states_of[key])
+                following = table[state, symbol, np.uint64(0)]
+                action = table[state, symbol, np.uint64(1)]
+                if following < 0 or (action != 0 and fired == fired_at.size):
+                    return rule, bits, fired
+                states_of[key] = following
+                one = table[state, symbol, np.uint64(2)]
+                if one != width:
+                    reading = readings_before + rows[np.uint64(rank)]
+                    places[one, rule, key] = reading
+                    more = table[state, symbol, np.uint64(3)]
+                    if more != 0:
+                        for entry in range(bind_from[more], bind_from[more + 1]):
+                            places[bind_places[entry], rule, key] = reading
+                if action != 0:
+                    fired_rule[fired] = rule
+                    fired_at[fired] = rows[np.uint64(rank)]
+                    fired_action[fired] = action
+                    for place in range(width):
+                        fired_places[fired, place] = places[place, rule, key]
+                    fired += 1
+            for port in range(ports):
+                if heads[port] == rank:
+                    cursors[port] += 1
+                    heads[port] = ranks[cursors[port]]
+        if rule + 1 < lists.shape[0]:
+            for port in range(ports):
+                cursors[port] = list_from[lists[rule + 1, port]]
+    return lists.shape[0], np.uint64(0), fired
+
+
 @inlined
 def _slot_of_shape(branch: Any, labels: Any, bound: Any, size: Any) -> Any:
     mixed = _mixed(_mixed(np.uint64(branch), np.uint64(labels)), np.uint64(bound))

@@ -75,7 +75,7 @@ class Matcher:
     def match(self, batch: Batch, keys: Keys) -> Matches:
         bits = self._by_type[batch.type_codes]
         for bit, port in enumerate(self._ports):
-            for test in _tests(port):
+            for test in port_tests(port):
                 held = batch.holds(test, batch.rows_of_types(self._accepted[bit]))
                 self._keep(bits, bit, held)
         rows = np.flatnonzero(bits)
@@ -141,7 +141,8 @@ class Matcher:
         return Matches(found.rows, bits, found.keys, found.without_key)
 
 
-def _tests(port: EventPort) -> list[Expression]:
+def port_tests(port: EventPort) -> list[Expression]:
+    """What a port asks of an event besides its type."""
     tests: list[Expression] = []
     if port.source is not None:
         tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))

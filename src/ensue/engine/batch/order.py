@@ -60,7 +60,7 @@ def alarm_position(due: int, correlation: int, instance: int, fired: int, depth:
     return out
 
 
-def output_positions(read: Positions, correlation: int) -> Positions:
+def output_positions(read: Positions, correlation: int | Positions) -> Positions:
     """The places of outputs, from those of what was read; the outputs are in their own order."""
     out = read.copy()
     level = read[:, _LEVEL]

@@ -19,7 +19,8 @@ from ensue.engine.batch.column import Column
 from ensue.engine.batch.correlations import ColumnCorrelation, held_by
 from ensue.engine.batch.made import present_or_none
 from ensue.engine.batch.remembered import read_event, write_event
-from ensue.engine.batch.walks import TableWalk
+from ensue.engine.batch.together import Member
+from ensue.engine.batch.walks import LinearWalk, TableWalk
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
 from ensue.lang.expressions.evaluation import MISSING
@@ -41,8 +42,12 @@ class EngineState(msgspec.Struct, frozen=True):
 
 
 class ColumnState(msgspec.Struct, frozen=True):
-    """`keys`, `kept` are Arrow streams; `general_keys` stands in where keys have several kinds."""
+    """`keys`, `kept` are Arrow streams; `general_keys` stands in where keys have several kinds.
 
+    `stepped` says that the states of the machine are there with their starts, and not of a table.
+    """
+
+    stepped: bool
     keys: bytes
     general_keys: bytes | None
     states: list[list[int]]
@@ -77,20 +82,27 @@ def decode_engine(snapshot: bytes, library: str) -> EngineState:
     return state
 
 
-def encode_correlation(running: ColumnCorrelation | EventCorrelation) -> bytes:
+def encode_correlation(running: ColumnCorrelation | EventCorrelation | Member) -> bytes:
     if isinstance(running, EventCorrelation):
         return running.snapshot()
     return msgspec.msgpack.encode(_column_state(running))
 
 
-def decode_correlation(running: ColumnCorrelation | EventCorrelation, snapshot: bytes) -> None:
+def is_stepped(snapshot: bytes) -> bool:
+    """Whether this is the state of a correlation in columns that had no table, or had left it."""
+    return msgspec.msgpack.decode(snapshot, type=ColumnState).stepped
+
+
+def decode_correlation(
+    running: ColumnCorrelation | EventCorrelation | Member, snapshot: bytes
+) -> None:
     if isinstance(running, EventCorrelation):
         running.restore(snapshot)
     else:
         _restore(running, msgspec.msgpack.decode(snapshot, type=ColumnState))
 
 
-def _column_state(running: ColumnCorrelation) -> ColumnState:
+def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
     walk, keys, maker = running.walk, running.keys, running.maker
     running.make_room()
     count = keys.count
@@ -130,6 +142,7 @@ def _column_state(running: ColumnCorrelation) -> ColumnState:
     plain = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind != "object"}
     objects = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind == "object"}
     return ColumnState(
+        stepped=isinstance(walk, LinearWalk),
         keys=_arrow_bytes(pa.table(columns)),
         general_keys=general,
         states=states,
@@ -141,9 +154,9 @@ def _column_state(running: ColumnCorrelation) -> ColumnState:
     )
 
 
-def _restore(running: ColumnCorrelation, state: ColumnState) -> None:
+def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
     table = _arrow_table(state.keys)
-    if isinstance(running.walk, TableWalk) and "started" in table.schema.names:
+    if isinstance(running, ColumnCorrelation) and state.stepped:
         running.leave_table()
     walk, keys, remembered, maker = (
         running.walk,
