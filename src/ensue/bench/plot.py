@@ -12,8 +12,8 @@ from html import escape
 
 from ensue.bench.report import Curve
 
-WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 72, 190, 40, 52
+WIDTH, HEIGHT = 680, 400
+LEFT, RIGHT, TOP, BOTTOM = 72, 224, 40, 52
 COLOURS = ("#00796b", "#c2410c", "#4f46e5", "#a16207")
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
