@@ -1,4 +1,7 @@
-"""Links of the pages outside the site lead somewhere; those inside it are checked by mkdocs."""
+"""Links of the pages outside the site lead somewhere, and every page inside it can be found.
+
+Links inside the site, and entries of its navigation that lead nowhere, are checked by mkdocs.
+"""
 
 from __future__ import annotations
 
@@ -17,3 +20,13 @@ def test_every_link_leads_to_a_file_of_the_repository(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text("utf-8"))
 
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_every_page_of_the_site_is_in_its_navigation() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8").split("\nnav:\n", 1)[1]
+    folder = ROOT / "docs"
+    pages = [path.relative_to(folder).as_posix() for path in folder.rglob("*.md")]
+
+    assert [
+        page for page in pages if not re.search(rf"[ :]{re.escape(page)}$", navigation, re.M)
+    ] == []
