@@ -308,12 +308,54 @@ def rows_by_key(keys: Any, count: int) -> Any:
 
 
 @compiled
+def merge_three(ranks: Any, at: Any, merged: Any, bits: Any) -> int:
+    """Merge three lists that begin at `at` and end in a rank past all others; without branches."""
+    last = ranks[ranks.size - 1]
+    one, two, three = np.uint64(at[0]), np.uint64(at[1]), np.uint64(at[2])
+    x, y, z = ranks[one], ranks[two], ranks[three]
+    count = 0
+    while True:
+        rank = min(x, min(y, z))
+        if rank == last:
+            return count
+        has_x, has_y, has_z = np.uint64(x == rank), np.uint64(y == rank), np.uint64(z == rank)
+        merged[count] = rank
+        bits[count] = has_x | has_y << np.uint64(1) | has_z << np.uint64(2)
+        count += 1
+        one, two, three = one + has_x, two + has_y, three + has_z
+        x, y, z = ranks[one], ranks[two], ranks[three]
+
+
+@compiled
+def merge_many(ranks: Any, at: Any, merged: Any, bits: Any) -> int:
+    """The same for any number of lists."""
+    last = ranks[ranks.size - 1]
+    count = 0
+    while True:
+        rank = last
+        for port in range(at.size):
+            rank = min(rank, ranks[at[port]])
+        if rank == last:
+            return count
+        found = 0
+        for port in range(at.size):
+            if ranks[at[port]] == rank:
+                found |= 1 << port
+                at[port] += 1
+        merged[count] = rank
+        bits[count] = found
+        count += 1
+
+
+@compiled
 def walk_rules(
     ranks: Any,
     list_from: Any,
     lists: Any,
-    cursors: Any,
+    merged: Any,
+    bits: Any,
     first: int,
+    first_at: int,
     rows: Any,
     keys: Any,
     symbol_of: Any,
@@ -334,63 +376,50 @@ def walk_rules(
 
     Rows are named by their ranks in the order of their keys (`rows` and `keys` are by rank), so
     that states are visited from the first to the last. What a rule reads is merged from the lists
-    of its ports; each list ends in a rank past all others. `cursors` say where the first rule goes
-    on; the ports for which a rank is listed are bits, which make its symbol. Stops, before a rank,
-    as `walk_table` does, and at bits that have no symbol yet. Returns the rule and those bits.
+    of its ports, at least three; each list ends in a rank past all others. The ports for which a
+    rank is listed are bits, which make its symbol. Stops, before a rank, as `walk_table` does, and
+    at bits that have no symbol yet. Returns the rule and how far it came in what is merged for it.
     """
     width = places.shape[0] - 1
-    ports = lists.shape[1]
-    last = ranks[ranks.size - 1]
-    heads = np.empty(ports, np.int32)
     for rule in range(first, lists.shape[0]):
         states_of = states[rule]
-        for port in range(ports):
-            heads[port] = ranks[cursors[port]]
-        while True:
-            rank = heads[0]
-            for port in range(1, ports):
-                rank = min(rank, heads[port])
-            if rank == last:
-                break
-            bits = np.uint64(0)
-            for port in range(ports):
-                bits |= np.uint64(heads[port] == rank) << np.uint64(port)
-            if keys[np.uint64(rank)] < 0:
+        begins = list_from[lists[rule]]
+        if begins.size == 3:
+            count = merge_three(ranks, begins, merged, bits)
+        else:
+            count = merge_many(ranks, begins, merged, bits)
+        for at in range(first_at if rule == first else 0, count):
+            rank = np.uint64(merged[at])
+            if keys[rank] < 0:
                 without_key[rule] += 1
-            else:
-                key = np.uint64(keys[np.uint64(rank)])
-                if symbol_of[bits] < 0:
-                    return rule, bits, fired
-                symbol = np.uint64(symbol_of[bits])
-                state = np.uint64(states_of[key])
-                following = table[state, symbol, np.uint64(0)]
-                action = table[state, symbol, np.uint64(1)]
-                if following < 0 or (action != 0 and fired == fired_at.size):
-                    return rule, bits, fired
-                states_of[key] = following
-                one = table[state, symbol, np.uint64(2)]
-                if one != width:
-                    reading = readings_before + rows[np.uint64(rank)]
-                    places[one, rule, key] = reading
-                    more = table[state, symbol, np.uint64(3)]
-                    if more != 0:
-                        for entry in range(bind_from[more], bind_from[more + 1]):
-                            places[bind_places[entry], rule, key] = reading
-                if action != 0:
-                    fired_rule[fired] = rule
-                    fired_at[fired] = rows[np.uint64(rank)]
-                    fired_action[fired] = action
-                    for place in range(width):
-                        fired_places[fired, place] = places[place, rule, key]
-                    fired += 1
-            for port in range(ports):
-                if heads[port] == rank:
-                    cursors[port] += 1
-                    heads[port] = ranks[cursors[port]]
-        if rule + 1 < lists.shape[0]:
-            for port in range(ports):
-                cursors[port] = list_from[lists[rule + 1, port]]
-    return lists.shape[0], np.uint64(0), fired
+                continue
+            key = np.uint64(keys[rank])
+            if symbol_of[bits[at]] < 0:
+                return rule, at, fired
+            symbol = np.uint64(symbol_of[bits[at]])
+            state = np.uint64(states_of[key])
+            following = table[state, symbol, np.uint64(0)]
+            action = table[state, symbol, np.uint64(1)]
+            if following < 0 or (action != 0 and fired == fired_at.size):
+                return rule, at, fired
+            states_of[key] = following
+            one = np.uint64(table[state, symbol, np.uint64(2)])
+            # What binds nothing binds the first cell of the last place, which is nobody's.
+            real = np.uint64(one != width)
+            reading = readings_before + rows[rank]
+            places[one, np.uint64(rule) * real, key * real] = reading
+            more = table[state, symbol, np.uint64(3)]
+            if more != 0:
+                for entry in range(bind_from[more], bind_from[more + 1]):
+                    places[bind_places[entry], rule, key] = reading
+            if action != 0:
+                fired_rule[fired] = rule
+                fired_at[fired] = rows[rank]
+                fired_action[fired] = action
+                for place in range(width):
+                    fired_places[fired, place] = places[place, rule, key]
+                fired += 1
+    return lists.shape[0], 0, fired
 
 
 @inlined

@@ -38,6 +38,10 @@ class RowLists:
         self._accepted: dict[str, npt.NDArray[np.bool_]] = {}
         self._texts: dict[Parts, dict[str, list[int]]] = {}
 
+    @property
+    def count(self) -> int:
+        return len(self._numbers)
+
     def number(self, port: EventPort) -> int:
         """The number of the list of a port."""
         wanted = (port.type, tuple(port_tests(port)))

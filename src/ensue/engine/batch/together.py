@@ -121,6 +121,9 @@ class RuleGroup:
         self._lists = np.array(
             [[self._row_lists.number(port) for port in each] for each in ports], np.int64
         )
+        # Up to three lists are merged in the quickest way if they are three: others are empty.
+        padding = ((0, 0), (0, max(0, 3 - len(one.ports))))
+        self._lists = np.pad(self._lists, padding, constant_values=self._row_lists.count)
         bit_of = {PortAtom(port.name): bit for bit, port in enumerate(one.ports)}
         actions: FilterActions | EclActions
         bind_first = self.has_start = False
@@ -132,7 +135,7 @@ class RuleGroup:
             actions = EclActions(one, machine)
         table = Table(machine, TABLE_STATES)
         self._filled = FilledTable(table, actions, bit_of, place_count(machine))
-        self._symbol_of = np.full(1 << len(one.ports), -1, np.int32)
+        self._symbol_of = np.full(1 << MOST_PORTS, -1, np.int32)
         self.remembered = Remembered(*asked_of(one))
         names = [each.name for each in correlations]
         self.maker = OutputMaker(names, bind_first, self.keys, types, self.remembered)
@@ -196,24 +199,24 @@ class RuleGroup:
         by_key, rank_of = kernels.rows_by_key(keys, self.keys.count)
         key_of = keys[by_key]
         end = np.array([len(keys)], np.int32)
-        ranks = np.concatenate([p for each in lists for p in (np.sort(rank_of[each]), end)])
+        ranks = np.concatenate([p for each in lists for p in (np.sort(rank_of[each]), end)] + [end])
         list_from = np.cumsum([0, *(len(each) + 1 for each in lists)])
-        cursors = list_from[self._lists[0]]
+        merged, bits = np.empty(len(keys), np.int32), np.empty(len(keys), np.uint8)
         without_key = np.zeros(len(self.members), np.int64)
         filled, out = self._filled, _Fired(max(1024, len(keys) // 8), self._filled.places)
-        rule = fired = 0
+        rule = at = fired = 0
         while True:
-            rule, bits, fired = kernels.walk_rules(
-                ranks, list_from, self._lists, cursors, rule, by_key, key_of,
+            rule, at, fired = kernels.walk_rules(
+                ranks, list_from, self._lists, merged, bits, rule, at, by_key, key_of,
                 self._symbol_of, filled.array, filled.bind_from, filled.bind_places,
                 self._states, self._places, before,
                 out.rules, out.at, out.actions, out.places, fired, without_key,
             )  # fmt: skip
             if rule == len(self.members):
                 break
-            symbol = int(filled.number_symbols(np.array([bits], np.uint8))[0])
-            self._symbol_of[bits] = symbol
-            state = int(self._states[rule, key_of[ranks[cursors].min()]])
+            symbol = int(filled.number_symbols(bits[at : at + 1])[0])
+            self._symbol_of[bits[at]] = symbol
+            state = int(self._states[rule, key_of[merged[at]]])
             if filled.array[state, symbol, 0] < 0:
                 filled.fill(state, symbol)
             elif fired == len(out.at):
