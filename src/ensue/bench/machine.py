@@ -69,15 +69,17 @@ def _plan(correlation: Correlation, _: None) -> None:
 
 def _stepping(effort: Effort) -> Iterator[Figure]:
     """One event at a time, through predicates, key and transformer."""
-    users = effort.size(10_000, 100)
-    events = logins(effort.size(200_000, 4000), users)
+    many, few = effort.size(10_000, 100), effort.size(100, 10)
+    events = logins(effort.size(200_000, 4000), many)
     half = len(events) // 2
     works = {name: through_step(text, events) for name, text in LOGIN_RULES.items()}
-    works["known keys"] = through_step(LOGIN_RULES["by key"], events[half:], events[:half])
+    works["by key, keys known"] = through_step(LOGIN_RULES["by key"], events[half:], events[:half])
+    works[f"by key, {few} keys"] = through_step(LOGIN_RULES["by key"], logins(len(events), few))
     for name, taken in side_by_side(works, effort.times()).items():
-        count = len(events) - half if name == "known keys" else len(events)
-        aim = EVENTS_A_SECOND if name in ("by key", "known keys") else None
-        yield rate(f"step: {name}", rates(count, taken), aim, f"{users:,} keys")
+        count = len(events) - half if name == "by key, keys known" else len(events)
+        aim = EVENTS_A_SECOND if name.startswith("by key") and "within" not in name else None
+        keys = few if name == f"by key, {few} keys" else 0 if name == "no key" else many
+        yield rate(f"step: {name}", rates(count, taken), aim, f"{keys:,} keys")
 
 
 def _many_rules(effort: Effort) -> Iterator[Figure]:
