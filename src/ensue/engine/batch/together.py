@@ -155,7 +155,7 @@ class RuleGroup:
             states = np.zeros((len(self.members), size), np.int32)
             places = np.zeros((*self._places.shape[:2], size), np.int64)
             states[:, :before] = self._states
-            places[:, :, :before] = self._places
+            places[:-1, :, :before] = self._places[:-1]
             self._states, self._places = states, places
             for number, member in enumerate(self.members):
                 member.walk.states = states[number]
