@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from ensue.cli import bench, check, compare, demo, explain, run, test
+from ensue.cli.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
 from ensue.version import __version__
@@ -104,6 +105,7 @@ app.command("run")(run.run)
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare_correlations)
 app.command("test")(test.run_cases)
+app.command("stream")(run_stream)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 

@@ -40,6 +40,12 @@ from ensue.spark.streaming.bucket import (
     run_bucket,
     unpacking,
 )
+from ensue.spark.streaming.figures import (
+    OBSERVED_INPUT,
+    OBSERVED_OUTPUT,
+    observed_input,
+    observed_output,
+)
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
 from ensue.spark.streaming.packing import (
     CHUNK_DDL,
@@ -183,11 +189,15 @@ class StreamJob:
 
     def outputs(self) -> DataFrame:
         pack = pack_columns if self.task.form == "columns" else pack_events
-        packed = self.rows().mapInArrow(bound(pack, self.task), CHUNK_DDL)
+        rows = self.rows()
+        if self.task.form == "columns":
+            rows = rows.observe(OBSERVED_INPUT, *observed_input(sf.col(TIME)))
+        packed = rows.mapInArrow(bound(pack, self.task), CHUNK_DDL)
         made = packed.groupBy("group", "bucket").applyInPandasWithState(
             bound(run_bucket, self.task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
         )
-        return made.mapInArrow(unpacking(), made_ddl(self.columns))
+        opened = made.mapInArrow(unpacking(), made_ddl(self.columns))
+        return opened.observe(OBSERVED_OUTPUT, *observed_output(self.plan.selected))
 
     def rows(self) -> DataFrame:
         """What goes to workers: rows as they are, or what SQL has made of them."""

@@ -1,0 +1,84 @@
+"""`ensue stream` as a process of its own, over files of readings; it may be killed.
+
+In come pieces of a stream; out go a folder with rules, configuration and events, and processes over
+it. A process leads a group of its own, so that Spark's Java goes down with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from .cutting import write_pieces
+from .sensors import LIBRARY
+
+CONFIG = """
+[source]
+format = "parquet"
+path = "{folder}/events"
+options = {{ maxFilesPerTrigger = 1 }}
+
+[stream]
+checkpoint = "{folder}/checkpoint"
+lateness = "2 s"
+buckets = 2
+
+[spark]
+"spark.sql.shuffle.partitions" = 1
+
+[sink]
+format = "parquet"
+path = "{folder}/sink"
+"""
+LATE_SINK = """
+[late]
+format = "parquet"
+path = "{folder}/late"
+"""
+
+
+def prepare(folder: Path, pieces: Sequence[pa.Table], late_sink: bool = False) -> None:
+    write_pieces(folder / "events", pieces)
+    (folder / "rules.cor").write_text(LIBRARY)
+    text = CONFIG + (LATE_SINK if late_sink else "")
+    (folder / "stream.toml").write_text(text.format(folder=folder))
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "ensue", "stream"]
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            [*command, str(folder / "rules.cor"), str(folder / "stream.toml")],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """SIGKILL to the driver and its Java, at once."""
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def log_of(folder: Path) -> str:
+    return (folder / "log").read_text(errors="replace")
+
+
+def committed(folder: Path) -> int:
+    """How many micro-batches are done."""
+    commits = folder / "checkpoint" / "commits"
+    return sum(each.name.isdigit() for each in commits.iterdir()) if commits.is_dir() else 0
+
+
+def planned(folder: Path) -> int:
+    """How many micro-batches have been begun."""
+    offsets = folder / "checkpoint" / "offsets"
+    return sum(each.name.isdigit() for each in offsets.iterdir()) if offsets.is_dir() else 0

@@ -1,0 +1,63 @@
+"""The TOML file of a stream: what is wrong with it is said before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ensue.errors import UsageError
+from ensue.spark.streaming.config import load_config, parse_config
+
+GOOD = """
+[source]
+format = "parquet"
+path = "events"
+options = { maxFilesPerTrigger = 1 }
+[stream]
+checkpoint = "checkpoint"
+lateness = "10 s"
+trigger = "5 s"
+[sink]
+format = "parquet"
+path = "matches"
+"""
+
+
+def test_a_configuration_says_source_sink_and_how_often() -> None:
+    config = parse_config(GOOD)
+
+    assert config.source.options == {"maxFilesPerTrigger": 1}
+    assert config.stream.trigger_milliseconds == 5000
+    assert config.late is None
+
+
+def test_without_a_trigger_what_is_there_is_read() -> None:
+    config = parse_config(GOOD.replace('trigger = "5 s"', ""))
+
+    assert config.stream.trigger_milliseconds is None
+
+
+@pytest.mark.parametrize(
+    ("part", "instead", "told"),
+    [
+        ('path = "events"', "", r"missing required field `path`, in `\[source\]`"),
+        ("lateness", "latenes", r"unknown field `latenes`, in `\[stream\]`"),
+        ('lateness = "10 s"', 'lateness = "soon"', '`lateness`.*"soon": give a duration'),
+        ('trigger = "5 s"', 'trigger = "often"', 'or "available now"'),
+        ('"parquet"\npath = "events"', '"parket"\npath = "events"', "`parket`.*`parquet`"),
+        ('path = "matches"', "", r"`\[sink\]` of format `parquet` needs a `path`"),
+        ("[sink]", "[sink", "this is no TOML"),
+        ("[stream]", "[stream]\nbuckets = 0", "at least 1"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(part: str, instead: str, told: str) -> None:
+    assert part in GOOD
+
+    with pytest.raises(UsageError, match=told):
+        parse_config(GOOD.replace(part, instead, 1))
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no file"):
+        load_config(tmp_path / "stream.toml")
