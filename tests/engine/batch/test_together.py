@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 import ensue
-from ensue.engine.batch import BatchEngine
+from ensue.engine.batch import BatchEngine, together
 from ensue.engine.batch.correlations import ColumnCorrelation
 from ensue.engine.batch.together import Member
 from ensue.errors import LibraryError
@@ -83,7 +83,7 @@ def expected_of(library: ensue.Library, events: list[Event], until: int | None) 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_A_TEST))
 def test_rules_that_are_alike_agree_with_the_reference(first: int) -> None:
     """In odd batches, with snapshots between them, some of which are larger than a group may be."""
-    together = 0
+    grouped = 0
     for seed, drawn, library, events in scenarios(first):
         random = Random(seed)
         engine = BatchEngine(library.checked)
@@ -93,7 +93,7 @@ def test_rules_that_are_alike_agree_with_the_reference(first: int) -> None:
             for running in engine.correlations.values():
                 if isinstance(running, Member):
                     running.group.most_states = most_states
-                    together += 1
+                    grouped += 1
             made += engine.read_all(piece)
             if random.random() < 0.3:
                 engine = moved(engine, library)
@@ -104,7 +104,7 @@ def test_rules_that_are_alike_agree_with_the_reference(first: int) -> None:
         assert Observed.of(made, []).outputs == expected.outputs, (
             f"\n{print_library(library.checked.tree)}\n{seed}"
         )
-    assert together > 0
+    assert grouped > 0
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_A_TEST))
@@ -212,3 +212,20 @@ def test_rules_that_differ_in_more_than_their_ports_do_not_run_together() -> Non
     running = BatchEngine(ensue.parse(library).checked).correlations
 
     assert [name for name, each in running.items() if isinstance(each, Member)] == ["A", "E"]
+
+
+def test_events_that_no_key_holds_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they came in tables or one by one; what is held is put out as ever."""
+    monkeypatch.setattr(together, "SMALLEST_CLEARING", 20)
+    library = ensue.parse(rules(40))
+    given = events(300)
+    run = library.start("reference")
+    expected = [as_text(output) for event in given for output in run.push(event)]
+    engine = BatchEngine(library.checked)
+    found = [as_text(output) for event in given for output in engine.read(event)]
+    running = engine.correlations["R0"]
+    assert isinstance(running, Member)
+
+    assert found == expected
+    assert running.remembered.recent_rows < 100
+    assert len(running.remembered.parts) < 102

@@ -181,7 +181,7 @@ class ColumnCorrelation:
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows() > max(SMALLEST_CLEARING, self.walk.places.size // 2):
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.walk.places.size // 2):
             self.let_go()
 
     def let_go(self) -> None:

@@ -142,9 +142,7 @@ class BatchEngine:
             found = self._table(outputs)
             if found is not None:
                 made.append(found)
-        for running in [*self.correlations.values(), *self._groups]:
-            if isinstance(running, ColumnCorrelation | RuleGroup):
-                running.clear_up()
+        self._clear_up()
         return self._joined(made)
 
     def finish(self, until: int | None = None) -> pa.Table:
@@ -244,7 +242,9 @@ class BatchEngine:
 
     def read_all(self, events: Sequence[Event]) -> list[Event]:
         """Read events that are in order and conform; return what follows as events."""
-        return self._events(self._run(EventBatch(events, self._types), None))
+        made = self._events(self._run(EventBatch(events, self._types), None))
+        self._clear_up()
+        return made
 
     def read(self, event: Event) -> list[Event]:
         return self.read_all([event])
@@ -350,6 +350,11 @@ class BatchEngine:
         if self._is_plain:
             return np.column_stack([read[:, 0], np.broadcast_to(number, len(read))])
         return output_positions(read, number)
+
+    def _clear_up(self) -> None:
+        for running in [*self.correlations.values(), *self._groups]:
+            if isinstance(running, ColumnCorrelation | RuleGroup):
+                running.clear_up()
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:
         if len(outputs) == 1 and self._is_plain:

@@ -221,7 +221,7 @@ class OutputMaker:
         numbers = self._numbers(at, rules, read, triggers)
         put_out = _PutOut(at, rules, read, triggers, numbers)
         groups: list[ColumnGroup | EventGroup] = []
-        for action in np.unique(firings.actions[sizes > 0]).tolist():
+        for action in np.flatnonzero(np.bincount(firings.actions[sizes > 0])).tolist():
             here = np.flatnonzero(firings.actions == action)
             places, bound = begins[here], firings.places[here]
             for offset, push in enumerate(firings.table[action]):

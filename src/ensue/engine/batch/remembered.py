@@ -84,11 +84,13 @@ class Remembered:
         self.names = tuple(dict.fromkeys([ID, *names]))
         self.whole = whole
         self.next = 1
+        self.recent_rows = 0
         self.parts: list[Kept | Recent] = []
 
     def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
         self.parts.append(Recent(self.next, batches, rows, which))
         self.next += len(rows)
+        self.recent_rows += len(rows)
 
     def column(self, parts: Parts, readings: Rows) -> Column:
         groups = self._grouped(readings)
@@ -111,12 +113,10 @@ class Remembered:
         home = np.searchsorted(firsts, readings, side="right") - 1
         return [(self.parts[n], np.flatnonzero(home == n)) for n in np.unique(home).tolist()]
 
-    def recent_rows(self) -> int:
-        return sum(len(part.rows) for part in self.parts if isinstance(part, Recent))
-
     def forget_all_but(self, readings: Rows) -> None:
         """Keep these readings only, sorted by number."""
         self.parts = [self.taken(readings)] if readings.size else []
+        self.recent_rows = 0
 
     def taken(self, readings: Rows) -> Kept:
         """These readings on their own, sorted by number; there is at least one."""

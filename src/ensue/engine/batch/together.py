@@ -44,7 +44,7 @@ from ensue.machine.determinise import Table
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
 
 MOST_PORTS = 8
-MOST_STATES = 1 << 26
+MOST_STATES = 1 << 25
 """Rules times keys, past which a group has too many states that nobody is in."""
 
 
@@ -223,14 +223,15 @@ class RuleGroup:
                 out.grow()
         for number in np.flatnonzero(without_key).tolist():
             self._counts.without_key[self.members[number].name] += int(without_key[number])
-        order = np.lexsort((out.rules[:fired], out.at[:fired]))
+        # Rules come one after the other, and a row has one key: in the order of rows they stay so.
+        order, _ = kernels.rows_by_key(out.at[:fired].astype(np.int32), len(keys))
         return Firings(
             out.at[order], out.actions[order], out.places[order], filled.actions, out.rules[order]
         )
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows() > max(SMALLEST_CLEARING, self._states.size):
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self._states.size // 4):
             self.remembered.forget_all_but(held_by([member.walk for member in self.members]))
 
 
