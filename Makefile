@@ -34,5 +34,11 @@ demo: setup
 docs: setup
 	$(BIN)/mkdocs build --strict
 
+# Takes minutes, and wants the machine for itself; `benchmarks/compare.py` holds it against the record.
+bench: setup
+	@mkdir -p build/bench
+	$(BIN)/ensue bench machine --json build/bench/machine.json
+	$(BIN)/ensue bench batch --json build/bench/batch.json
+
 clean:
 	rm -rf $(VENV) site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
