@@ -54,7 +54,7 @@ def run_bucket(
     rows.sort(key=lambda row: (row.partition, row.part))
     chunks = [from_bytes(row.chunk) for row in rows if row.chunk is not None]
     latest = max(row.latest for row in rows)
-    before = read_state(state.get[0], task.buckets, task.form) if state.exists else None
+    before = read_state(state.get[0], task.buckets) if state.exists else None
     made, after = advance_bucket(task, key[0], chunks, int(latest), before)
     state.update((write_state(after),))
     if made.num_rows:
@@ -80,9 +80,11 @@ def advance_bucket(
                 made.append(_late_rows(setting, came.filter(late)))
                 came = came.filter(pc.invert(late))
     settled = latest - task.lateness
-    ready, waiting = _cut(_in_order(task, before, came), settled)
+    ready, waiting = _cut(_in_order(setting, before, came), settled)
     engines = before.engines if before is not None else {}
-    if ready is not None or (engines and setting.group.has_timers):
+    changed = any(engines.get(name, (text,))[0] != text for name, text in setting.texts.items())
+    gone = engines.keys() - setting.texts.keys()
+    if ready is not None or (engines and (changed or gone or setting.group.has_timers)):
         running = engines_of(setting, engines)
         for engine in running.values():
             if ready is not None:
@@ -103,18 +105,20 @@ def advance_bucket(
 _setting = lru_cache(maxsize=64)(Setting.of)
 
 
-def _in_order(task: Task, before: BucketState | None, came: pa.Table | None) -> pa.Table | None:
+def _in_order(
+    setting: Setting, before: BucketState | None, came: pa.Table | None
+) -> pa.Table | None:
     """What waited and what came, by time and then by arrival."""
     parts = []
     if before is not None and before.waiting is not None:
-        parts.append(from_bytes(before.waiting))
+        parts.append(setting.in_form(from_bytes(before.waiting), before.form))
     if came is not None and came.num_rows:
         parts.append(came)
     if not parts:
         return None
-    table = pa.concat_tables(parts, promote_options="default").combine_chunks()
+    table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     times = table.column(TIME).to_numpy()
-    if task.has_arrival:
+    if setting.task.has_arrival:
         order = np.lexsort((table.column(ARRIVAL).to_numpy(), times))
     else:
         # What waited came before all that has come now, and a stable order keeps it there.

@@ -20,12 +20,13 @@ from ensue.engine.batch import BatchEngine, path_of
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine
 from ensue.engine.step.saving import SavedStream, restore_stream, save_stream
-from ensue.events.arrow import read_batches
+from ensue.events.arrow import read_batches, table_of
 from ensue.events.event import Event, Rejected
+from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 from ensue.library import parse
-from ensue.spark.mapping import DEFAULT_SOURCE, read_event
+from ensue.spark.mapping import DEFAULT_SOURCE, read_event, write_event
 from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
 from ensue.spark.plan import Group, Plan
 from ensue.spark.streaming.packing import EXTRAS, PAYLOAD, Task, planned
@@ -63,6 +64,11 @@ class Setting:
             chosen.setdefault("batch" if columnar else "step", []).append(rule.name)
         return {name: self._part(rules) for name, rules in chosen.items()}
 
+    @cached_property
+    def texts(self) -> Mapping[str, str]:
+        """The rules of each engine as text, by which a snapshot is known."""
+        return {name: print_library(part.tree) for name, part in self.parts.items()}
+
     def _part(self, names: Sequence[str]) -> CheckedLibrary:
         rules = tuple(rule for rule in self.group.rules if rule.name in names)
         group = self.group
@@ -74,21 +80,49 @@ class Setting:
         if self.task.form == "events":
             for payload in table.column(PAYLOAD).to_pylist():
                 yield read_event(payload, types)
-            return
-        whole = self.as_columns(table)
-        for record in read_batches(
-            whole.to_batches(), whole.schema, types, DEFAULT_SOURCE, where="the rows"
-        ):
-            if isinstance(record, Rejected):
-                raise _disagreement([record])
-            yield record
+        else:
+            yield from _read_columns(self.as_columns(table), types)
+
+    def in_form(self, waiting: pa.Table, form: str) -> pa.Table:
+        """What waited, as events come now: rules that change may change the form."""
+        if form == self.task.form:
+            return waiting
+        types = self.plan.library.types
+        extras = waiting.select([name for name in EXTRAS if name in waiting.schema.names])
+        if form == "columns":
+            absent = {name for each in types for name in types.attributes(each.name)}
+            absent -= set(waiting.schema.names)
+            events = list(_read_columns(_columns_of(waiting, sorted(absent)), types))
+            payloads = pa.array([write_event(event) for event in events], pa.binary())
+            return extras.append_column(PAYLOAD, payloads)
+        events = [read_event(each, types) for each in waiting.column(PAYLOAD).to_pylist()]
+        table = table_of(events, types)
+        columns, _ = self.task.travelling[self.group.number]
+        for name in (self.task.names[each] for each in columns):
+            if name in table.schema.names:
+                extras = extras.append_column(name, table.column(name))
+        return extras
 
     def as_columns(self, table: pa.Table) -> pa.Table:
         """The columns of events only, and those that did not travel as nulls."""
-        table = table.drop_columns([name for name in EXTRAS if name in table.schema.names])
-        for name in self.nulls:
+        return _columns_of(table, self.nulls)
+
+
+def _columns_of(table: pa.Table, nulls: Sequence[str]) -> pa.Table:
+    table = table.drop_columns([name for name in EXTRAS if name in table.schema.names])
+    for name in nulls:
+        if name not in table.schema.names:
             table = table.append_column(name, pa.nulls(len(table)))
-        return table
+    return table
+
+
+def _read_columns(table: pa.Table, types: TypeSystem) -> Iterator[Event]:
+    for record in read_batches(
+        table.to_batches(), table.schema, types, DEFAULT_SOURCE, where="the rows"
+    ):
+        if isinstance(record, Rejected):
+            raise _disagreement([record])
+        yield record
 
 
 class Engine(Protocol):

@@ -16,7 +16,7 @@ VERSION = 1
 
 
 class BucketState(msgspec.Struct, frozen=True):
-    """`waiting` is an Arrow stream; `engines` has the text of the rules of each, and its bytes."""
+    """`waiting` is an Arrow stream of that `form`; `engines` has texts of rules, and snapshots."""
 
     version: int
     buckets: int
@@ -30,7 +30,7 @@ def write_state(state: BucketState) -> bytes:
     return msgspec.msgpack.encode(state)
 
 
-def read_state(data: bytes, buckets: int, form: str) -> BucketState:
+def read_state(data: bytes, buckets: int) -> BucketState:
     """Raises `SnapshotError` for bytes that this stream cannot go on from."""
     try:
         state = msgspec.msgpack.decode(data, type=BucketState)
@@ -47,10 +47,5 @@ def read_state(data: bytes, buckets: int, form: str) -> BucketState:
             f"the checkpoint was written with `buckets={state.buckets}`, and the stream is started"
             f" with {buckets}: a key would be looked for where it is not; start it with"
             f" `buckets={state.buckets}`, or from a new checkpoint"
-        )
-    if state.form != form:
-        raise SnapshotError(
-            f"the checkpoint holds events as {state.form}, and the stream now sends them as {form}:"
-            " the rules or the columns have changed in a way that needs a new checkpoint"
         )
     return state

@@ -1,0 +1,117 @@
+"""What buckets keep between micro-batches, and what becomes of it when rules change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import ensue
+from ensue.errors import SnapshotError
+from ensue.spark.streaming.job import StreamJob
+
+from .sensors import LIBRARY, START, table
+from .simulation import SimulatedStream
+
+TYPES, JUMP, SILENCE, EXTREMES = (
+    LIBRARY[: LIBRARY.index("Alarm correlation")],
+    LIBRARY[LIBRARY.index("Alarm correlation") : LIBRARY.index("Alarm ecl")],
+    LIBRARY[LIBRARY.index("Alarm ecl") : LIBRARY.index("Alarm correlation Extremes")],
+    LIBRARY[LIBRARY.index("Alarm correlation Extremes") :],
+)
+
+
+def reading(number: int, second: float, sensor: int, value: float) -> dict[str, Any]:
+    time = START + int(second * 1_000_000)
+    return {"id": f"e{number}", "type": "Reading", "time": time, "Sensor": sensor, "Value": value}
+
+
+class Stream:
+    """A simulated stream whose rules, lateness and form may change between micro-batches."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._stream: SimulatedStream | None = None
+
+    def read(
+        self, rows: Sequence[dict[str, Any]], library: str, **options: Any
+    ) -> list[dict[str, Any]]:
+        frame = self._spark.createDataFrame(table(rows)).coalesce(1)
+        job = StreamJob.of(frame, ensue.parse(library), **({"buckets": 2} | options))
+        states = self._stream.states if self._stream else {}
+        self._stream = SimulatedStream(job.task)
+        self._stream.states = states
+        return self._stream.read([job.rows().toArrow()])
+
+    @property
+    def size(self) -> int:
+        assert self._stream is not None
+        return self._stream.size
+
+
+@pytest.fixture
+def stream(spark: SparkSession) -> Stream:
+    return Stream(spark)
+
+
+@pytest.mark.parametrize("whole_events", [False, True])
+def test_the_state_does_not_grow_with_keys_that_are_done(
+    stream: Stream, whole_events: bool
+) -> None:
+    sizes = []
+    for batch in range(4):
+        keys = range(batch * 300, batch * 300 + 300)
+        rows = [reading(2 * key, key, key, 1.0) for key in keys]
+        rows += [reading(2 * key + 1, key + 0.5, key, 15.0) for key in keys]
+        made = stream.read(rows, TYPES + JUMP, whole_events=whole_events)
+        assert len(made) == 300
+        sizes.append(stream.size)
+
+    assert max(sizes) < sizes[0] + 1000
+
+
+def test_a_checkpoint_of_another_number_of_buckets_is_refused(stream: Stream) -> None:
+    stream.read([reading(1, 1, 1, 1.0)], TYPES + JUMP)
+
+    with pytest.raises(SnapshotError, match=r"written with `buckets=2`.*started with 3"):
+        stream.read([reading(2, 2, 1, 15.0)], TYPES + JUMP, buckets=3)
+
+
+def test_an_unchanged_rule_keeps_its_state_when_others_come_and_go(stream: Stream) -> None:
+    stream.read([reading(1, 1, 1, 1.0)], TYPES + JUMP + SILENCE)
+
+    made = stream.read([reading(2, 2, 1, 15.0)], TYPES + EXTREMES + JUMP)
+
+    assert [(row["correlation"], row["causes"]) for row in made] == [("Jump", "e1,e2")]
+
+
+def test_a_replaced_rule_starts_afresh(stream: Stream) -> None:
+    stream.read([reading(1, 1, 1, 1.0)], TYPES + JUMP)
+
+    replaced = JUMP.replace("1 min", "2 min")
+
+    assert stream.read([reading(2, 2, 1, 15.0)], TYPES + replaced) == []
+
+
+def test_a_removed_rule_that_comes_back_starts_afresh(stream: Stream) -> None:
+    stream.read([reading(1, 1, 1, 1.0)], TYPES + JUMP + SILENCE)
+    stream.read([reading(2, 1, 2, 5.0)], TYPES + SILENCE)
+
+    made = stream.read([reading(3, 2, 1, 15.0)], TYPES + JUMP + SILENCE)
+
+    assert [row["correlation"] for row in made] == []
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_events_that_wait_are_read_when_the_form_of_events_changes(
+    stream: Stream, first: bool
+) -> None:
+    library = TYPES + JUMP
+    rows = [reading(1, 1, 1, 1.0), reading(2, 2, 1, 15.0)]
+    assert stream.read(rows, library, lateness="5 s", whole_events=first) == []
+
+    made = stream.read([reading(3, 20, 1, 1.0)], library, lateness="5 s", whole_events=not first)
+
+    assert [(row["trigger"], row["Rise"]) for row in made] == [("e2", 14.0)]
