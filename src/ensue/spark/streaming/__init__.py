@@ -2,7 +2,8 @@
 
 `correlate` hands streams on to here (`dispatch`); `job` plans a library over a streaming DataFrame,
 `packing` and `bucket` are its workers. `split` takes outputs and the events that came too late
-apart. Names are imported when they are first used, since `ensue.spark.job` begins here.
+apart, and `FiguresListener` tells what every micro-batch has done. Names are imported when they are
+first used, since `ensue.spark.job` begins here.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ensue.spark.streaming.figures import Figures, FiguresListener
     from ensue.spark.streaming.job import correlate_stream, split
 
-__all__ = ["correlate_stream", "split"]
+__all__ = ["Figures", "FiguresListener", "correlate_stream", "split"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    from ensue.spark.streaming import job
+    from ensue.spark.streaming import figures, job
 
-    return getattr(job, name)
+    return getattr(figures if name.startswith("Figures") else job, name)
