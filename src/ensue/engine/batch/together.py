@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch import kernels
+from ensue.engine.batch import rule_kernels
 from ensue.engine.batch.actions import EclActions, FilterActions
 from ensue.engine.batch.correlations import (
     SMALLEST_CLEARING,
@@ -196,7 +196,7 @@ class RuleGroup:
 
     def _walk(self, lists: Sequence[RowNumbers], keys: Numbers, before: int) -> Firings:
         self.grow()
-        by_key, rank_of = kernels.rows_by_key(keys, self.keys.count)
+        by_key, rank_of = rule_kernels.rows_by_key(keys, self.keys.count)
         key_of = keys[by_key]
         end = np.array([len(keys)], np.int32)
         ranks = np.concatenate([p for each in lists for p in (np.sort(rank_of[each]), end)] + [end])
@@ -206,7 +206,7 @@ class RuleGroup:
         filled, out = self._filled, _Fired(max(1024, len(keys) // 8), self._filled.places)
         rule = at = fired = 0
         while True:
-            rule, at, fired = kernels.walk_rules(
+            rule, at, fired = rule_kernels.walk_rules(
                 ranks, list_from, self._lists, merged, bits, rule, at, by_key, key_of,
                 self._symbol_of, filled.array, filled.bind_from, filled.bind_places,
                 self._states, self._places, before,
@@ -224,7 +224,7 @@ class RuleGroup:
         for number in np.flatnonzero(without_key).tolist():
             self._counts.without_key[self.members[number].name] += int(without_key[number])
         # Rules come one after the other, and a row has one key: in the order of rows they stay so.
-        order, _ = kernels.rows_by_key(out.at[:fired].astype(np.int32), len(keys))
+        order, _ = rule_kernels.rows_by_key(out.at[:fired].astype(np.int32), len(keys))
         return Firings(
             out.at[order], out.actions[order], out.places[order], filled.actions, out.rules[order]
         )
