@@ -1,18 +1,26 @@
-"""`ensue stream`: the Spark pipeline from a source to a sink, as a TOML file says."""
+"""`ensue stream`: the Spark pipeline from a source to a sink, as a TOML file says.
+
+The files of the rules are looked at while it runs. When they change, the query is stopped and
+started again from its checkpoint with the new rules, in the same session; rules with mistakes are
+told, and those that run go on.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ensue.cli.libraries import load_library, mention_warnings
-from ensue.cli.terminal import EXIT_UNUSABLE, counted, say
-from ensue.errors import UsageError
+from ensue.cli.terminal import EXIT_UNUSABLE, counted, listed, say, show_findings
+from ensue.errors import LibraryError, UsageError
+from ensue.library import Library
 
 if TYPE_CHECKING:
+    from ensue.spark.streaming.config import PipelineConfig
     from ensue.spark.streaming.figures import Figures
 
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -21,7 +29,7 @@ StreamFiles = Annotated[
     list[Path],
     typer.Argument(
         metavar="LIB... CONFIG",
-        help="Library files (*.cor), and last the TOML file of the stream.",
+        help="Library files (*.cor) or folders of them, and last the TOML file of the stream.",
         show_default=False,
     ),
 ]
@@ -32,6 +40,7 @@ def stream(files: StreamFiles) -> None:
 
     One line for each micro-batch goes to the standard error. Stopped or killed at any point, the
     same command goes on from its checkpoint, with nothing lost and nothing twice in a file sink.
+    Rules that are added, replaced or removed in their files take effect at the next micro-batch.
 
     \b
     Example:
@@ -52,46 +61,111 @@ def stream(files: StreamFiles) -> None:
         from ensue.spark.streaming.config import load_config
 
         config = load_config(config_path)
-        library = load_library(libraries)
+        watched = WatchedRules(libraries)
+        library = load_library(watched.files)
         from ensue.spark.command import session
         from ensue.spark.streaming import pipeline
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j", "pandas"):
             raise
         raise UsageError("`ensue stream` needs PySpark: install `ensue[spark]`, and Java") from None
-    mention_warnings(library, libraries)
+    mention_warnings(library, watched.files)
     resumed = pipeline.remembered(config)
-    query = pipeline.start(session(), library, config)
+    running = RunningStream(session(), library, config)
     rules = counted(len(library.correlations), "rule")
     how = "going on from" if resumed else "begun, with"
     say(f"{rules} over `{config.source.path}`; {how} checkpoint `{config.stream.checkpoint}`")
-    _follow(query)
+    _follow(running, watched)
 
 
-def _follow(query: Any) -> None:
+class WatchedRules:
+    """The files of a library as they were when they were last looked at."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = tuple(paths)
+        self.files: list[Path] = []
+        self._texts: dict[Path, bytes] = {}
+        self.have_changed()
+
+    def have_changed(self) -> bool:
+        """Whether a file has come, gone or been written since the last look."""
+        files: list[Path] = []
+        for path in self._paths:
+            files += sorted(path.glob("*.cor")) if path.is_dir() else [path]
+        texts = {path: path.read_bytes() for path in files if path.is_file()}
+        before, self._texts, self.files = self._texts, texts, files
+        return texts != before
+
+
+class RunningStream:
+    """A query, and the rules that it runs."""
+
+    def __init__(self, spark: Any, library: Library, config: PipelineConfig) -> None:
+        from ensue.spark.streaming import pipeline
+
+        self._spark = spark
+        self._config = config
+        self._pipeline = pipeline
+        self.library = library
+        self.query = pipeline.start(spark, library, config)
+
+    def change(self, library: Library) -> None:
+        """Run other rules from the next micro-batch on. Raises before anything has changed."""
+        self._pipeline.plan(self._spark, library, self._config)
+        self.query.stop()
+        self.query = self._pipeline.start(self._spark, library, self._config)
+        self.library = library
+
+
+def _follow(running: RunningStream, watched: WatchedRules) -> None:
     """A line for each micro-batch, until the stream ends."""
     from ensue.spark.streaming.figures import figures_of
 
     last = -1
     try:
         while True:
-            active = query.isActive
-            for progress in query.recentProgress:
+            active = running.query.isActive
+            for progress in running.query.recentProgress:
                 if progress.batchId > last and progress.numInputRows:
                     last = progress.batchId
                     say(line_of(figures_of(progress)))
             if not active:
                 break
+            if watched.have_changed():
+                _change(running, watched.files)
             time.sleep(SECONDS_BETWEEN_LOOKS)
     except KeyboardInterrupt:
-        query.stop()
+        running.query.stop()
         say("stopped; the same command goes on from here")
         return
-    failure = query.exception()
+    failure = running.query.exception()
     if failure is not None:
         say(f"ensue: the stream has failed: {_reason(str(failure))}", "red")
         raise typer.Exit(EXIT_UNUSABLE)
     say("all that was there has been read")
+
+
+def _change(running: RunningStream, files: Sequence[Path]) -> None:
+    """Take up the rules of the files, or say why not and leave those that run."""
+    before = {each.name: each for each in running.library.correlations}
+    try:
+        library = load_library(files)
+        running.change(library)
+    except LibraryError as error:
+        show_findings(error.diagnostics, to_stderr=True)
+        say("the rules have changed and cannot be used; those of before go on", "yellow")
+        return
+    except UsageError as error:
+        say(f"the rules have changed and cannot be used, so those of before go on: {error}")
+        return
+    after = {each.name: each for each in library.correlations}
+    told = {
+        "added": [name for name in after if name not in before],
+        "replaced": [n for n, each in after.items() if n in before and before[n] != each],
+        "removed": [name for name in before if name not in after],
+    }
+    parts = [f"{word} {listed(names)}" for word, names in told.items() if names]
+    say(f"the rules have changed: {'; '.join(parts) or 'all rules read as before'}")
 
 
 def line_of(figures: Figures) -> str:

@@ -37,9 +37,9 @@ def shuffled_within(times: Sequence[int], lateness: int, random: Random) -> list
     return [n for _, n in sorted((delay[times[n]], n) for n in range(len(times)))]
 
 
-def write_pieces(folder: Path, pieces: Sequence[pa.Table]) -> None:
+def write_pieces(folder: Path, pieces: Sequence[pa.Table], first: int = 0) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    for number, piece in enumerate(pieces):
+    for number, piece in enumerate(pieces, first):
         path = folder / f"{number:05}.parquet"
         hidden = folder / f"_{number:05}"
         pq.write_table(piece, hidden)

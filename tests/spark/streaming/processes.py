@@ -43,10 +43,18 @@ path = "{folder}/late"
 """
 
 
-def prepare(folder: Path, pieces: Sequence[pa.Table], late_sink: bool = False) -> None:
+def prepare(
+    folder: Path,
+    pieces: Sequence[pa.Table],
+    late_sink: bool = False,
+    library: str = LIBRARY,
+    trigger: str = "available now",
+) -> None:
     write_pieces(folder / "events", pieces)
-    (folder / "rules.cor").write_text(LIBRARY)
-    text = CONFIG + (LATE_SINK if late_sink else "")
+    (folder / "rules").mkdir()
+    (folder / "rules" / "rules.cor").write_text(library)
+    text = CONFIG.replace("buckets = 2", f'buckets = 2\ntrigger = "{trigger}"')
+    text += LATE_SINK if late_sink else ""
     (folder / "stream.toml").write_text(text.format(folder=folder))
 
 
@@ -54,7 +62,7 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "ensue", "stream"]
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(
-            [*command, str(folder / "rules.cor"), str(folder / "stream.toml")],
+            [*command, str(folder / "rules"), str(folder / "stream.toml")],
             stdout=log,
             stderr=log,
             env={**os.environ, "PYSPARK_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"},

@@ -22,12 +22,10 @@ from ensue.spark.streaming.job import correlate_stream, split
 BATCH_FOLDER = "ensue_batch"
 
 
-def start(spark: SparkSession, library: Library, config: PipelineConfig) -> Any:
-    """The running query. Raises `UsageError` for what cannot work."""
-    for name, value in config.spark.items():
-        spark.conf.set(name, str(value).lower() if isinstance(value, bool) else str(value))
+def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataFrame:
+    """The stream of outputs, with nothing started. Raises `UsageError` for what cannot work."""
     stream = config.stream
-    made = correlate_stream(
+    return correlate_stream(
         open_source(spark, config.source),
         library,
         config.columns,
@@ -36,6 +34,14 @@ def start(spark: SparkSession, library: Library, config: PipelineConfig) -> Any:
         correlations=stream.correlations,
         arrival=stream.arrival,
     )
+
+
+def start(spark: SparkSession, library: Library, config: PipelineConfig) -> Any:
+    """The running query. Raises `UsageError` for what cannot work."""
+    for name, value in config.spark.items():
+        spark.conf.set(name, str(value).lower() if isinstance(value, bool) else str(value))
+    stream = config.stream
+    made = plan(spark, library, config)
     writer: Any = made.writeStream.outputMode("append")
     writer = writer.option("checkpointLocation", stream.checkpoint)
     interval = stream.trigger_milliseconds
