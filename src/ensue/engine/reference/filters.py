@@ -45,6 +45,8 @@ class FilterInstance(Instance):
 
     def read(self, reading: Reading) -> list[Event]:
         for branch in self.branches:
+            if self.clauses.within:
+                branch.let_go(branch.first_since(reading.time - self.clauses.within.microseconds))
             branch.remember(reading)
         made: list[Event] = []
         while triggers := self._triggers(reading):

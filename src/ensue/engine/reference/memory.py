@@ -27,6 +27,9 @@ Place = float
 
 NEVER: Place = float("inf")
 
+LET_GO_AT_ONCE = 256
+"""How many readings that left a window are dropped together."""
+
 
 class BranchMemory:
     """The readings of one branch since its last trigger, and the state of its labels."""
@@ -48,6 +51,17 @@ class BranchMemory:
 
     def forget(self) -> None:
         self._readings, self._times, self._places, self._revived = [], [], {}, {}
+
+    def let_go(self, start: int) -> None:
+        """Drop what lies before `start` and can never count again, once that is worth the work."""
+        if start < LET_GO_AT_ONCE or 2 * start < len(self._readings):
+            return
+        self._readings, self._times = self._readings[start:], self._times[start:]
+        self._places = {
+            port: [place - start for place in places[bisect_left(places, start) :]]
+            for port, places in self._places.items()
+        }
+        self._revived = {label: max(0, at - start) for label, at in self._revived.items()}
 
     def abort(self, label: str) -> None:
         self.aborted.add(label)
@@ -79,7 +93,7 @@ class BranchMemory:
 
     # --- the definitions ----------------------------------------------------------------------
 
-    def first_since(self, time: int) -> Place:
+    def first_since(self, time: int) -> int:
         """The place from which on readings count, if only those at or after a time do."""
         return bisect_left(self._times, time)
 
