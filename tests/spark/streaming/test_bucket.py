@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import ensue
 from ensue.errors import SnapshotError
-from ensue.spark.streaming.job import StreamJob
+from ensue.spark.streaming.job import StreamJob, default_buckets
 
 from .sensors import LIBRARY, START, table
 from .simulation import SimulatedStream
@@ -77,6 +77,10 @@ def test_a_checkpoint_of_another_number_of_buckets_is_refused(stream: Stream) ->
 
     with pytest.raises(SnapshotError, match=r"written with `buckets=2`.*started with 3"):
         stream.read([reading(2, 2, 1, 15.0)], TYPES + JUMP, buckets=3)
+
+
+def test_a_large_cluster_gets_one_bucket_for_each_partition() -> None:
+    assert [default_buckets(partitions) for partitions in (1, 2, 20, 200)] == [4, 8, 64, 200]
 
 
 def test_an_unchanged_rule_keeps_its_state_when_others_come_and_go(stream: Stream) -> None:

@@ -57,6 +57,9 @@ from ensue.spark.streaming.packing import (
 )
 
 BUCKETS_PER_PARTITION = 4
+"""Several buckets for each partition even out what hashing gives to one of them..."""
+MANY_BUCKETS = 64
+"""... up to here: each bucket costs a row of state in every micro-batch."""
 
 _REFUSED = {
     "until": "`until` ends a bounded input, and a stream goes on: an event, of any type, moves its"
@@ -169,7 +172,7 @@ class StreamJob:
             str(loaded),
             plan.selected,
             duration_microseconds(lateness),
-            buckets or BUCKETS_PER_PARTITION * _shuffle_partitions(events),
+            buckets or default_buckets(_shuffle_partitions(events)),
             "events" if reasons else "columns",
             has_arrival=arrival is not None,
             with_event=whole_events,
@@ -230,6 +233,10 @@ def _fed_rules(plan: Plan, fed: set[str]) -> list[str]:
     """Rules that read outputs may read types that the stream has no columns for."""
     names = [each for group in plan.groups for each in group.rules if each.name in fed]
     return [f"`{rule.name}` reads what other rules put out" for rule in names]
+
+
+def default_buckets(partitions: int) -> int:
+    return max(partitions, min(BUCKETS_PER_PARTITION * partitions, MANY_BUCKETS))
 
 
 def _shuffle_partitions(events: DataFrame) -> int:
