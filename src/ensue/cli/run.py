@@ -17,7 +17,6 @@ import typer
 
 from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
 from ensue.cli.libraries import (
-    EngineName,
     LibraryFiles,
     load_library,
     mention_warnings,
@@ -27,7 +26,7 @@ from ensue.cli.on_spark import SPARK, start_on_spark
 from ensue.cli.progress import Progress, progress_bars
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
-from ensue.engine.run import Run, choose_bounded_engine, choose_engine
+from ensue.engine.run import ENGINES, Run, choose_bounded_engine, choose_engine
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
@@ -89,7 +88,12 @@ def run(
             help="Tell on stderr why each output came, and at the end what each rule waits for.",
         ),
     ] = False,
-    engine: EngineName = "auto",
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", metavar="NAME", help=f"{', '.join(['auto', *ENGINES])} or {SPARK}."
+        ),
+    ] = "auto",
 ) -> None:
     """Run a library over events, and put out what follows.
 
