@@ -194,13 +194,18 @@ def pack_events(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of any columns. Those that are no events, or do not fit, are left out."""
     task = Task(*given)
+    types = planned(task.library, task.selected)[0].library.types
+    records = read_rows(batches, types, with_arrival=task.has_arrival)
+    yield from pack_read(task, ((n, each) for n, each in records if isinstance(each, Event)))
+
+
+def pack_read(task: Task, events: Iterator[tuple[int, Event]]) -> Iterator[pa.RecordBatch]:
+    """Events that fit their types, each with its arrival, wherever they were read from."""
     packer = _Packer(task)
     plan, groups = planned(task.library, task.selected)
     wanting = [Wanting(plan, each.group, keep_unkeyed=False) for each in groups]
     held: list[list[tuple[int, int, bool, int, bytes]]] = [[] for _ in groups]
-    for arrival, event in read_rows(batches, plan.library.types, with_arrival=task.has_arrival):
-        if not isinstance(event, Event):
-            continue
+    for arrival, event in events:
         packer.see(event.time)
         reports = True
         for rows, group, wants in zip(held, groups, wanting, strict=True):
