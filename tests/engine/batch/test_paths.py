@@ -21,7 +21,7 @@ PATHS = {
     "events, timer port": "T correlation X (T a, every 1 s t) a ; t { case true: push a; }",
     "events, timeout": "T ecl X (T a) { notify { sequential { a, timeout(1 s) } } }",
     "events, left of a": ("T correlation X (T a, T b) l:(a) ; m:(b) { case m: abort(l); push b; }"),
-    "events, changed within": (
+    "window, aborting": (
         "T correlation X (T a, T b) a | l:(b) within 1 s { case l: abort(l); push b; }"
     ),
 }
@@ -55,7 +55,7 @@ def test_a_table_past_its_budget_is_said_to_be_stepped() -> None:
 
 FIRST_USE = """
 import ensue
-from ensue.engine.batch import BatchEngine, kernels
+from ensue.engine.batch import BatchEngine, kernels, window_kernels
 from ensue.events.event import Event
 for within in ("", "within 5 s"):
     library = ensue.parse(
@@ -64,7 +64,7 @@ for within in ("", "within 5 s"):
     )
     engine = BatchEngine(library.checked)
     engine.read_all([Event("1", "s", "T", 1, {"k": "x"}), Event("2", "s", "T", 2, {"k": "x"})])
-compiled = [kernels.number_texts, kernels.walk_table, kernels.walk_window]
+compiled = [kernels.number_texts, kernels.walk_table, window_kernels.walk_ordered]
 print(sum(len(each.stats.cache_misses) for each in compiled))
 """
 

@@ -19,12 +19,20 @@ from ensue.engine.batch.actions import EclActions, FilterActions
 from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.filled import FilledTable
-from ensue.engine.batch.keys import Keys
+from ensue.engine.batch.keys import Keys, Numbers
 from ensue.engine.batch.made import Made, OutputMaker, Readings
 from ensue.engine.batch.matching import MOST_BITS, Matcher
+from ensue.engine.batch.ordered import FilledWindow, OrderedTable
 from ensue.engine.batch.predicates import Parts, names_in
 from ensue.engine.batch.remembered import Remembered
-from ensue.engine.batch.walks import LinearWalk, TableWalk, fits_linear_walk
+from ensue.engine.batch.walks import (
+    Firings,
+    LinearWalk,
+    Patience,
+    TableWalk,
+    fits_linear_walk,
+)
+from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import (
@@ -47,14 +55,15 @@ SMALLEST_CLEARING = 1_000_000
 """Readings of earlier batches are sorted out when there are at least so many."""
 
 Positions = npt.NDArray[np.int64]
+Walk = TableWalk | WindowWalk | LinearWalk
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
     """How a correlation runs, and why, where that is not for the asking.
 
-    On its `table`; along its transitions, for a `window` or `stepped` past the budget of its table;
-    or by `events`.
+    On its `table`; on one with registers for the times of a `window`; `stepped` along its
+    transitions past the budget of either; or by `events`.
     """
 
     name: str
@@ -87,11 +96,7 @@ def path_of(correlation: Correlation) -> tuple[Path, Machine | None]:
         return Path("events", f"it has more than {MOST_BITS} ports and predicates"), None
     if place_count(machine) > MOST_PLACES:
         return Path("events", f"its ports have more than {MOST_PLACES} places"), None
-    if machine.window is None:
-        return Path("table"), machine
-    if why := fits_linear_walk(machine):
-        return Path("events", why), None
-    return Path("window"), machine
+    return Path("table" if machine.window is None else "window"), machine
 
 
 class ColumnCorrelation:
@@ -115,20 +120,22 @@ class ColumnCorrelation:
         places = place_count(machine)
         bind_first = False
         self.has_start = False
-        self.walk: TableWalk | LinearWalk
+        self.walk: Walk
         if isinstance(correlation, FilterCorrelation):
             bind_first = correlation.clauses.bind == "first"
             self.has_start = bool(correlation.initially)
             self._actions: FilterActions | EclActions = FilterActions(correlation, machine)
         else:
             self._actions = EclActions(correlation, machine)
-        self._machine = machine
+        self.machine = machine
         bit_of = self._matcher.bit_of
         if machine.window is not None:
-            self.walk = LinearWalk(machine, self._actions, bit_of, places)
+            ordered = OrderedTable(machine)
+            self.walk = WindowWalk(FilledWindow(ordered, self._actions, bit_of, places))
         else:
             table = Table(machine, TABLE_STATES)
             self.walk = TableWalk(FilledTable(table, self._actions, bit_of, places))
+        self.patience = None if fits_linear_walk(machine) else Patience()
         self.remembered = Remembered(*asked_of(correlation))
         self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
 
@@ -158,22 +165,51 @@ class ColumnCorrelation:
             positions = positions[order]
         first = self.remembered.next
         self.remembered.add([segment.batch for segment, _ in found], rows, which)
-        firings = self.walk.read(bits, keys, times, self.keys.count, first)
+        firings = self._walk(bits, keys, times, first)
         made = self.maker.make(firings, Readings(first, times, keys))
-        if isinstance(self.walk, TableWalk) and len(self.walk.filled.known) > self.table_states:
-            self.leave_table()
         if positions is None:
             return made, found[0][0].positions[rows[made.at]]
         return made, positions[made.at]
 
-    def leave_table(self) -> None:
-        """Step the machine from now on, if it can be: its table has grown too large."""
-        if isinstance(self.walk, TableWalk) and not fits_linear_walk(self._machine):
-            places = self.walk.places.shape[1] - 1
-            linear = LinearWalk(self._machine, self._actions, self._matcher.bit_of, places)
-            linear.take_over(self.walk)
-            self.walk = linear
-            self.path = Path("stepped", f"its table has more than {self.table_states:,} states")
+    def _walk(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
+        """Let the walk read; where its table grows too large, the rest is stepped."""
+        walk, count = self.walk, self.keys.count
+        if isinstance(walk, LinearWalk):
+            return walk.read(bits, keys, times, count, first)
+        firings = walk.read(bits, keys, times, count, first, self.patience)
+        at = firings.read
+        if self.patience is not None:
+            self.patience.events += at
+        if at < len(keys):
+            self.leave_table("its table kept growing")
+            later = self.walk.read(bits[at:], keys[at:], times[at:], count, first + at)
+            return firings.then(later, at)
+        if len(walk.filled.known) > self.table_states:
+            self.leave_table(f"its table has more than {self.table_states:,} states")
+        return firings
+
+    def leave_table(self, why: str) -> None:
+        """Step the machine from now on, if it can be."""
+        walk = self.walk
+        if isinstance(walk, LinearWalk) or fits_linear_walk(self.machine):
+            return
+        places = walk.places.shape[1] - 1
+        linear = LinearWalk(self.machine, self._actions, self._matcher.bit_of, places)
+        linear.grow(len(walk.states))
+        every = np.arange(len(walk.states))
+        linear.take_starts(every, walk.starts_of(every), walk.started_of(every))
+        linear.places[:] = walk.places
+        self.walk = linear
+        self.path = Path("stepped", why)
+
+    def take_starts(self, at: Numbers, starts: Any, started: Any) -> None:
+        """Go on from the starts of a snapshot: on a table if there are few orders of them."""
+        most = self.table_states if self.patience is not None else len(starts)
+        if isinstance(self.walk, WindowWalk) and self.walk.take_starts(at, starts, started, most):
+            return
+        self.leave_table("it had left its table before")
+        assert isinstance(self.walk, LinearWalk)
+        self.walk.take_starts(at, starts, started)
 
     def make_room(self) -> None:
         """Have a state for every key that is numbered."""
@@ -188,7 +224,7 @@ class ColumnCorrelation:
         self.remembered.forget_all_but(held_by([self.walk]))
 
 
-def held_by(walks: Iterable[TableWalk | LinearWalk]) -> Rows:
+def held_by(walks: Iterable[Walk]) -> Rows:
     """The readings that some key holds in a place, sorted, each once."""
     every = [walk.places[walk.bound() & (walk.places > 0)] for walk in walks]
     # Sorted by hand: for millions of them that is several times as fast as `np.unique`.

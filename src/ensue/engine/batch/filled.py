@@ -69,24 +69,28 @@ class Symbols:
 class FilledTable:
     """`places` is how many places a key has; entry is (next state, action, place, more places)."""
 
+    columns = 4
+
     def __init__(self, table: Table, entries: Entries, bit_of: dict[Any, int], places: int) -> None:
         self.machine_table = table
         self.symbols = Symbols(table.machine, bit_of)
         self.places = places
         self.known: list[TableState | None] = [None]
-        self.array = np.full((16, 8, 4), -1, np.int32)
+        self.entries_made = 0
+        self.array = np.full((16, 8, self.columns), -1, np.int32)
         self.bind_from = np.zeros(2, np.int32)
         self.bind_places = np.zeros(0, np.int32)
         self.actions: list[Action] = [()]
         self._entries = entries
-        self._number_of: dict[frozenset[int], int] = {}
+        self._number_of: dict[object, int] = {}
         self._bind_sets: dict[frozenset[int], int] = {frozenset(): 0}
         self._action_of: dict[Action, int] = {(): 0}
 
     def number_symbols(self, bits: Any) -> Any:
         symbols = self.symbols.number(bits)
         if len(self.symbols.atoms) > self.array.shape[1]:
-            wider = np.full((len(self.array), 2 * len(self.symbols.atoms), 4), -1, np.int32)
+            size = (len(self.array), 2 * len(self.symbols.atoms), self.columns)
+            wider = np.full(size, -1, np.int32)
             wider[:, : self.array.shape[1]] = self.array
             self.array = wider
         return symbols
@@ -95,31 +99,45 @@ class FilledTable:
         entry = self._entries.entry(
             self.machine_table, self.known[state], self.symbols.atoms[symbol]
         )
+        self.entries_made += 1
+        # Worked out first: it may make the array another one.
+        row = self._row(entry)
+        self.array[state, symbol] = row
+
+    def _row(self, entry: Entry) -> tuple[int, ...]:
         one, *more = sorted(entry.binds) or [self.places]
-        following = self.number(entry.to)
-        self.array[state, symbol] = (
-            following,
-            self._action(entry.action),
+        return (
+            self.number(entry.to),
+            self.action(entry.action),
             one,
-            self._bind_set(frozenset(more)),
+            self.bind_set(frozenset(more)),
         )
 
     def number(self, state: TableState) -> int:
-        number = self._number_of.get(state.active)
+        identity = self._identity(state)
+        number = self._number_of.get(identity)
         if number is None:
-            number = self._number_of[state.active] = len(self.known)
+            number = self._number_of[identity] = len(self.known)
             self.known.append(state)
             if number >= len(self.array):
                 self.array = taller(self.array, 2 * number, -1)
+            self._added(state, number)
         return number
 
-    def _action(self, action: Action) -> int:
+    def _identity(self, state: TableState) -> object:
+        """What two states have in common that are one."""
+        return state.active
+
+    def _added(self, state: TableState, number: int) -> None:
+        """A state has been given a number."""
+
+    def action(self, action: Action) -> int:
         if action not in self._action_of:
             self._action_of[action] = len(self.actions)
             self.actions.append(action)
         return self._action_of[action]
 
-    def _bind_set(self, places: frozenset[int]) -> int:
+    def bind_set(self, places: frozenset[int]) -> int:
         if places not in self._bind_sets:
             self._bind_sets[places] = len(self._bind_sets)
             self.bind_places = np.append(self.bind_places, np.array(sorted(places), np.int32))

@@ -16,14 +16,16 @@ import pyarrow as pa
 
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Column
-from ensue.engine.batch.correlations import ColumnCorrelation, held_by
+from ensue.engine.batch.correlations import ColumnCorrelation, Walk, held_by
+from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.made import present_or_none
 from ensue.engine.batch.remembered import read_event, write_event
 from ensue.engine.batch.together import Member
-from ensue.engine.batch.walks import LinearWalk, TableWalk
+from ensue.engine.batch.walks import TableWalk, first_starts, moving_states
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
 from ensue.lang.expressions.evaluation import MISSING
+from ensue.machine.model import Machine
 
 FORMAT = "ensue-batch-snapshot"
 VERSION = 2
@@ -128,10 +130,12 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
         states = [[-1] if each is None else sorted(each.active) for each in known]
         columns["state"] = pa.array(codes.astype(np.uint16 if len(used) < 2**16 else np.uint32))
     else:
-        for state in walk.moving_states:
-            starts = walk.starts[chosen, state]
-            columns[f"start {state}"] = pa.array(starts, mask=starts < walk.earliest)
-        columns["started"] = pa.array(walk.started[chosen])
+        assert isinstance(running, ColumnCorrelation)
+        starts = walk.starts_of(chosen)
+        for state in moving_states(running.machine):
+            of = np.ascontiguousarray(starts[:, state])
+            columns[f"start {state}"] = pa.array(of, mask=of == -FAR)
+        columns["started"] = pa.array(walk.started_of(chosen))
     general = None
     texts = keys.column()
     if texts is not None:
@@ -142,7 +146,7 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
     plain = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind != "object"}
     objects = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind == "object"}
     return ColumnState(
-        stepped=isinstance(walk, LinearWalk),
+        stepped=not isinstance(walk, TableWalk),
         keys=_arrow_bytes(pa.table(columns)),
         general_keys=general,
         states=states,
@@ -156,28 +160,23 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
 
 def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
     table = _arrow_table(state.keys)
-    if isinstance(running, ColumnCorrelation) and state.stepped:
-        running.leave_table()
-    walk, keys, remembered, maker = (
-        running.walk,
-        running.keys,
-        running.remembered,
-        running.maker,
-    )
+    keys, remembered, maker = running.keys, running.remembered, running.maker
     if state.general_keys is not None:
         at = keys.restore_general(msgspec.msgpack.decode(state.general_keys, type=list[Key]))
     else:
         at = keys.restore(table.column("key").combine_chunks())
     running.make_room()
-    if isinstance(walk, TableWalk):
+    walk: Walk = running.walk
+    if state.stepped:
+        assert isinstance(running, ColumnCorrelation)
+        starts, started = _starts(running.machine, table)
+        running.take_starts(at, starts, started)
+        walk = running.walk
+    else:
+        assert isinstance(walk, TableWalk)
         known = [walk.filled.number_of_set(frozenset(each)) for each in state.states]
         if at.size:
             walk.states[at] = np.array(known, np.int32)[table.column("state").to_numpy()]
-    else:
-        for moving in walk.moving_states:
-            column = table.column(f"start {moving}")
-            walk.starts[at, moving] = column.fill_null(walk.nowhere).to_numpy()
-        walk.started[at] = table.column("started").to_numpy()
     kept = _arrow_table(state.kept)
     columns = {_parts(name): _column(kept.column(name)) for name in kept.schema.names}
     columns |= {_parts(name): _object_column(held) for name, held in state.objects.items()}
@@ -189,10 +188,22 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
     for place in range(walk.places.shape[1] - 1):
         column = table.column(f"place {place}").cast(pa.int64())
         walk.places[at, place] = column.fill_null(-first).to_numpy() + first
+    if isinstance(running, Member) and isinstance(walk, TableWalk):
+        running.put_back(walk)
     maker.recall(
         state.counted_at,
         {(running.number, int(at[key]), id_): n for key, id_, n in state.counted},
     )
+
+
+def _starts(machine: Machine, table: pa.Table) -> tuple[Any, Any]:
+    """The starts of all states, by key, and which keys have started."""
+    starts = np.tile(first_starts(machine), (len(table), 1))
+    for state in moving_states(machine):
+        starts[:, state] = table.column(f"start {state}").fill_null(-FAR).to_numpy()
+    # What had nothing to do at its start was not always said to have started.
+    moved = (starts != first_starts(machine)).any(axis=1)
+    return starts, table.column("started").to_numpy() | moved
 
 
 def _name(parts: tuple[str, ...]) -> str:

@@ -5,9 +5,9 @@ the numbers of their keys; out go `Firings`: which event fired, which action tha
 readings that were in the places of its key (0 for none). The state of every key is in arrays that
 grow with the keys.
 
-`TableWalk` is for machines without a window, on a table that is filled as events ask for entries.
-`LinearWalk` keeps the starts of all states of every key, and steps the machine: for windows, and
-for machines whose tables have grown past their budget.
+`TableWalk` is for machines without a window, on a table that is filled as events ask for entries;
+`window_walk` has the same for those with one. `LinearWalk` keeps the starts of all states of every
+key, and steps the machine: for machines whose tables have grown past their budget.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ from ensue.machine.model import Bind, Emit, Fire, Machine
 Bits = npt.NDArray[np.uint64]
 _ENDLESS = 2**61
 
+FREE_ENTRIES = 1024
+EVENTS_AN_ENTRY = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Firings:
@@ -40,6 +43,34 @@ class Firings:
     table: Sequence[Action]
     rules: Rows | None = None
     """Where several correlations have fired: which, by their numbers among those."""
+    read: int = -1
+    """How many of the events have been read, where a walk may have stopped before the last."""
+
+    def then(self, later: Firings, offset: int) -> Firings:
+        """These, and those of another walk over the events from `offset` on."""
+        return Firings(
+            np.concatenate([self.at, later.at + offset]),
+            np.concatenate([self.actions, later.actions + len(self.table)]),
+            np.concatenate([self.places, later.places]),
+            [*self.table, *later.table],
+        )
+
+
+class Patience:
+    """How many entries of a table may be worked out for the events that have been read.
+
+    An entry costs about as much as stepping the machine for some hundreds of events. A table that
+    is still growing after its first entries is better left, if that is possible.
+    """
+
+    def __init__(self, free: int = FREE_ENTRIES, events_an_entry: int = EVENTS_AN_ENTRY) -> None:
+        self.free = free
+        self._events_an_entry = events_an_entry
+        self.events = 0
+
+    def is_over(self, filled: FilledTable, more: int) -> bool:
+        """Asked when so many events have been read on top of those that were counted before."""
+        return filled.entries_made > self.free + (self.events + more) // self._events_an_entry
 
 
 class Actions(Protocol):
@@ -58,7 +89,16 @@ class TableWalk:
         self.states = np.zeros(0, np.int32)
         self.places = np.zeros((0, filled.places + 1), np.int64)
 
-    def read(self, bits: Any, keys: Numbers, times: Any, key_count: int, before: int) -> Firings:  # noqa: ARG002
+    def read(
+        self,
+        bits: Any,
+        keys: Numbers,
+        times: Any,  # noqa: ARG002 - without a window they do not count
+        key_count: int,
+        before: int,
+        patience: Patience | None = None,
+    ) -> Firings:
+        """With a patience it may stop at an event, where an entry would have to be worked out."""
         self.grow(key_count)
         filled = self.filled
         symbols = filled.number_symbols(bits)
@@ -69,8 +109,8 @@ class TableWalk:
                 symbols, keys, at, filled.array, filled.bind_from, filled.bind_places,
                 self.states, self.places, before, out.at, out.actions, out.places, fired,
             )  # fmt: skip
-            if at == len(keys):
-                return out.firings(fired, filled.actions)
+            if at == len(keys) or (patience and patience.is_over(filled, at)):
+                return out.firings(fired, filled.actions, at)
             state, symbol = int(self.states[keys[at]]), int(symbols[at])
             if filled.array[state, symbol, 0] < 0:
                 filled.fill(state, symbol)
@@ -91,6 +131,23 @@ class TableWalk:
         """For each key and place, whether the reading in it still counts."""
         return self.filled.bound()[self.states]
 
+    def starts_of(self, chosen: Rows) -> npt.NDArray[np.int64]:
+        """For each of the keys and each state of the machine its start, as `LinearWalk` has it.
+
+        Without a window it is enough that a start is there; the first states are as given.
+        """
+        machine = self.filled.machine_table.machine
+        by_state = np.full((len(self.filled.known), len(machine.names)), -kernels.FAR, np.int64)
+        for number, state in enumerate(self.filled.known):
+            active = machine.initial if state is None else state.active
+            by_state[number, sorted(active)] = 0
+            by_state[number, sorted(active & machine.constant)] = kernels.FAR
+        found: npt.NDArray[np.int64] = by_state[self.states[chosen]]
+        return found
+
+    def started_of(self, chosen: Rows) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.states[chosen] != NOT_STARTED)
+
 
 class LinearWalk:
     """All keys of one correlation, none of whose labels ever changes, state by state."""
@@ -108,8 +165,7 @@ class LinearWalk:
             isinstance(each.effect, Fire | Emit) for each in machine.transitions
         )
         self._window = np.int64(_ENDLESS if machine.window is None else machine.window)
-        self._initial = np.full(len(machine.names), -kernels.FAR, np.int64)
-        self._initial[sorted(machine.initial)] = kernels.FAR
+        self._initial = first_starts(machine)
         self.started = np.zeros(0, np.bool_)
         self.starts = np.zeros((0, len(machine.names)), np.int64)
         self.places = np.zeros((0, places + 1), np.int64)
@@ -158,21 +214,6 @@ class LinearWalk:
         self._slots = np.zeros(1 << (2 * size - 1).bit_length(), np.int32)
         kernels.place_shapes(self._slots, self._shapes, known)
 
-    def take_over(self, table: TableWalk) -> None:
-        """Go on from the states of a table."""
-        self.grow(len(table.states))
-        by_state = np.full(
-            (len(table.filled.known), len(self._machine.names)), self.nowhere, np.int64
-        )
-        for number, state in enumerate(table.filled.known):
-            # Without a window it is enough that a start is there; the first states are as given.
-            active = self._machine.initial if state is None else state.active
-            by_state[number, sorted(active)] = 0
-            by_state[number, sorted(active & self._machine.constant)] = kernels.FAR
-        self.starts[:] = by_state[table.states]
-        self.started[:] = table.states != NOT_STARTED
-        self.places[:] = table.places
-
     def grow(self, key_count: int) -> None:
         if key_count > len(self.starts):
             size = max(key_count, 2 * len(self.starts))
@@ -197,13 +238,17 @@ class LinearWalk:
             self.actions,
         )
 
-    nowhere = -kernels.FAR
-    earliest = -kernels.FAR + 1
+    def starts_of(self, chosen: Rows) -> npt.NDArray[np.int64]:
+        return self.starts[chosen]
 
-    @property
-    def moving_states(self) -> list[int]:
-        """The states whose starts change."""
-        return [n for n in range(len(self._machine.names)) if n not in self._machine.constant]
+    def started_of(self, chosen: Rows) -> npt.NDArray[np.bool_]:
+        return self.started[chosen]
+
+    def take_starts(
+        self, at: Any, starts: npt.NDArray[np.int64], started: npt.NDArray[np.bool_]
+    ) -> None:
+        self.starts[at] = starts
+        self.started[at] = started
 
     def is_busy(self) -> Any:
         return (self.starts != self._initial).any(axis=1)
@@ -273,8 +318,9 @@ class Room:
         self.actions = taller(self.actions, size, 0)
         self.places = taller(self.places, size, 0)
 
-    def firings(self, fired: int, table: Sequence[Action]) -> Firings:
-        return Firings(self.at[:fired], self.actions[:fired], self.places[:fired], table)
+    def firings(self, fired: int, table: Sequence[Action], read: int = -1) -> Firings:
+        at, actions, places = self.at[:fired], self.actions[:fired], self.places[:fired]
+        return Firings(at, actions, places, table, read=read)
 
 
 def _flatten(machine: Machine) -> tuple[Any, ...]:
@@ -324,6 +370,19 @@ def _rows_of(rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
     """Rows of different lengths as (where each begins, all of them)."""
     begins = np.cumsum([0, *(len(row) for row in rows)]).astype(np.int32)
     return begins, np.array([each for row in rows for each in row], np.int32)
+
+
+def first_starts(machine: Machine) -> npt.NDArray[np.int64]:
+    """The starts of a key that has read nothing."""
+    starts = np.full(len(machine.names), -kernels.FAR, np.int64)
+    starts[sorted(machine.initial)] = kernels.FAR
+    return starts
+
+
+def moving_states(machine: Machine) -> list[int]:
+    """The states whose starts change: with labels that are aborted, their marks too."""
+    fixed = frozenset[int]() if machine.switches else machine.constant
+    return [state for state in range(len(machine.names)) if state not in fixed]
 
 
 def fits_linear_walk(machine: Machine) -> str | None:
