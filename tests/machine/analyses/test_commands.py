@@ -51,11 +51,23 @@ def test_a_witness_is_shown_as_a_table(library: Path) -> None:
     ]
 
 
-def test_what_is_undecided_says_why_and_is_no_answer(library: Path) -> None:
+def test_a_label_aborted_left_of_a_then_is_compared_exactly(library: Path) -> None:
     code, out, _ = call("compare", library, "Back", "Order")
 
+    assert (code, out.split()[0]) == (0, "contained")
+
+
+def test_what_is_undecided_says_why_and_is_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "rules.cor"
+    ports = "A a where V * V = 2, B b"
+    path.write_text(
+        rules.TYPES + rules.rule("One", "a", ports) + rules.rule("Two", "ecl false", ports)
+    )
+
+    code, out, _ = call("compare", path, "One", "Two")
+
     assert code == 2
-    assert out.startswith("undecided\n  `Back` needs its events back")
+    assert out.startswith("undecided\n  as far as predicates can be told apart")
 
 
 @pytest.mark.parametrize("arguments", [[], ["Sum"], ["Sum", "Oder"]])

@@ -52,6 +52,25 @@ KNOWN = [
     ("l1:a | l2:b => { case l1 | !l1: push new Out {}; }", "a | b", "equivalent"),
     ("l1:a + l2:b => { case l1 & l2: push new Out {}; }", "a + b", "equivalent"),
     ("a | b => { case true: push a; }", "a", "equivalent"),
+    # labels that are aborted to the left of a `;`
+    ("l1:a ; b => { abort(l1); case true: push new Out {}; }", "b", "equivalent"),
+    ("l1:a ; b => { case true: push new Out {}; abort(l1); revive(l1); }", "a ; b", "equivalent"),
+    ("l1:a ; b => { case true: push new Out {}; toggle(l1); }", "a ; b", "contains"),
+    (
+        "l1:a ; b || l2:c => { case l2: abort(l1); case !l2: push new Out {}; }",
+        "b | c",
+        "different",
+    ),
+    (
+        "l1:a ; b || l2:c => { case l2: abort(l1); case l2 | !l2: push new Out {}; }",
+        "b || c",
+        "contained",
+    ),
+    (
+        "l1:a ; b => within 5 s { abort(l1); case true: push new Out {}; }",
+        "b => within 1 s",
+        "equivalent",
+    ),
     # abort, revive, toggle
     ("l1:a | b => { abort(l1); case true: push new Out {}; }", "b", "equivalent"),
     ("l1:a + b => { abort(l1); case true: push new Out {}; }", "b", "equivalent"),
@@ -147,11 +166,26 @@ def test_rules_that_differ_have_different_normal_forms(first: str, second: str) 
     assert normal_form(one) != normal_form(two)
 
 
-def test_a_rule_that_needs_its_events_back_is_undecided_and_says_so() -> None:
-    found = rules.compared("l1:a ; b => { case true: push new Out {}; toggle(l1); }", "a ; b")
+def test_more_changes_of_labels_than_can_be_followed_are_undecided_and_counted() -> None:
+    labelled = " ; ".join(f"l{n}:a" for n in range(6))
+    toggles = "".join(f"toggle(l{n}); " for n in range(6))
+    found = rules.compared(f"{labelled} ; b => {{ case true: push new Out {{}}; {toggles} }}", "b")
 
     assert found.relation == "undecided"
-    assert found.reason == "`One` needs its events back: label `l1` is aborted to the left of a `;`"
+    assert found.reason == (
+        "`One` changes too much: 6 labels of a branch change, which can go on in 729 ways;"
+        " up to 243 are looked at"
+    )
+
+
+def test_a_budget_that_ends_says_how_far_the_search_has_come() -> None:
+    library = rules.library("a + b + c + d => within 10 s", "d ; c ; b ; a => within 9 s")
+    one, two = library.correlations
+
+    found = compare(one, two, library.checked.types, work=300)
+
+    assert found.reason is not None
+    assert "what is not shown here would take more than 1 moment" in found.reason
 
 
 def test_a_search_past_its_budget_is_undecided() -> None:

@@ -29,11 +29,18 @@ from ensue.lang.syntax import (
     Statement,
     TimerPort,
 )
+from ensue.machine.analyses.filter_steps import (
+    FilterSteps,
+    ForeseenSteps,
+    MachineSteps,
+    TooManyWaysError,
+    Triggered,
+)
 from ensue.machine.analyses.mentions import names_in
 from ensue.machine.from_ecl import machine_of_ecl
-from ensue.machine.from_filter import machine_of_filter, needs_memory
-from ensue.machine.model import AnyAtom, Machine, PortAtom, PredicateAtom, State, Timer
-from ensue.machine.stepping import NOW, Fired, Stepper
+from ensue.machine.from_filter import left_label_aborted, machine_of_filter
+from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom, State, Timer
+from ensue.machine.stepping import NOW, Stepper
 
 ANY_AGE = 10**18
 """A window that nothing leaves: what has left the real one is dropped beforehand."""
@@ -91,14 +98,14 @@ class Outcome:
 
     config: Config
     puts_out: bool = False
-    fired: tuple[Fired, ...] = ()
+    fired: tuple[Triggered, ...] = ()
     cases: frozenset[int] = frozenset()
 
 
 class Behaviour:
     """The steps of one correlation, `without` some of its ports if that is asked.
 
-    Raises `UndecidableError` for what has no machine.
+    Raises `UndecidableError` for what cannot be followed exactly.
     """
 
     def __init__(self, correlation: Correlation, without: frozenset[str] = frozenset()) -> None:
@@ -107,33 +114,48 @@ class Behaviour:
         self.event_ports = [each for each in read if isinstance(each, EventPort)]
         self.window = correlation.clauses.within.microseconds if correlation.clauses.within else 0
         self.timers = [each for each in read if isinstance(each, TimerPort)]
-        self.machine = _machine(correlation)
-        self.stepper = Stepper(self.machine)
-        self.switches = {(each.kind, each.label): each for each in self.machine.switches}
-        self.aborted = {s.label: s.requires for s in self.machine.switches if s.kind == "revive"}
-        self.ports_of_places = {
-            place: port for branch in self.machine.branches for place, port, _ in branch.places
-        }
+        self.filter: FilterSteps | None = None
+        self.ecl: Stepper | None = None
+        self.machine: Machine | None = None
+        """None where changes of labels are foreseen: then there are many."""
+        if isinstance(correlation, FilterCorrelation):
+            self.filter = _filter_steps(correlation)
+            if isinstance(self.filter, MachineSteps):
+                self.machine = self.filter.machine
+        else:
+            self.machine = machine_of_ecl(correlation)
+            self.ecl = Stepper(self.machine)
         at_a_timer = {each: holds(each, TimerScope(0)) for each in self.predicates}
         if self.timers and any(("time",) in names_in(each) for each in self.predicates):
             raise UndecidableError(f"`{correlation.name}` asks its timers for their time")
         self._timer_atoms = [self.atoms(frozenset({each.name}), at_a_timer) for each in self.timers]
+        transitions = self.machine.transitions if self.machine is not None else ()
         self._after = {
-            t.input.state: t.input.after
-            for t in self.machine.transitions
-            if isinstance(t.input, Timer)
+            t.input.state: t.input.after for t in transitions if isinstance(t.input, Timer)
         }
         self._known: dict[tuple[Config, frozenset[int], int], Outcome] = {}
         # In ECL, a state that enables nothing makes no difference: what has completed for good.
         self.enabling: frozenset[State] | None = None
-        if not isinstance(correlation, FilterCorrelation):
-            sets = (each for t in self.machine.transitions for each in t.enabling)
+        if self.ecl is not None:
+            sets = (each for t in transitions for each in t.enabling)
             self.enabling = frozenset[State]().union(*sets)
 
     @property
     def size(self) -> int:
         """The work of one step, in transitions."""
-        return len(self.machine.transitions) + 1
+        if self.filter is not None:
+            return self.filter.size
+        return len(self._machine_of_ecl.transitions) + 1
+
+    @property
+    def kinds(self) -> tuple[Atom, ...]:
+        """What an event can be to it."""
+        return self.filter.atoms if self.filter is not None else self._machine_of_ecl.atoms
+
+    @property
+    def _machine_of_ecl(self) -> Machine:
+        assert self.machine is not None, "every ECL expression has a machine"
+        return self.machine
 
     def atoms(self, ports: frozenset[str], truth: Mapping[Expression, bool]) -> frozenset[int]:
         """What an event that matches these ports is to the machine, if so the predicates hold."""
@@ -147,12 +169,12 @@ class Behaviour:
                 case AnyAtom():
                     return True
 
-        return frozenset(n for n, atom in enumerate(self.machine.atoms) if is_satisfied(atom))
+        return frozenset(n for n, atom in enumerate(self.kinds) if is_satisfied(atom))
 
     @property
     def predicates(self) -> list[Expression]:
         """The predicates that the expression itself asks of what it reads."""
-        return [a.predicate for a in self.machine.atoms if isinstance(a, PredicateAtom)]
+        return [a.predicate for a in self.kinds if isinstance(a, PredicateAtom)]
 
     @property
     def predicates_and_wheres(self) -> list[Expression]:
@@ -213,14 +235,17 @@ class _Step:
         self.timers = list(config.timers)
         self._puts_out = False
         self._changed = False
-        self._fired: list[Fired] = []
+        self._fired: list[Triggered] = []
         self._cases: set[int] = set()
 
     def start(self) -> None:
         self._started = True
-        self._active, first = self._of.stepper.begin()
-        self.timeouts = {timer.state: self._now for timer in first}
         self.timers = [self._now] * len(self._of.timers)
+        if self._of.ecl is not None:
+            self._active, first = self._of.ecl.begin()
+            self.timeouts = {timer.state: self._now for timer in first}
+        elif self._of.filter is not None:
+            self._active = self._of.filter.begin()
         if isinstance(self._of.correlation, FilterCorrelation):
             self._run(self._of.correlation.initially, frozenset())
 
@@ -228,7 +253,7 @@ class _Step:
         if not isinstance(self._of.correlation, FilterCorrelation):
             self._take_ecl(atoms, frozenset())
             return
-        while fired := self._take_filter(atoms):
+        while fired := self._filter.take(self._active, atoms, self._present):
             self._triggered()
             self._changed = False
             for each in fired:
@@ -256,7 +281,8 @@ class _Step:
         return Outcome(config, self._puts_out, tuple(self._fired), frozenset(self._cases))
 
     def _take_ecl(self, atoms: frozenset[int], due: frozenset[State]) -> None:
-        taken = self._of.stepper.take(self._active, atoms, due)
+        assert self._of.ecl is not None
+        taken = self._of.ecl.take(self._active, atoms, due)
         self.timeouts = {s: at for s, at in self.timeouts.items() if s in self._active}
         for timer in taken.started:
             if timer.state in self._active:
@@ -265,22 +291,22 @@ class _Step:
             self._puts_out = True
             self._triggered()
 
-    def _take_filter(self, atoms: frozenset[int]) -> list[Fired]:
-        taken = self._of.stepper.take(self._active, atoms, now=self._present)
-        return [effect for effect in taken.effects if isinstance(effect, Fired)]
+    @property
+    def _filter(self) -> FilterSteps:
+        assert self._of.filter is not None, "only filters have labels"
+        return self._of.filter
 
     def _triggered(self) -> None:
         for place, port in enumerate(self._of.timers):
             if port.kind == "deadline" and self.timers:
                 self.timers[place] = self._now
 
-    def _transform(self, correlation: FilterCorrelation, fired: Fired) -> None:
+    def _transform(self, correlation: FilterCorrelation, fired: Triggered) -> None:
         self._fired.append(fired)
-        bound = frozenset(self._of.ports_of_places[place] for place in fired.places)
         for number, case in enumerate(correlation.cases):
             if label_value(case.condition, fired.labels, self._is_aborted):
                 self._cases.add(number)
-                self._run(case.statements, bound)
+                self._run(case.statements, fired.ports)
 
     def _run(self, statements: Iterable[Statement], bound: frozenset[str]) -> None:
         for statement in statements:
@@ -296,23 +322,19 @@ class _Step:
                         self._switch(change_of(kind, self._is_aborted(label.name)), label.name)
 
     def _is_aborted(self, label: str) -> bool:
-        return label in self._of.aborted and self._of.aborted[label] in self._active
+        return self._filter.is_aborted(self._active, label)
 
     def _switch(self, kind: Literal["abort", "revive"], label: str) -> None:
-        switch = self._of.switches[kind, label]
-        if switch.requires in self._active:
-            for state in switch.clear:
-                self._active.pop(state, None)
-            self._active.update(dict.fromkeys(switch.target, NOW))
+        self._filter.switch(self._active, kind, label)
 
 
-def _machine(correlation: Correlation) -> Machine:
-    if not isinstance(correlation, FilterCorrelation):
-        return machine_of_ecl(correlation)
+def _filter_steps(correlation: FilterCorrelation) -> FilterSteps:
     # Which of its events a port stands for changes what is put out, and never whether.
     plain = replace(correlation, clauses=replace(correlation.clauses, bind=None))
-    reason = needs_memory(plain)
-    if reason is not None:
-        raise UndecidableError(f"`{correlation.name}` needs its events back: {reason}")
+    if left_label_aborted(plain) is not None:
+        try:
+            return ForeseenSteps(plain)
+        except TooManyWaysError as error:
+            raise UndecidableError(f"`{correlation.name}` changes too much: {error}") from None
     machine = machine_of_filter(plain)
-    return machine if machine.window is None else replace(machine, window=ANY_AGE)
+    return MachineSteps(machine if machine.window is None else replace(machine, window=ANY_AGE))

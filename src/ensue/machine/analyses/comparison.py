@@ -132,7 +132,10 @@ def _search(
         if exploration.complete:
             found.absent = {0, 1} - edges.keys()
         else:
-            found.reasons.append(f"more than {work:,} transitions would have to be looked at")
+            found.reasons.append(
+                f"more than {work:,} transitions would have to be looked at; what is not shown"
+                f" here would take more than {counted_moments(exploration.depth)}"
+            )
     for which, edge in edges.items():
         if all(step.symbol is None or step.symbol.event for step in way_to(edge)):
             witness = real_witness(behaviours, edge)
@@ -141,6 +144,10 @@ def _search(
             else:
                 found.seen[which] = witness
     return found
+
+
+def counted_moments(count: int) -> str:
+    return "1 moment" if count == 1 else f"{count} moments"
 
 
 def real_witness(behaviours: Sequence[Behaviour], edge: Edge) -> Witness | None:

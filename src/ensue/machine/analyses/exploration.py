@@ -3,19 +3,21 @@
 In come behaviours and an alphabet; out come edges, shortest ways first. A node is a configuration
 of each behaviour and a zone: all that is known of when the moments were from which they count. An
 edge is an event that at least one of them reads, or the clock reaching a time at which something is
-due. Zones of one discrete situation that lie inside a known one are not gone into again. All clocks
-are bounded (what is older than a window is dropped, what is due fires), so zones are finitely many;
-a budget keeps the answer quick.
+due. Of situations that differ only in ports which nobody can tell apart (`symmetry`), one stands
+for all. Zones of one discrete situation that lie inside a known one are not gone into again. All
+clocks are bounded (what is older than a window is dropped, what is due fires), so zones are
+finitely many; a budget keeps the answer quick.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ensue.machine.analyses.alphabet import Symbol
 from ensue.machine.analyses.behaviour import Behaviour, Clock, Config, Outcome
+from ensue.machine.analyses.symmetry import symmetry_of
 from ensue.machine.analyses.zones import (
     PRESENT,
     Constraint,
@@ -64,7 +66,10 @@ class Edge:
 
 
 class Exploration:
-    """A search of all situations. After `edges` has ended, `complete` says if it saw them all."""
+    """A search of all situations. After `edges` has ended, `complete` says if it saw them all.
+
+    All sequences of up to `depth` moments have been looked at, in any case.
+    """
 
     def __init__(
         self, behaviours: Sequence[Behaviour], symbols: Sequence[Symbol], budget: int
@@ -72,16 +77,19 @@ class Exploration:
         self._behaviours = behaviours
         self._symbols = symbols
         self._work_left = budget
-        self._known: dict[tuple[Config, ...], list[Node]] = {}
+        self._symmetry = symmetry_of(behaviours, symbols)
+        self._known: dict[Hashable, list[Node]] = {}
         self.complete = False
+        self.depth = 0
         self.first = Node(tuple(Config() for _ in behaviours), PRESENT)
         self._waiting = deque([self.first])
-        self._known[self.first.configs] = [self.first]
+        self._known[self._symmetry.key(self.first.configs)] = [self.first]
 
     def edges(self) -> Iterator[Edge]:
         step = sum(each.size for each in self._behaviours)
         while self._waiting:
             node = self._waiting.popleft()
+            self.depth = node.depth
             for edge, zone, configs in self._from(node):
                 self._work_left -= step + len(zone) ** 3
                 if self._work_left < 0:
@@ -95,6 +103,7 @@ class Exploration:
     def _from(self, node: Node) -> Iterator[tuple[Edge, Zone, list[Config]]]:
         """Each edge with the zone at its moment, and what its readers were before it."""
         zone = later(node.zone)
+        symbols = self._symmetry.distinct(node.configs, self._symbols)
         clocks = [
             (number, clock)
             for number, behaviour in enumerate(self._behaviours)
@@ -111,7 +120,7 @@ class Exploration:
                     outcomes = self._fire(configs, due, len(zone))
                     yield Edge(node, None, outcomes, place), left, configs
                     continue
-                for symbol in self._symbols:
+                for symbol in symbols:
                     outcomes = tuple(
                         behaviour.read(config, atoms, len(zone)) if ports else None
                         for behaviour, config, ports, atoms in zip(
@@ -165,7 +174,7 @@ class Exploration:
         places = [0, *(0 if moment == now else moment for moment in used)]
         arrived = rearranged(zone, places)
         renamed = tuple(config.renamed(names) for config in configs)
-        known = self._known.setdefault(renamed, [])
+        known = self._known.setdefault(self._symmetry.key(renamed), [])
         self._work_left -= len(known)
         for node in known:
             if includes(node.zone, arrived):

@@ -1,0 +1,381 @@
+"""How a filter goes on from event to event, for analyses: on its machine, or foreseeing changes.
+
+In come the active states and the ports that an event matches; out come the branches that trigger,
+each with its active labels and bound ports. `MachineSteps` asks the machine of a filter. A filter
+whose label is aborted to the left of a `;` has none: the change decides which *earlier* events
+count for the right side. `ForeseenSteps` follows such a filter in every way in which its labels may
+yet be changed: for each label *alive* as it is now, *out*, or *fresh* (revived later, so nothing of
+it has been read so far). Each of these ways is a machine without changes; a change picks another
+one, and what it would remember is at hand. No events are kept, so there are finitely many
+situations, and a window is no trouble.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Literal, Protocol
+
+from ensue.lang.syntax import (
+    Both,
+    Change,
+    Either,
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    PortRef,
+    Statement,
+    Then,
+    Times,
+)
+from ensue.machine.from_filter import machine_of_filter
+from ensue.machine.model import Atom, Fire, Machine, PortAtom
+from ensue.machine.stepping import NOW, Fired, Starts, Stepper
+
+FORESEEN_WAYS = 243
+"""In how many ways the labels of a branch may change before it is given up: 3 for each of five."""
+
+Kind = Literal["abort", "revive"]
+Path = tuple[str, ...]
+"""The labels around a port that may change, from the outside in."""
+
+
+class TooManyWaysError(Exception):
+    """More ways in which labels may change than can be followed; the message counts them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Triggered:
+    """A branch that has triggered: its active labels, and the ports that stand for an event."""
+
+    branch: int
+    labels: frozenset[str]
+    ports: frozenset[str]
+
+
+class FilterSteps(Protocol):
+    """What a filter does to the active states of its configuration."""
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """What an event can be to it."""
+
+    @property
+    def size(self) -> int:
+        """The work of one step, in transitions."""
+
+    def begin(self) -> Starts: ...
+
+    def take(self, active: Starts, atoms: frozenset[int], now: float) -> list[Triggered]:
+        """Read an event; without atoms, see what changes of labels have completed."""
+
+    def is_aborted(self, active: Starts, label: str) -> bool: ...
+
+    def switch(self, active: Starts, kind: Kind, label: str) -> None:
+        """Abort or revive a label; what is so already stays as it is."""
+
+
+class MachineSteps:
+    """A filter on its machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._stepper = Stepper(machine)
+        self._switches = {(each.kind, each.label): each for each in machine.switches}
+        self._aborted = {s.label: s.requires for s in machine.switches if s.kind == "revive"}
+        self._ports = {place: port for b in machine.branches for place, port, _ in b.places}
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        return self._machine.atoms
+
+    @property
+    def size(self) -> int:
+        return len(self._machine.transitions) + 1
+
+    @property
+    def machine(self) -> Machine:
+        return self._machine
+
+    def begin(self) -> Starts:
+        return self._stepper.begin()[0]
+
+    def take(self, active: Starts, atoms: frozenset[int], now: float) -> list[Triggered]:
+        return [
+            Triggered(each.branch, each.labels, frozenset(self._ports[p] for p in each.places))
+            for each in self._stepper.take(active, atoms, now=now).effects
+            if isinstance(each, Fired)
+        ]
+
+    def is_aborted(self, active: Starts, label: str) -> bool:
+        return label in self._aborted and self._aborted[label] in active
+
+    def switch(self, active: Starts, kind: Kind, label: str) -> None:
+        switch = self._switches[kind, label]
+        if switch.requires in active:
+            for state in switch.clear:
+                active.pop(state, None)
+            active.update(dict.fromkeys(switch.target, NOW))
+
+
+# --- changes that are foreseen ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A branch as it reads if some labels are out for good, and others are yet to be revived.
+
+    States are numbered from `offset` on. `machine` is None where nothing is left of the branch.
+    """
+
+    out: frozenset[str]
+    fresh: frozenset[str]
+    offset: int
+    machine: Machine | None
+    stepper: Stepper | None
+    read: tuple[tuple[str, int], ...]
+    """The ports that are read, each with its atom; not those of labels that are fresh."""
+
+
+class ForeseenSteps:
+    """A filter in every way in which its labels may be changed."""
+
+    def __init__(self, correlation: FilterCorrelation) -> None:
+        self._ports = [port.name for port in correlation.ports]
+        self._changes = _changes(correlation)
+        self._marks = {label: -1 - n for n, label in enumerate(sorted(self._changes))}
+        self._branches: list[dict[tuple[frozenset[str], frozenset[str]], _Way]] = []
+        offset = 0
+        for branch in correlation.branches:
+            ways = list(self._ways(correlation, branch, offset))
+            self._branches.append({(way.out, way.fresh): way for way in ways})
+            offset = max(_end(way) for way in ways)
+        self._labels = [frozenset(_labels(branch)) for branch in correlation.branches]
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        return tuple(PortAtom(name) for name in self._ports)
+
+    @property
+    def size(self) -> int:
+        ways = (way for branch in self._branches for way in branch.values())
+        return 1 + sum(len(way.machine.transitions) for way in ways if way.machine is not None)
+
+    def begin(self) -> Starts:
+        active: Starts = {}
+        for number in range(len(self._branches)):
+            self._forget(active, number)
+        return active
+
+    def take(self, active: Starts, atoms: frozenset[int], now: float) -> list[Triggered]:
+        if atoms:
+            names = frozenset(self._ports[each] for each in atoms)
+            for number, branch in enumerate(self._branches):
+                for way in self._relevant(active, number, branch):
+                    _step(way, active, names, now)
+        found = []
+        aborted = self._aborted(active)
+        for number, branch in enumerate(self._branches):
+            way = branch[aborted & self._labels[number], frozenset()]
+            triggered = _triggered(way, number, active)
+            if triggered is not None:
+                found.append(triggered)
+                self._forget(active, number)
+        return found
+
+    def is_aborted(self, active: Starts, label: str) -> bool:
+        return self._marks.get(label) in active
+
+    def switch(self, active: Starts, kind: Kind, label: str) -> None:
+        if self.is_aborted(active, label) is (kind == "abort"):
+            return
+        if kind == "abort":
+            active[self._marks[label]] = NOW
+        else:
+            del active[self._marks[label]]
+        aborted = self._aborted(active)
+        for number, branch in enumerate(self._branches):
+            if label not in self._labels[number]:
+                continue
+            for way in branch.values():
+                if label in way.out or label in way.fresh:
+                    continue
+                if kind == "revive" and not (aborted - way.out - way.fresh) & self._labels[number]:
+                    # What was read before now counts for nothing inside of it.
+                    _copy(branch[way.out, way.fresh | {label}], way, active)
+                else:
+                    # An aborted label comes back only as a fresh one.
+                    _clear(way, active)
+
+    def _aborted(self, active: Starts) -> frozenset[str]:
+        return frozenset(label for label, mark in self._marks.items() if mark in active)
+
+    def _relevant(
+        self,
+        active: Starts,
+        number: int,
+        branch: dict[tuple[frozenset[str], frozenset[str]], _Way],
+    ) -> Iterator[_Way]:
+        """The ways that may yet be gone: labels that are aborted now are out or come back fresh."""
+        aborted = self._aborted(active) & self._labels[number]
+        return (way for way in branch.values() if aborted <= way.out | way.fresh)
+
+    def _forget(self, active: Starts, number: int) -> None:
+        branch = self._branches[number]
+        for way in branch.values():
+            _clear(way, active)
+        for way in self._relevant(active, number, branch):
+            if way.machine is not None:
+                active.update((way.offset + state, NOW) for state in way.machine.initial)
+
+    def _ways(self, correlation: FilterCorrelation, branch: Filter, offset: int) -> Iterator[_Way]:
+        changing = [label for label in _labels(branch) if label in self._changes]
+        choices = [_choices(self._changes[label]) for label in changing]
+        count = prod(map(len, choices))
+        if count > FORESEEN_WAYS:
+            raise TooManyWaysError(
+                f"{len(changing)} labels of a branch change, which can go on in {count:,} ways;"
+                f" up to {FORESEEN_WAYS} are looked at"
+            )
+        changes = frozenset(changing)
+        machines: dict[frozenset[str], Machine | None] = {}
+        for chosen in product(*choices):
+            how = dict(zip(changing, chosen, strict=True))
+            out = frozenset(label for label in changing if how[label] == "out")
+            fresh = frozenset(label for label in changing if how[label] == "fresh")
+            if out not in machines:
+                left = _left_of(branch, out, changes)
+                machines[out] = None if left is None else _machine(correlation, left)
+            way = _way(out, fresh, offset, machines[out])
+            offset = _end(way)
+            yield way
+
+
+def _choices(kinds: frozenset[str]) -> tuple[str, ...]:
+    """What may become of a label. What is never aborted stays alive, whatever revives it."""
+    if "abort" not in kinds:
+        return ("alive",)
+    return ("alive", "out", "fresh") if "revive" in kinds else ("alive", "out")
+
+
+def _changes(correlation: FilterCorrelation) -> dict[str, frozenset[str]]:
+    """For each label that changes, in which ways: `abort` and `revive`; a toggle is both."""
+    statements: list[Statement] = [*correlation.initially]
+    for case in correlation.cases:
+        statements += case.statements
+    found: dict[str, frozenset[str]] = {}
+    for statement in statements:
+        if isinstance(statement, Change):
+            kinds = {"abort", "revive"} if statement.kind == "toggle" else {statement.kind}
+            for label in statement.labels:
+                found[label.name] = found.get(label.name, frozenset()) | kinds
+    return found
+
+
+def _labels(x: Filter) -> Iterator[str]:
+    match x:
+        case Labelled(label, body):
+            yield label
+            yield from _labels(body)
+        case Both(parts) | Either(parts) | Then(parts):
+            for part in parts:
+                yield from _labels(part)
+
+
+def _left_of(
+    x: Filter, out: frozenset[str], changing: frozenset[str], path: Path = ()
+) -> Filter | None:
+    """The expression less what is out; each port is named with the changing labels around it."""
+    match x:
+        case PortRef(name):
+            return PortRef(_named(name, path))
+        case Labelled(label, body):
+            if label in out:
+                return None
+            inner = (*path, label) if label in changing else path
+            left = _left_of(body, out, changing, inner)
+            return None if left is None else Labelled(label, left)
+        case Times(body, count):
+            left = _left_of(body, out, changing, path)
+            return None if left is None else Times(left, count)
+        case Both(parts) | Either(parts) | Then(parts):
+            kept = [_left_of(part, out, changing, path) for part in parts]
+            alive = tuple(part for part in kept if part is not None)
+            return type(x)(alive) if len(alive) > 1 else next(iter(alive), None)
+
+
+def _named(port: str, path: Path) -> str:
+    return "/".join([port, *path])
+
+
+def _machine(correlation: FilterCorrelation, x: Filter) -> Machine:
+    """The machine of one branch without changes, which never fires by itself."""
+    machine = machine_of_filter(replace(correlation, branches=(x,), initially=(), cases=()))
+    kept = tuple(t for t in machine.transitions if not isinstance(t.effect, Fire))
+    return replace(machine, transitions=kept)
+
+
+def _way(out: frozenset[str], fresh: frozenset[str], offset: int, machine: Machine | None) -> _Way:
+    if machine is None:
+        return _Way(out, fresh, offset, None, None, ())
+    read = []
+    for number, atom in enumerate(machine.atoms):
+        if isinstance(atom, PortAtom):
+            port, *path = atom.name.split("/")
+            if fresh.isdisjoint(path):
+                read.append((port, number))
+    return _Way(out, fresh, offset, machine, Stepper(machine), tuple(read))
+
+
+def _end(way: _Way) -> int:
+    return way.offset + (len(way.machine.names) if way.machine is not None else 0)
+
+
+def _own(way: _Way, active: Starts) -> Starts:
+    return {
+        state - way.offset: start
+        for state, start in active.items()
+        if way.offset <= state < _end(way)
+    }
+
+
+def _clear(way: _Way, active: Starts) -> None:
+    for state in range(way.offset, _end(way)):
+        active.pop(state, None)
+
+
+def _copy(source: _Way, target: _Way, active: Starts) -> None:
+    """Both have the same machine: they leave out the same."""
+    own = _own(source, active)
+    _clear(target, active)
+    active.update((target.offset + state, start) for state, start in own.items())
+
+
+def _step(way: _Way, active: Starts, names: Iterable[str], now: float) -> None:
+    atoms = frozenset(number for port, number in way.read if port in names)
+    if way.stepper is None or not atoms:
+        return
+    own = _own(way, active)
+    way.stepper.take(own, atoms, now=now)
+    _clear(way, active)
+    active.update((way.offset + state, start) for state, start in own.items())
+
+
+def _triggered(way: _Way, number: int, active: Starts) -> Triggered | None:
+    if way.machine is None:
+        return None
+    (branch,) = way.machine.branches
+    if way.offset + branch.root not in active:
+        return None
+    return Triggered(
+        number,
+        frozenset(label for label, state in branch.labels if way.offset + state in active),
+        frozenset(
+            port.split("/")[0] for _, port, state in branch.places if way.offset + state in active
+        ),
+    )
+
+
+__all__ = ["FilterSteps", "ForeseenSteps", "MachineSteps", "TooManyWaysError", "Triggered"]
