@@ -59,7 +59,7 @@ KNOWN = [
     (
         "l1:a ; b || l2:c => { case l2: abort(l1); case !l2: push new Out {}; }",
         "b | c",
-        "different",
+        "contained",
     ),
     (
         "l1:a ; b || l2:c => { case l2: abort(l1); case l2 | !l2: push new Out {}; }",
