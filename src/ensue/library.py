@@ -1,7 +1,8 @@
 """A correlation library as a user holds it: loaded, asked, started.
 
 Text goes in through `load` and `parse`; what comes out is a `Library` in which every name is known,
-or a `LibraryError` with every mistake. Running it is the business of `ensue.engine`.
+or a `LibraryError` with every mistake. A library also goes out and in as tables, bytes that bring
+its machines along (`ensue.machine.tables`). Running it is the business of `ensue.engine`.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from html import escape
 from os import PathLike
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar, overload
 
 from ensue.engine.changing import checked_source
 from ensue.engine.run import EventLike, Run, as_event, choose_bounded_engine, run_bounded
-from ensue.errors import LibraryError
+from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event, microseconds_of
 from ensue.events.times import parse_time
 from ensue.events.types import EventType
@@ -25,6 +27,9 @@ from ensue.lang.parser import read_source
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from ensue.lang.syntax import Correlation
+
+TABLES_MAGIC = b"ENSUETAB"
+"""How a file of tables begins (`ensue.machine.tables`, which need not be loaded to tell)."""
 
 
 class Named(Protocol):
@@ -113,6 +118,26 @@ class Library:
         ready = (as_event(event) for event in events)
         return run_bounded(run, ready, sort=lateness is None, until=end)
 
+    def tables(self) -> bytes:
+        """The library with its machines, as bytes that any process can load and run.
+
+        `Library.from_tables` takes them back, and `load` a file of them. Raises `LimitError` if a
+        machine is too large.
+        """
+        from ensue.machine.tables import save
+
+        return save(self._checked)
+
+    @classmethod
+    def from_tables(cls, data: bytes) -> Library:
+        """The library that `tables` has written. Its machines are run as they are, not made again.
+
+        Raises `TableError` for bytes that are damaged, of something else, or of a newer version.
+        """
+        from ensue.machine.tables import load
+
+        return cls(load(data).library)
+
     def __str__(self) -> str:
         return print_library(self._checked.tree)
 
@@ -122,7 +147,7 @@ class Library:
         )
 
     def _repr_html_(self) -> str:
-        drawn = "".join(_drawn(each) for each in self.correlations)
+        drawn = "".join(_drawn(self._checked, each) for each in self.correlations)
         return f"<pre>{escape(str(self))}</pre>{drawn}"
 
 
@@ -130,13 +155,13 @@ DRAWN_TRANSITIONS = 200
 """Up to which size a notebook draws a machine; a larger one is no picture any more."""
 
 
-def _drawn(correlation: Correlation) -> str:
+def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
     """The machine of a correlation, folded up."""
     # Only notebooks draw: whoever runs a library does not wait for this.
     from ensue.machine.drawing import to_svg
-    from ensue.machine.plan import plan
+    from ensue.machine.prepared import plan_in
 
-    machine = plan(correlation).machine
+    machine = plan_in(library, correlation).machine
     if machine is None or len(machine.transitions) > DRAWN_TRANSITIONS:
         return ""
     name = escape(correlation.name)
@@ -144,7 +169,18 @@ def _drawn(correlation: Correlation) -> str:
 
 
 def load(*paths: str | PathLike[str]) -> Library:
-    """Load a library from one or more files, read as one. Raises `LibraryError`."""
+    """Load a library from one or more files of text, read as one, or from one file of tables.
+
+    Raises `LibraryError` for mistakes in a text, `TableError` for tables that cannot be read.
+    """
+    for path in paths:
+        if _holds_tables(path):
+            if len(paths) > 1:
+                raise UsageError(
+                    f"`{path}` holds the tables of a whole library, and {len(paths)} files were "
+                    "given: load it alone, or load the text of all"
+                )
+            return Library.from_tables(Path(path).read_bytes())
     source, problems = read_source(paths)
     if problems:
         raise LibraryError(problems)
@@ -154,6 +190,15 @@ def load(*paths: str | PathLike[str]) -> Library:
 def parse(text: str, name: str = "<text>") -> Library:
     """Load a library from text. Raises `LibraryError`."""
     return _library(Source.of(text, name))
+
+
+def _holds_tables(path: str | PathLike[str]) -> bool:
+    """Told by its first bytes, whatever the file is called. Problems are told by who reads it."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(TABLES_MAGIC)) == TABLES_MAGIC
+    except (OSError, ValueError):
+        return False
 
 
 def _library(source: Source) -> Library:

@@ -40,6 +40,11 @@ class Plan:
     built: Machine | None
 
     @property
+    def run_as(self) -> tuple[Form, Machine | None]:
+        """The form, and the machine to run on: none where the correlation runs from memory."""
+        return self.form, None if self.form == "memory" else self.needed_machine
+
+    @property
     def needed_machine(self) -> Machine:
         if self.machine is None:
             raise ValueError(f"`{self.correlation.name}` runs from memory: {self.why}")

@@ -1,14 +1,18 @@
-"""The records in the body of tables (`ensue.machine.tables`), version 1.
+"""The one saved form of machines, and the records of tables (`ensue.machine.tables`) around them.
 
-Each is an array in MessagePack: its fields in the order below; a record that is one of several
-kinds begins with the name of its kind. Sets of states are arrays in ascending order. Times are
-microseconds. Predicates are CESQL text, expressions and transformers library text.
+Each record is an array in MessagePack: its fields in the order below; a record that is one of
+several kinds begins with the name of its kind. Sets of states are arrays in ascending order. Times
+are microseconds. Predicates are CESQL text, expressions and transformers library text.
+
+Snapshots hold machines in the same form, less the names of states. Tables of version 1 wrote inputs
+and effects at more length; what they wrote is read by the same code. What comes back is checked:
+a number that names nothing is a `ValueError`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -57,77 +61,47 @@ class TimerPortRecord(Record, frozen=True, tag="timer"):
 PortRecord = EventPortRecord | TimerPortRecord
 
 
-class PortAtomRecord(Record, frozen=True, tag="port"):
-    name: str
-
-
-class PredicateAtomRecord(Record, frozen=True, tag="predicate"):
-    text: str
-
-
-class AnyAtomRecord(Record, frozen=True, tag="any"):
-    pass
-
-
-AtomRecord = PortAtomRecord | PredicateAtomRecord | AnyAtomRecord
-
-
-class AtomInputRecord(Record, frozen=True, tag="atom"):
-    number: int
-
-
-class TimeoutInputRecord(Record, frozen=True, tag="timeout"):
-    state: State
-    after: int
-
-
-class EmitRecord(Record, frozen=True, tag="emit"):
-    event_type: str | None
-
-
-class FireRecord(Record, frozen=True, tag="fire"):
-    branch: int
-
-
-class BindRecord(Record, frozen=True, tag="bind"):
-    place: int
-    first: bool
-
-
-EffectRecord = EmitRecord | FireRecord | BindRecord
-
-
 class TransitionRecord(Record, frozen=True):
-    enabling: list[list[State]]
-    input: AtomInputRecord | TimeoutInputRecord | None
-    clear: list[State]
-    target: list[State]
-    effect: EffectRecord | None
+    """`input`: an atom, [state, microseconds] of a timeout, or nothing. `effect`: a word and what.
+
+    The words are `emit` (a type or nothing), `fire` (a branch), `bind` and `first` (a place).
+    Version 1 of tables has ["atom", number] and ["timeout", state, microseconds] for inputs, and
+    ["bind", place, only the first] for both kinds of binding.
+    """
+
+    enabling: tuple[tuple[State, ...], ...]
+    input: int | tuple[Any, ...] | None
+    clear: tuple[State, ...]
+    target: tuple[State, ...]
+    effect: tuple[Any, ...] | None
 
 
 class SwitchRecord(Record, frozen=True):
     label: str
     kind: Literal["abort", "revive"]
     requires: State
-    clear: list[State]
-    target: list[State]
+    clear: tuple[State, ...]
+    target: tuple[State, ...]
 
 
 class BranchRecord(Record, frozen=True):
     root: State
-    labels: list[tuple[str, State]]
-    places: list[tuple[int, str, State]]
+    labels: tuple[tuple[str, State], ...]
+    places: tuple[tuple[int, str, State], ...]
 
 
 class MachineRecord(Record, frozen=True):
-    names: list[str]
-    initial: list[State]
-    transitions: list[TransitionRecord]
-    atoms: list[AtomRecord]
-    branches: list[BranchRecord]
-    switches: list[SwitchRecord]
+    """`names` of states, or how many there are. `atoms`: `port` and its name, `predicate` and its
+    text, or `any`."""
+
+    names: tuple[str, ...] | int
+    initial: tuple[State, ...]
+    transitions: tuple[TransitionRecord, ...]
+    atoms: tuple[tuple[str, ...], ...]
+    branches: tuple[BranchRecord, ...]
+    switches: tuple[SwitchRecord, ...]
     window: int | None
-    constant: list[State]
+    constant: tuple[State, ...]
 
 
 class CorrelationRecord(Record, frozen=True, tag="correlation"):
@@ -153,57 +127,57 @@ class BodyRecord(Record, frozen=True):
 
 
 def record_of_machine(
-    machine: Machine, print_predicate: Callable[[Expression], str]
+    machine: Machine, print_predicate: Callable[[Expression], str], *, with_names: bool = True
 ) -> MachineRecord:
-    def atom_record(atom: Atom) -> AtomRecord:
+    def atom_record(atom: Atom) -> tuple[str, str]:
         match atom:
             case PortAtom(name):
-                return PortAtomRecord(name)
+                return "port", name
             case PredicateAtom(predicate):
-                return PredicateAtomRecord(print_predicate(predicate))
+                return "predicate", print_predicate(predicate)
             case AnyAtom():
-                return AnyAtomRecord()
+                return "any", ""
 
     return MachineRecord(
-        list(machine.names),
-        sorted(machine.initial),
-        [_transition_record(each) for each in machine.transitions],
-        [atom_record(each) for each in machine.atoms],
-        [BranchRecord(b.root, list(b.labels), list(b.places)) for b in machine.branches],
-        [
-            SwitchRecord(s.label, s.kind, s.requires, sorted(s.clear), sorted(s.target))
+        machine.names if with_names else len(machine.names),
+        _sorted(machine.initial),
+        tuple(_transition_record(each) for each in machine.transitions),
+        tuple(atom_record(each) for each in machine.atoms),
+        tuple(BranchRecord(b.root, b.labels, b.places) for b in machine.branches),
+        tuple(
+            SwitchRecord(s.label, s.kind, s.requires, _sorted(s.clear), _sorted(s.target))
             for s in machine.switches
-        ],
+        ),
         machine.window,
-        sorted(machine.constant),
+        _sorted(machine.constant),
     )
 
 
 def _transition_record(transition: Transition) -> TransitionRecord:
-    wanted: AtomInputRecord | TimeoutInputRecord | None = None
-    if isinstance(transition.input, Timer):
-        wanted = TimeoutInputRecord(transition.input.state, transition.input.after)
-    elif transition.input is not None:
-        wanted = AtomInputRecord(transition.input)
+    given = transition.input
     return TransitionRecord(
-        [sorted(states) for states in transition.enabling],
-        wanted,
-        sorted(transition.clear),
-        sorted(transition.target),
+        tuple(_sorted(states) for states in transition.enabling),
+        (given.state, given.after) if isinstance(given, Timer) else given,
+        _sorted(transition.clear),
+        _sorted(transition.target),
         _effect_record(transition.effect),
     )
 
 
-def _effect_record(effect: Effect | None) -> EffectRecord | None:
+def _effect_record(effect: Effect | None) -> tuple[str, str | int | None] | None:
     match effect:
         case Emit(type_):
-            return EmitRecord(type_)
+            return "emit", type_
         case Fire(branch):
-            return FireRecord(branch)
+            return "fire", branch
         case Bind(place, first):
-            return BindRecord(place, first)
+            return "first" if first else "bind", place
         case None:
             return None
+
+
+def _sorted(states: Iterable[State]) -> tuple[State, ...]:
+    return tuple(sorted(states))
 
 
 # --- and back ---------------------------------------------------------------------------------
@@ -213,31 +187,34 @@ def machine_of_record(
     record: MachineRecord, parse_predicate: Callable[[str], Expression]
 ) -> Machine:
     """The machine. Raises `ValueError` where a number names nothing."""
-    size = len(record.names)
+    names = (
+        tuple(f"state {number}" for number in range(record.names))
+        if isinstance(record.names, int)
+        else record.names
+    )
 
     def states(numbers: Iterable[int]) -> frozenset[State]:
         found = frozenset(numbers)
         for number in found:
-            _check_number(number, size, "state")
+            _check_number(number, len(names), "state")
         return found
 
-    def atom(each: AtomRecord) -> Atom:
+    def atom(each: tuple[str, ...]) -> Atom:
         match each:
-            case PortAtomRecord(name):
+            case ("port", name):
                 return PortAtom(name)
-            case PredicateAtomRecord(text):
+            case ("predicate", text):
                 return PredicateAtom(parse_predicate(text))
-            case AnyAtomRecord():
+            case ("any", *_):
                 return AnyAtom()
+        raise ValueError(f"`{each}` is no input of a machine")
 
     def transition(each: TransitionRecord) -> Transition:
-        wanted: int | Timer | None = None
-        if isinstance(each.input, TimeoutInputRecord):
-            states([each.input.state])
-            wanted = Timer(each.input.state, each.input.after)
-        elif each.input is not None:
-            _check_number(each.input.number, len(record.atoms), "atom")
-            wanted = each.input.number
+        wanted = _input(each.input)
+        if isinstance(wanted, Timer):
+            states([wanted.state])
+        elif wanted is not None:
+            _check_number(wanted, len(record.atoms), "atom")
         if not each.enabling or not all(each.enabling):
             raise ValueError("a transition is enabled by nothing")
         return Transition(
@@ -250,16 +227,18 @@ def machine_of_record(
 
     places = {place for branch in record.branches for place, _, _ in branch.places}
     for branch in record.branches:
+        # The root is -1 where only the firing transition says that a branch is complete.
+        states([branch.root] if branch.root != -1 else [])
         states(state for _, state in branch.labels)
         states(state for _, _, state in branch.places)
     for switch in record.switches:
         states([switch.requires])
     return Machine(
-        tuple(record.names),
+        names,
         states(record.initial),
         tuple(transition(each) for each in record.transitions),
         tuple(atom(each) for each in record.atoms),
-        tuple(Branch(b.root, tuple(b.labels), tuple(b.places)) for b in record.branches),
+        tuple(Branch(b.root, b.labels, b.places) for b in record.branches),
         tuple(
             Switch(s.label, s.kind, s.requires, states(s.clear), states(s.target))
             for s in record.switches
@@ -269,19 +248,31 @@ def machine_of_record(
     )
 
 
-def _effect(record: EffectRecord | None, branches: int, places: set[int]) -> Effect | None:
+def _input(record: int | tuple[Any, ...] | None) -> int | Timer | None:
     match record:
-        case EmitRecord(type_):
-            return Emit(type_)
-        case FireRecord(branch):
-            _check_number(branch, branches, "branch")
-            return Fire(branch)
-        case BindRecord(place, first):
-            if place not in places:
-                raise ValueError(f"there is no place {place}")
-            return Bind(place, first)
+        case None | int():
+            return record
+        case ("atom", int(number)):
+            return number
+        case ("timeout", int(state), int(after)) | (int(state), int(after)):
+            return Timer(state, after)
+    raise ValueError(f"`{record}` is no input of a transition")
+
+
+def _effect(record: tuple[Any, ...] | None, branches: int, places: set[int]) -> Effect | None:
+    match record:
         case None:
             return None
+        case ("emit", str() | None as type_):
+            return Emit(type_)
+        case ("fire", int(branch)):
+            _check_number(branch, branches, "branch")
+            return Fire(branch)
+        case ("bind" | "first" as word, int(place), *rest):
+            if place not in places:
+                raise ValueError(f"there is no place {place}")
+            return Bind(place, word == "first" or rest == [True])
+    raise ValueError(f"`{record}` is no effect of a transition")
 
 
 def _check_number(number: int, count: int, what: str) -> None:

@@ -1,9 +1,10 @@
 """Tables: a whole library as bytes that any process can load and run.
 
 In comes a checked library; out go bytes that hold its types, its ports, keys and clauses, and the
-machine of every correlation: data, never code. `load` gives back what an engine runs, and refuses
-whatever is damaged, foreign or too new with a `TableError`. docs/machine.md tells the layout; what
-the records of the body look like is in `records`.
+machine of every correlation: data, never code. `load` gives back what an engine runs without
+planning again (`prepared`), and refuses whatever is damaged, foreign or too new with a
+`TableError`. docs/machine.md tells the layout; what the records of the body look like is in
+`records`.
 
     8 bytes   ENSUETAB
     2 bytes   version, most significant byte first
@@ -48,7 +49,8 @@ from ensue.lang.syntax import (
     TimerPort,
 )
 from ensue.machine.model import Machine, PortAtom
-from ensue.machine.plan import Plan, plan
+from ensue.machine.plan import Plan
+from ensue.machine.prepared import PreparedLibrary, plan_in, with_plans
 from ensue.machine.records import (
     BodyRecord,
     CorrelationRecord,
@@ -62,16 +64,19 @@ from ensue.machine.records import (
 from ensue.version import __version__
 
 MAGIC = b"ENSUETAB"
-VERSION = 1
+VERSION = 2
 _CHECKSUM = 32
 _HEADER = len(MAGIC) + 2 + _CHECKSUM
 
 
 @dataclass(frozen=True)
 class Tables:
-    """A library that was loaded, and the plan of each of its correlations, in their order."""
+    """A library that was loaded, and the plan of each of its correlations, in their order.
 
-    library: CheckedLibrary
+    The library brings these plans along: an engine that runs it makes none.
+    """
+
+    library: PreparedLibrary
     plans: tuple[Plan, ...]
     made_by: str
 
@@ -84,7 +89,7 @@ def save(library: CheckedLibrary) -> bytes:
             [
                 _type_record(each)
                 if isinstance(each, EventTypeDeclaration)
-                else _correlation_record(plan(each, library.types))
+                else _correlation_record(plan_in(library, each))
                 for each in library.tree.definitions
             ],
         )
@@ -104,7 +109,8 @@ def load(data: bytes) -> Tables:
         )
     except (EnsueError, ValueError, LookupError) as error:
         raise TableError(f"the tables contradict themselves: {error}") from None
-    return Tables(library, plans, body.made_by)
+    brought = {each.correlation.name: each for each in plans}
+    return Tables(with_plans(library, brought), plans, body.made_by)
 
 
 def _body(data: bytes) -> BodyRecord:

@@ -45,7 +45,7 @@ from ensue.lang.syntax import (
 )
 from ensue.machine.determinise import Table
 from ensue.machine.model import Machine, PredicateAtom, Timer
-from ensue.machine.plan import plan
+from ensue.machine.plan import Plan, plan
 
 MOST_PLACES = 256
 """Past so many places a key is too large for an array of them."""
@@ -82,10 +82,14 @@ def place_count(machine: Machine) -> int:
     return max((p for branch in machine.branches for p, _, _ in branch.places), default=-1) + 1
 
 
-def path_of(correlation: Correlation) -> tuple[Path, Machine | None]:
+def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path, Machine | None]:
+    """How a correlation runs in batches, and its machine if that is in columns.
+
+    A plan that was brought along is taken as it is; else one is made.
+    """
     if any(isinstance(port, TimerPort) for port in correlation.ports):
         return Path("events", "it has a timer port"), None
-    planned = plan(correlation)
+    planned = brought if brought is not None else plan(correlation)
     if planned.form == "memory":
         return Path("events", planned.why), None
     machine = planned.needed_machine

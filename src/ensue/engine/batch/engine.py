@@ -49,6 +49,7 @@ from ensue.events.event import Event, Rejected
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 from ensue.lang.syntax import Correlation
+from ensue.machine.prepared import brought_plan
 
 ROWS_AT_ONCE = 1 << 18
 """How many rows go through at a time: few enough for their columns to stay in the cache."""
@@ -101,7 +102,7 @@ class BatchEngine:
             chosen = [library.correlations[number] for number in numbers]
             if len(chosen) == 1:
                 continue
-            path, machine = path_of(chosen[0])
+            path, machine = path_of(chosen[0], brought_plan(library, chosen[0]))
             if machine is None or not runs_together(path, machine):
                 continue
             group = RuleGroup(chosen, numbers, path, machine, self._types, self.counts)
@@ -109,7 +110,7 @@ class BatchEngine:
             self.correlations.update((member.name, member) for member in group.members)
 
     def _run_alone(self, correlation: Correlation, number: int) -> None:
-        path, machine = path_of(correlation)
+        path, machine = path_of(correlation, brought_plan(self._library, correlation))
         if machine is not None:
             self.correlations[correlation.name] = ColumnCorrelation(
                 correlation, path, machine, self._types, self.counts

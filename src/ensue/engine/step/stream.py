@@ -34,6 +34,7 @@ from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import EventPort
 from ensue.machine.limits import MachineLimits
+from ensue.machine.prepared import brought_plan
 
 
 @dataclass(order=True, slots=True)
@@ -76,6 +77,9 @@ class StepStream:
                 old.correlation, correlation, self._types, library.types
             )
             form = (saved or {}).get(correlation.name)
+            brought = brought_plan(library, correlation) if form is None else None
+            if brought is not None:
+                form = brought.run_as
             if stays and old is not None:
                 form = old.saved_form
             rule = Rule(correlation, library.types, self._shared, self.numbers, form)
