@@ -151,6 +151,9 @@ class Library:
         return f"<pre>{escape(str(self))}</pre>{drawn}"
 
 
+LibraryLike = Library | str | PathLike[str]
+"""What `as_library` makes a library of."""
+
 DRAWN_TRANSITIONS = 200
 """Up to which size a notebook draws a machine; a larger one is no picture any more."""
 
@@ -190,6 +193,22 @@ def load(*paths: str | PathLike[str]) -> Library:
 def parse(text: str, name: str = "<text>") -> Library:
     """Load a library from text. Raises `LibraryError`."""
     return _library(Source.of(text, name))
+
+
+def as_library(given: LibraryLike) -> Library:
+    """A library from what people have at hand: itself, its text, or the path of its file."""
+    if isinstance(given, Library):
+        return given
+    if isinstance(given, str) and ("{" in given or "\n" in given):
+        return parse(given)
+    if not isinstance(given, str | PathLike):
+        raise UsageError(
+            f"a library was asked for, and `{type(given).__name__}` was given: "
+            "give a `Library`, its text, or the path of its file"
+        )
+    if not Path(given).exists():
+        raise UsageError(f"there is no file `{given}`: give the path of a library, or its text")
+    return load(given)
 
 
 def _holds_tables(path: str | PathLike[str]) -> bool:

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
-from os import PathLike
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
-from ensue.library import Library, load, parse, time_microseconds
+from ensue.library import LibraryLike as LibraryLike
+from ensue.library import as_library as as_library
+from ensue.library import time_microseconds
 from ensue.spark.conformance import check_columns, conforms, opaque_attributes
 from ensue.spark.gathering import GATHERED_BYTES
 from ensue.spark.layout import Layout, layout_of
@@ -41,8 +41,6 @@ from ensue.spark.worker import (
     run_columns,
     run_events,
 )
-
-LibraryLike = Library | str | PathLike[str]
 
 
 @also_over_streams
@@ -140,7 +138,7 @@ class Job:
         unreadable = [*layout.opaque, *opaque_attributes(layout, types)]
         unreadable += ["whole events are asked for"] if whole_events else []
         task = Task(
-            str(loaded),
+            loaded.tables(),
             plan.selected,
             0,
             mode="count" if counted else "rows",
@@ -266,14 +264,3 @@ def _is_fed(plan: Plan, rule: Rule) -> bool:
 
 def _shuffle_partitions(events: DataFrame) -> int:
     return int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-
-
-def as_library(given: LibraryLike) -> Library:
-    """A library from what people have at hand: itself, its text, or the path of its file."""
-    if isinstance(given, Library):
-        return given
-    if isinstance(given, str) and ("{" in given or "\n" in given):
-        return parse(given)
-    if not Path(given).exists():
-        raise UsageError(f"there is no file `{given}`: give the path of a library, or its text")
-    return load(given)

@@ -9,7 +9,7 @@ that made it; else the outputs are shuffled once more. Nothing of Spark is known
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ensue.errors import UsageError
@@ -121,7 +121,8 @@ class Plan:
             for name, readers in self.library.feeds.items()
             if name in names
         }
-        return CheckedLibrary(kept, self.library.types, feeds)
+        # Machines that the library brings along stay with it.
+        return replace(self.library, tree=kept, feeds=feeds, warnings=())
 
 
 def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> Plan:

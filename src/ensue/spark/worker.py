@@ -19,7 +19,7 @@ from ensue.engine.batch import BatchEngine
 from ensue.engine.counts import Counts
 from ensue.events.arrow import read_batches
 from ensue.events.event import Event, Rejected
-from ensue.library import parse
+from ensue.library import Library
 from ensue.spark import positions
 from ensue.spark.gathering import GATHERED_BYTES, in_order
 from ensue.spark.mapping import (
@@ -50,11 +50,12 @@ Batches = Iterator[pa.RecordBatch]
 class Task(NamedTuple):
     """What a worker is told.
 
+    `library` is its tables: machines are planned once, where the job is made, and travel as data.
     `mode` is `rows` (the result), `feed` (outputs for a later stage) or `count` (rows, and how many
     events had no key). `names` are those of the columns, as the rule for columns knows them.
     """
 
-    library: str
+    library: bytes
     selected: tuple[str, ...]
     group: int
     mode: str = "rows"
@@ -77,8 +78,8 @@ def bound(function: Any, task: Task) -> Any:
 
 
 @lru_cache(maxsize=16)
-def _plan(library: str, selected: tuple[str, ...]) -> Plan:
-    return plan_of(parse(library).checked, selected)
+def _plan(library: bytes, selected: tuple[str, ...]) -> Plan:
+    return plan_of(Library.from_tables(library).checked, selected)
 
 
 def _prepared(task: Task) -> Prepared:

@@ -126,7 +126,7 @@ def test_correlate_warns_of_rows_that_were_left_out() -> None:
         warnings.simplefilter("always")
         ensue.correlate(table([("Reading", 1, 70_000, 2.0), *ROWS]), LIBRARY)
 
-    assert "1 rows are no events of this library" in str(told[0].message)
+    assert "1 row is no event of this library and was left out; it is row 1" in str(told[0].message)
 
 
 def test_a_type_that_lacks_a_column_refuses_its_rows() -> None:
