@@ -195,7 +195,7 @@ def test_what_a_quenched_supplier_pushes_is_counted_and_goes_no_further() -> Non
     supplier.push(event("DataNotify"))
     supplier.send("DataNotify", {"Value": 1.0})
 
-    assert (supplier.pushed, supplier.unwanted, channel.published) == (0, 2, 0)
+    assert (supplier.pushed, supplier.unwanted, channel.figures().published) == (0, 2, 0)
     assert channel.figures().unwanted == 2
 
 

@@ -9,10 +9,11 @@ Suppliers may push from the loop or from any thread.
 from __future__ import annotations
 
 import asyncio
-import heapq
 import threading
 from collections.abc import Sequence
 
+from ensue.channel.line import Line
+from ensue.channel.mailbox import FULL, READY
 from ensue.channel.receivers import Receiver
 from ensue.channel.turns import Dispatcher
 from ensue.errors import UsageError
@@ -33,8 +34,7 @@ class Asynchronous:
                 " or choose the strategy `reactive` or `pool`"
             ) from None
         self._lock = threading.Lock()
-        self._commands: list[tuple[tuple[int, ...], int, Receiver]] = []
-        self._told = 0
+        self._line = Line()
         self._is_awake = False
         self._is_giving_turns = False
         self._is_stopped = False
@@ -45,14 +45,21 @@ class Asynchronous:
         """The loop runs already."""
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        return [receiver for receiver in receivers if not receiver.offer(event)]
+        full = []
+        now = receivers[0].around.clock.now()
+        for receiver in receivers:
+            answer = receiver.accept(event, now)
+            if answer == READY:
+                self.ready(receiver)
+            elif answer == FULL:
+                full.append(receiver)
+        return full
 
     def ready(self, receiver: Receiver) -> None:
         with self._lock:
             successor = self._successor
             if not self._is_stopped:
-                self._told += 1
-                heapq.heappush(self._commands, (receiver.standing(), self._told, receiver))
+                self._line.put(receiver)
                 must_wake, self._is_awake = not self._is_awake, True
                 if must_wake:
                     self._loop.call_soon_threadsafe(self._give_turns)
@@ -78,18 +85,18 @@ class Asynchronous:
         with self._lock:
             self._is_stopped = True
             self._successor = successor
-            left, self._commands = sorted(self._commands), []
+            left = self._line.take_all()
         if successor is not None:
-            for _, _, receiver in left:
+            for receiver in left:
                 successor.ready(receiver)
 
     def _give_turns(self) -> None:
         for _ in range(TURNS_AT_A_TIME):
             with self._lock:
-                if not self._commands:
+                if not self._line.size:
                     self._is_awake = False
                     return
-                receiver = heapq.heappop(self._commands)[2]
+                receiver = self._line.take()
             if receiver.is_coroutine:
                 task = self._loop.create_task(self._await_turn(receiver))
                 self._tasks.add(task)

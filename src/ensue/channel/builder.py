@@ -23,6 +23,7 @@ from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
+    from ensue.channel.urgency import Urgency
     from ensue.library import Library
 
 STRATEGIES = ("reactive", "pool", "asyncio")
@@ -75,6 +76,7 @@ class Builder:
         return self
 
     def dispatching(self, strategy: str, *, threads: int = 4, real_time: bool = False) -> Self:
+        """How consumers get their turns. `real_time` is for a pool: see `ensue.channel.urgency`."""
         self._strategy = _known("strategy", strategy, STRATEGIES)
         self._threads = threads
         self._real_time = real_time
@@ -115,13 +117,14 @@ class Builder:
         return self
 
     def done(self) -> Channel:
+        urgency = self._new_urgency()
         channel = Channel(
             Parts(
                 self._name,
-                self._clock or WallClock(),
+                self._clock or WallClock(urgency),
                 self._new_look_up(),
-                self._new_dispatcher(self._strategy, self._threads),
-                self._new_dispatcher,
+                self._new_dispatcher(self._strategy, self._threads, urgency),
+                lambda strategy, threads: self._new_dispatcher(strategy, threads, urgency),
                 self._types,
                 self._quality,
                 self._filtering,
@@ -147,12 +150,19 @@ class Builder:
 
         return Everyone()
 
-    def _new_dispatcher(self, strategy: str, threads: int) -> Dispatcher:
+    def _new_urgency(self) -> Urgency | None:
+        if not self._real_time:
+            return None
+        from ensue.channel.urgency import Urgency
+
+        return Urgency()
+
+    def _new_dispatcher(self, strategy: str, threads: int, urgency: Urgency | None) -> Dispatcher:
         _known("strategy", strategy, STRATEGIES)
         if strategy == "pool":
             from ensue.channel.pool import ThreadPool
 
-            return ThreadPool(threads, real_time=self._real_time)
+            return ThreadPool(threads, urgency=urgency)
         if strategy == "asyncio":
             from ensue.channel.asynchronous import Asynchronous
 

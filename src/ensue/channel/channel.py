@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ensue.channel.clock import Clock, DurationLike, microseconds_in
 from ensue.channel.consumers import ConsumerAdmin, needs_step
-from ensue.channel.figures import Figures, LaxityMeter
+from ensue.channel.figures import Figures, LaxityMeter, Tally
 from ensue.channel.policies import Quality, Reason
 from ensue.channel.receivers import Receiver
 from ensue.channel.suppliers import SupplierAdmin
@@ -92,14 +92,12 @@ class Channel:
         self.quality = parts.quality
         self.consumers = ConsumerAdmin(self)
         self.suppliers = SupplierAdmin(self)
-        self.published = 0
-        self.unwanted = 0
         self._parts = parts
-        self._meter = LaxityMeter()
+        self._published = Tally()
+        self._unwanted = Tally()
         self._around = Surroundings(
             parts.clock,
             parts.dispatcher,
-            self._meter,
             self._report,
             parts.on_drop,
             self._left,
@@ -108,10 +106,10 @@ class Channel:
         self._federation: Federation | None = None
         self._gone: Counter[Reason] = Counter()
         self._gone_delivered = 0
+        self._gone_laxity = LaxityMeter()
         self._is_closing = False
         self._is_closed = False
         self._changing = threading.Lock()
-        self._counting = threading.Lock()
         self._pulls = 0
         self._held_back = 0
         parts.dispatcher.start()
@@ -120,33 +118,37 @@ class Channel:
 
     def push(self, event: Event) -> None:
         """Publish an event; waits where a consumer's overflow policy says so."""
-        full = self._spread(event)
+        if self._is_closing:
+            self._refuse_if_closed()
+        self._published.note()
+        if self._federation is not None:
+            self._federation.publish(event)
+        receivers = self.look_up.find(event)
+        if not receivers:
+            self._unwanted.note()
+            return
+        full = self._around.dispatcher.spread(event, receivers)
         if full:
             self.wait_for_room(event, full)
 
     async def publish(self, event: Event) -> None:
         """Publish an event from a coroutine; where `push` would wait, the loop goes on."""
-        full = self._spread(event)
+        if self._is_closing:
+            self._refuse_if_closed()
+        self._published.note()
+        if self._federation is not None:
+            self._federation.publish(event)
+        full = self.spread_here(event)
         if full:
             from ensue.channel.awaiting import offer_all
 
             await offer_all(event, full)
 
-    def _spread(self, event: Event) -> list[Receiver]:
-        if self._is_closing:
-            self._refuse_if_closed()
-        with self._counting:
-            self.published += 1
-        if self._federation is not None:
-            self._federation.publish(event)
-        return self.spread_here(event)
-
     def spread_here(self, event: Event) -> list[Receiver]:
         """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
         receivers = self.look_up.find(event)
         if not receivers:
-            with self._counting:
-                self.unwanted += 1
+            self._unwanted.note()
             return []
         return self._around.dispatcher.spread(event, receivers)
 
@@ -311,19 +313,26 @@ class Channel:
             dropped.update(each.dropped)
         if self._federation is not None:
             dropped.update(self._federation.dropped())
+        laxity = LaxityMeter()
+        laxity.add(self._gone_laxity)
+        for consumer in self.consumers:
+            laxity.add(consumer.receiver.laxity)
         return Figures(
-            self.published,
-            self.unwanted + sum(each.unwanted for each in self.suppliers),
+            self._published.read(),
+            self._unwanted.read() + sum(each.unwanted for each in self.suppliers),
             self._gone_delivered + sum(each.delivered for each in consumers.values()),
             sum(each.waiting for each in consumers.values()),
             dict(dropped),
             consumers,
-            self._meter.read(),
+            laxity.read(),
         )
 
     def reset_laxity(self) -> None:
         """Measure laxity afresh from here."""
-        self._meter.reset()
+        with self._changing:
+            self._gone_laxity = LaxityMeter()
+        for consumer in self.consumers:
+            consumer.receiver.laxity = LaxityMeter()
 
     def _report(self, failure: Failure) -> None:
         end = "; it is suspended now" if failure.suspended else ""
@@ -359,6 +368,7 @@ class Channel:
         with self._changing:
             self._gone.update(receiver.dropped)
             self._gone_delivered += receiver.delivered
+            self._gone_laxity.add(receiver.laxity)
 
     def is_settled(self) -> bool:
         """Whether nothing waits or runs. Events that are pulled wait for whoever pulls."""

@@ -11,12 +11,15 @@ from __future__ import annotations
 import threading
 import time
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ensue.channel.callouts import CalloutQueue
 from ensue.errors import UsageError
 from ensue.events.event import instant_of
 from ensue.lang.durations import parse_duration
+
+if TYPE_CHECKING:
+    from ensue.channel.urgency import Urgency
 
 DurationLike = str | timedelta
 
@@ -59,7 +62,8 @@ class WallClock:
     # The time of day may be set back while we run; what has been measured against it must not be.
     _offset = time.time_ns() - time.perf_counter_ns()
 
-    def __init__(self) -> None:
+    def __init__(self, urgency: Urgency | None = None) -> None:
+        self._urgency = urgency
         self._changed = threading.Condition()
         self._queues: list[CalloutQueue] = []
         self._thread: threading.Thread | None = None
@@ -88,6 +92,8 @@ class WallClock:
             self._changed.notify()
 
     def _wait_and_run(self) -> None:
+        if self._urgency is not None:
+            self._urgency.join()
         while True:
             with self._changed:
                 if not self._queues:

@@ -2,11 +2,14 @@
 
 Laxity is what is left of a deadline when its consumer is done: the time to the deadline at
 publication, less waiting and execution, as a share of the deadline. Below zero the deadline was
-missed. It is kept per priority, for consumers that have a deadline; others cost nothing here.
+missed. It is kept per priority, for consumers that have a deadline; others cost nothing here. Each
+receiver notes its own, in its turns, and they are put together when somebody asks: no lock is taken
+on the way of an event.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,33 +55,61 @@ class Figures:
 
 
 class LaxityMeter:
-    """Collects laxities by priority, from any thread."""
+    """Collects laxities by priority. Only one thread notes at a time: a consumer in its turn."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_priority: dict[int, list[float]] = {}
+        self._by_priority: dict[int, tuple[int, int, float, float, float]] = {}
 
     def note(self, priority: int, deadline: int, taken: int) -> None:
         laxity = (deadline - taken) / deadline
-        with self._lock:
-            kept = self._by_priority.get(priority)
-            if kept is None:
-                kept = self._by_priority[priority] = [0, 0, laxity, 0.0, laxity]
-            kept[0] += 1
-            kept[1] += laxity < 0
-            kept[2] = min(kept[2], laxity)
-            kept[3] += laxity
-            kept[4] = max(kept[4], laxity)
+        count, missed, least, total, most = self._by_priority.get(
+            priority, (0, 0, laxity, 0.0, laxity)
+        )
+        # Replaced as a whole, so that whoever reads meanwhile sees it before or after.
+        self._by_priority[priority] = (
+            count + 1,
+            missed + (laxity < 0),
+            min(least, laxity),
+            total + laxity,
+            max(most, laxity),
+        )
+
+    def add(self, other: LaxityMeter) -> None:
+        """Count what another has collected as well."""
+        for priority, theirs in other._by_priority.copy().items():
+            own = self._by_priority.get(priority)
+            if own is None:
+                self._by_priority[priority] = theirs
+            else:
+                self._by_priority[priority] = (
+                    own[0] + theirs[0],
+                    own[1] + theirs[1],
+                    min(own[2], theirs[2]),
+                    own[3] + theirs[3],
+                    max(own[4], theirs[4]),
+                )
 
     def read(self) -> dict[int, Laxity]:
-        with self._lock:
-            return {
-                priority: Laxity(int(count), int(missed), least, total / count, most)
-                for priority, (count, missed, least, total, most) in sorted(
-                    self._by_priority.items(), reverse=True
-                )
-            }
+        return {
+            priority: Laxity(count, missed, least, total / count, most)
+            for priority, (count, missed, least, total, most) in sorted(
+                self._by_priority.items(), reverse=True
+            )
+        }
 
-    def reset(self) -> None:
-        with self._lock:
-            self._by_priority.clear()
+
+class Tally:
+    """Counts from any thread without a lock: one step of a C iterator cannot be cut in two."""
+
+    def __init__(self) -> None:
+        self._steps = itertools.count()
+        self._looks = 0
+        self._looking = threading.Lock()
+        self.note = self._steps.__next__
+
+    def read(self) -> int:
+        with self._looking:
+            # Looking takes a step as well, which is not to be counted.
+            steps = next(self._steps) - self._looks
+            self._looks += 1
+            return steps

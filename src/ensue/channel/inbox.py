@@ -11,30 +11,32 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
     from ensue.channel.steps import Step
 
 
-class Slot:
-    """A place in the queue: an event, when it arrived, and the step that has to read it first."""
+class Slot(msgspec.Struct, gc=False):
+    """A place in the queue: an event, when it arrived, and the step that has to read it first.
 
-    __slots__ = ("arrived", "event", "key", "level", "step")
+    One is made for each event and consumer: it is made in C, and the garbage collector does not
+    look at it, since nothing that it holds can lead back to it.
+    """
 
-    def __init__(
-        self, event: Event, arrived: int, level: int, step: Step | None, key: object = None
-    ) -> None:
-        self.event = event
-        self.arrived = arrived
-        self.level = level
-        self.step = step
-        self.key = key
+    event: Event
+    arrived: int
+    level: int
+    step: Step | None
+    key: object = None
 
 
 class Inbox:
     def __init__(self) -> None:
-        self._levels: dict[int, deque[Slot]] = {0: deque()}
+        self._plain: deque[Slot] = deque()
+        self._levels: dict[int, deque[Slot]] = {0: self._plain}
         self._order = [0]
         self._by_key: dict[object, Slot] = {}
         self.size = 0
@@ -59,10 +61,23 @@ class Inbox:
     @property
     def top_level(self) -> int:
         """The highest event priority that waits."""
+        if len(self._order) == 1:
+            return 0
         return next((level for level in self._order if self._levels[level]), 0)
+
+    def put_plain(self, event: Event, arrived: int) -> None:
+        """The same for most events: without a priority, a step or a key."""
+        self._plain.append(Slot(event, arrived, 0, None))
+        self.size += 1
 
     def take(self) -> Slot:
         """The next in line."""
+        if len(self._order) == 1:
+            slot = self._plain.popleft()
+            self.size -= 1
+            if slot.key is not None:
+                self._by_key.pop(slot.key, None)
+            return slot
         return self._taken(next(self._levels[n] for n in self._order if self._levels[n]))
 
     def take_least(self) -> Slot:

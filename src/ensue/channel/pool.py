@@ -1,39 +1,44 @@
-"""Dispatching by a pool of threads over one queue of commands, the most urgent first.
+"""Dispatching by a pool of threads over one line of receivers, the most urgent first.
 
-A command is a turn of one receiver. Suppliers only put commands into the queue and go on; a free
-thread takes the command of the highest consumer priority, then sub-priority, then event priority,
-then the oldest, does that one thing and puts the receiver back if it has more to do. So a thread is
-never kept by a slow consumer's backlog, and with a thread to spare never by a slow consumer.
+A turn of one receiver is what a thread does at a time. Suppliers only put receivers into the line
+and go on, all that want one event at once; a free thread takes the one of the highest consumer
+priority, then sub-priority, then event priority, then the longest ready, lets it do one thing and
+puts it back if it has more to do. So a thread is never kept by a slow consumer's backlog, and with
+a thread to spare nobody is kept by a slow consumer.
 
-Python runs one thread's code at a time, so a more urgent command waits for the end of the turns
-under way, not of the queue. With `real_time`, threads ask the system for its real-time scheduling
-class, where the process may.
+Threads that have nothing to do stand in a stack, each behind a lock of its own. Whoever brings work
+wakes one; one that finds more than it can take wakes the next, so that many are awake only while
+there is something to do for many. What `real_time` adds is told in `urgency`.
 """
 
 from __future__ import annotations
 
-import heapq
-import os
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from ensue.channel.line import Line
+from ensue.channel.mailbox import FULL, READY
 from ensue.channel.receivers import Receiver
 from ensue.channel.turns import Dispatcher
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
+if TYPE_CHECKING:
+    from ensue.channel.urgency import Urgency
+
+NOBODY: list[Receiver] = []
+
 
 class ThreadPool:
-    def __init__(self, threads: int = 4, *, real_time: bool = False) -> None:
+    def __init__(self, threads: int = 4, *, urgency: Urgency | None = None) -> None:
         self._check(threads)
         self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)
-        self._commands: list[tuple[tuple[int, ...], int, Receiver]] = []
-        self._told = 0
+        self._line = Line()
         self._size = threads
-        self._running: set[threading.Thread] = set()
-        self._sleeping = 0
-        self._real_time = real_time
+        self._threads: set[threading.Thread] = set()
+        self._asleep: list[threading.Lock] = []
+        self._urgency = urgency
         self._is_stopped = False
         self._successor: Dispatcher | None = None
 
@@ -42,6 +47,8 @@ class ThreadPool:
         return self._size
 
     def start(self) -> None:
+        if self._urgency is not None:
+            self._urgency.begin()
         with self._lock:
             self._hire()
 
@@ -51,31 +58,45 @@ class ThreadPool:
         with self._lock:
             self._size = threads
             self._hire()
-            self._work.notify_all()
+            self._wake_all()
 
     def _hire(self) -> None:
-        while len(self._running) < self._size and not self._is_stopped:
+        while len(self._threads) < self._size and not self._is_stopped:
             thread = threading.Thread(target=self._serve, name="ensue-pool", daemon=True)
-            self._running.add(thread)
+            self._threads.add(thread)
             thread.start()
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        return [receiver for receiver in receivers if not receiver.offer(event)]
+        full, ready = NOBODY, []
+        now = receivers[0].around.clock.now()
+        for receiver in receivers:
+            answer = receiver.accept(event, now)
+            if answer == READY:
+                ready.append(receiver)
+            elif answer == FULL:
+                full = [*full, receiver]
+        if ready:
+            self._put_in_line(ready)
+        return full
 
     def ready(self, receiver: Receiver) -> None:
+        self._put_in_line((receiver,))
+
+    def _put_in_line(self, receivers: Sequence[Receiver]) -> None:
         with self._lock:
             if not self._is_stopped:
-                self._told += 1
-                heapq.heappush(self._commands, (receiver.standing(), self._told, receiver))
-                if self._sleeping:
-                    self._work.notify()
+                for receiver in receivers:
+                    self._line.put(receiver)
+                if self._asleep:
+                    self._asleep.pop().release()
                 return
             successor = self._successor
         if successor is not None:
-            successor.ready(receiver)
+            for receiver in receivers:
+                successor.ready(receiver)
 
     def is_in_turn(self) -> bool:
-        return threading.current_thread() in self._running
+        return threading.current_thread() in self._threads
 
     def may_wait(self) -> bool:
         return True
@@ -84,50 +105,55 @@ class ThreadPool:
         with self._lock:
             self._is_stopped = True
             self._successor = successor
-            left, self._commands = sorted(self._commands), []
-            self._work.notify_all()
+            left = self._line.take_all()
+            self._wake_all()
+        if self._urgency is not None:
+            self._urgency.end()
         if successor is not None:
-            for _, _, receiver in left:
+            for receiver in left:
                 successor.ready(receiver)
 
+    def _wake_all(self) -> None:
+        while self._asleep:
+            self._asleep.pop().release()
+
     def _serve(self) -> None:
-        if self._real_time:
-            _ask_for_real_time()
-        done: Receiver | None = None
+        bed = threading.Lock()
+        bed.acquire()
+        urgency = self._urgency
+        if urgency is not None:
+            urgency.join()
+        receiver: Receiver | None = None
         while True:
             with self._lock:
-                if done is not None and not self._is_stopped:
-                    self._told += 1
-                    heapq.heappush(self._commands, (done.standing(), self._told, done))
-                    done = None
-                while not self._commands and not self._must_end():
-                    self._sleeping += 1
-                    self._work.wait()
-                    self._sleeping -= 1
-                if self._must_end():
-                    self._running.discard(threading.current_thread())
+                if receiver is not None and not self._is_stopped:
+                    self._line.put(receiver)
+                    receiver = None
+                if self._is_stopped or len(self._threads) > self._size:
+                    self._threads.discard(threading.current_thread())
                     # Whoever is left has to know of what this thread was woken for.
-                    self._work.notify()
+                    if self._line.size and self._asleep:
+                        self._asleep.pop().release()
                     break
-                receiver = heapq.heappop(self._commands)[2]
-            if receiver.turn():
-                done = receiver
-        if done is not None and self._successor is not None:
-            self._successor.ready(done)
-
-    def _must_end(self) -> bool:
-        return self._is_stopped or len(self._running) > self._size
+                if self._line.size:
+                    receiver = self._line.take()
+                    if self._line.size and self._asleep:
+                        self._asleep.pop().release()
+                else:
+                    self._asleep.append(bed)
+            if receiver is None:
+                if urgency is not None:
+                    urgency.stand_by()
+                bed.acquire()
+                continue
+            if urgency is not None:
+                urgency.rise_to(receiver.quality.priority)
+            if not receiver.turn():
+                receiver = None
+        if receiver is not None and self._successor is not None:
+            self._successor.ready(receiver)
 
     @staticmethod
     def _check(threads: int) -> None:
         if threads < 1:
             raise UsageError(f"a pool needs at least one thread; given is {threads}")
-
-
-def _ask_for_real_time() -> None:
-    """SCHED_FIFO for this thread, if the system has it and lets us."""
-    if hasattr(os, "sched_setscheduler"):
-        try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        except (PermissionError, OSError):
-            return

@@ -9,11 +9,11 @@ must not hold up their suppliers there are `pool` and `asynchronous`.
 
 from __future__ import annotations
 
-import heapq
 import threading
 from collections import deque
 from collections.abc import Sequence
 
+from ensue.channel.line import Line
 from ensue.channel.receivers import Receiver
 from ensue.channel.turns import Dispatcher
 from ensue.events.event import Event
@@ -27,14 +27,13 @@ class Backlog(threading.local):
     def __init__(self) -> None:
         self.is_busy = False
         self.events: deque[tuple[Event, Sequence[Receiver]]] = deque()
-        self.receivers: list[tuple[tuple[int, ...], int, Receiver]] = []
+        self.line = Line()
 
 
 class Reactive:
     def __init__(self) -> None:
         self._backlog = Backlog()
         self._successor: Dispatcher | None = None
-        self._told = 0
 
     def start(self) -> None:
         """There is nothing to start: suppliers bring their threads."""
@@ -46,20 +45,20 @@ class Reactive:
             return NOBODY
         backlog.is_busy = True
         try:
-            full = self._offer(event, receivers)
-            if backlog.events or backlog.receivers:
+            full = self._offer(event, receivers, backlog.line)
+            if backlog.events or backlog.line.size:
                 self._work_off(backlog)
         finally:
             backlog.is_busy = False
         return full
 
-    def _offer(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
+    def _offer(self, event: Event, receivers: Sequence[Receiver], line: Line) -> list[Receiver]:
         full = NOBODY
         for receiver in receivers:
             if not receiver.direct(event) and not receiver.offer(event):
                 full = [*full, receiver]
-            if self._backlog.receivers:
-                self._give_turns(self._backlog)
+            if line.size:
+                self._give_turns(line)
         return full
 
     def ready(self, receiver: Receiver) -> None:
@@ -67,8 +66,7 @@ class Reactive:
             self._successor.ready(receiver)
             return
         backlog = self._backlog
-        self._told += 1
-        heapq.heappush(backlog.receivers, (receiver.standing(), self._told, receiver))
+        backlog.line.put(receiver)
         if backlog.is_busy:
             return
         backlog.is_busy = True
@@ -87,17 +85,16 @@ class Reactive:
         self._successor = successor
 
     def _work_off(self, backlog: Backlog) -> None:
-        while backlog.events or backlog.receivers:
-            self._give_turns(backlog)
+        while backlog.events or backlog.line.size:
+            self._give_turns(backlog.line)
             if backlog.events:
                 event, receivers = backlog.events.popleft()
-                for receiver in self._offer(event, receivers):
+                for receiver in self._offer(event, receivers, backlog.line):
                     # The supplier that has to wait here is a consumer in the middle of a call.
                     receiver.offer_within(event, receiver.patience)
 
-    def _give_turns(self, backlog: Backlog) -> None:
-        while backlog.receivers:
-            _, _, receiver = heapq.heappop(backlog.receivers)
+    def _give_turns(self, line: Line) -> None:
+        while line.size:
+            receiver = line.take()
             if receiver.turn():
-                self._told += 1
-                heapq.heappush(backlog.receivers, (receiver.standing(), self._told, receiver))
+                line.put(receiver)

@@ -2,11 +2,13 @@
 
 A step belongs to one consumer, is run in that consumer's turn, one event at a time, and may
 remember. `conditions` has those for groups and Python tests, `correlating` those for correlations.
+`Reading` holds the step that a receiver has now, and those before it that still have to read what
+was queued for them: so a step can be replaced under load with nothing lost or read twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ensue.channel.policies import Reason
@@ -30,3 +32,42 @@ class Step(Protocol):
     @property
     def tick(self) -> int | None:
         """How often time has to pass for it, in microseconds; None if time means nothing to it."""
+
+
+Guard = Callable[[Event], bool]
+"""Whether an event that was found by the wants of before is still wanted, where no step reads."""
+
+
+class Reading:
+    """The steps of one receiver, and how much each has still to read."""
+
+    def __init__(self, step: Step | None) -> None:
+        self.step = step
+        self.guard: Guard | None = None
+        self._unread: dict[int, int] = {}
+        self._ending: dict[int, Step] = {}
+
+    def replace(self, step: Step | None, guard: Guard | None) -> Sequence[Event]:
+        """Let another step read from now on. Returns what the old one ends with, if it can end."""
+        old, self.step = self.step, step
+        self.guard = guard
+        if old is None:
+            return ()
+        self._ending[id(old)] = old
+        return () if self._unread.get(id(old)) else self._finish(old)
+
+    def queued(self, step: Step) -> None:
+        """One more event waits to be read by a step."""
+        self._unread[id(step)] = self._unread.get(id(step), 0) + 1
+
+    def done(self, step: Step) -> Sequence[Event]:
+        """One of them was read, or never will be. Returns what the step ends with, if it ends."""
+        self._unread[id(step)] -= 1
+        if self._unread[id(step)] or id(step) not in self._ending:
+            return ()
+        return self._finish(step)
+
+    def _finish(self, step: Step) -> Sequence[Event]:
+        del self._ending[id(step)]
+        self._unread.pop(id(step), None)
+        return step.finish()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from ensue.channel.figures import Tally
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
@@ -36,26 +37,31 @@ class Supplier:
         self.name = name
         self.publishes = publishes
         self.source = source
-        self.pushed = 0
         self.unwanted = 0
+        self._pushed = Tally()
         self._channel = channel
         self._on_demand = on_demand
         self._types = channel.with_subtypes(publishes)
         self._is_connected = True
         self.is_wanted = channel.is_wanted(self._types, source)
 
+    @property
+    def pushed(self) -> int:
+        """How many events it has published."""
+        return self._pushed.read()
+
     def push(self, event: Event) -> None:
         """Publish an event."""
         if self._is_refused(event):
             return
-        self.pushed += 1
+        self._pushed.note()
         self._channel.push(event)
 
     async def publish(self, event: Event) -> None:
         """Publish an event, waiting for room without holding up the loop."""
         if self._is_refused(event):
             return
-        self.pushed += 1
+        self._pushed.note()
         await self._channel.publish(event)
 
     def make(self, type: str, data: Any = None, **extensions: str | bool | int | None) -> Event:  # noqa: A002

@@ -86,9 +86,7 @@ class Timer:
         data = {"timer": self.name, "kind": self.kind, "count": self.fired}
         source = f"ensue/channel/{self._receiver.name}"
         event = Timeout(f"{self.name}:{self.fired}", source, TIMEOUT, due, data)
-        if not self._receiver.offer(event):
-            # The clock waits for nobody: a timeout that finds a full queue is counted as dropped.
-            self._receiver.give_up(event)
+        self._receiver.offer_timeout(event)
 
 
 class Ticking:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensue.channel.clock import Clock
-from ensue.channel.figures import LaxityMeter
 from ensue.channel.policies import Reason
 from ensue.events.event import Event
 
@@ -66,7 +65,6 @@ class Surroundings:
 
     clock: Clock
     dispatcher: Dispatcher
-    meter: LaxityMeter
     on_failure: Callable[[Failure], None]
     on_drop: Callable[[str, Event, Reason], None] | None
     leave: Callable[[Receiver], None]

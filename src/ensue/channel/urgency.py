@@ -1,0 +1,106 @@
+"""What a process can do so that its urgent consumers are on time: `real_time` of a pool.
+
+Python runs one thread's code at a time, and hands over by turns, whoever is more urgent. Left to
+that, a consumer that computes shares the interpreter evenly with one that matters more. So:
+
+- threads of the pool and of its clock join the system's real-time class, and a thread is as urgent
+  there as the consumer whose turn it has; one that waits for work is ready to be the most urgent;
+- they stay on one processor, for only there does the system's order decide who may even ask for the
+  interpreter: a turn of a more urgent consumer cuts in on a less urgent one and is left alone;
+- the interpreter hands over after a fraction of a millisecond where it is asked to;
+- what exists when the pool starts is kept out of the garbage collector's rounds.
+
+The first two need the system's leave (on Linux, CAP_SYS_NICE or a limit for `rtprio`) and are left
+out without it; the others concern the whole process and are taken back when the last pool stops.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+
+SWITCH_SECONDS = 0.0002
+STANDING_BY = 97
+"""How urgent a thread is that waits for work, and the clock: more than any consumer."""
+MOST_OF_A_CONSUMER = 95
+
+
+class Urgency:
+    """How urgent each thread of one pool is. Made by `builder` where `real_time` is asked for."""
+
+    def __init__(self) -> None:
+        self._here = threading.local()
+        self._cores = _last_core()
+
+    def begin(self) -> None:
+        _PROCESS.begin()
+
+    def end(self) -> None:
+        _PROCESS.end()
+
+    def join(self) -> None:
+        """Make the calling thread one of those that the system lets go first, if it may be."""
+        self._here.level = STANDING_BY if _join_class(STANDING_BY, self._cores) else None
+
+    def stand_by(self) -> None:
+        """Wait for work, ready to be the most urgent."""
+        self._be(STANDING_BY)
+
+    def rise_to(self, priority: int) -> None:
+        """Be as urgent as a consumer: by its priority, from 0 to 94."""
+        self._be(1 + min(max(priority, 0), MOST_OF_A_CONSUMER - 1))
+
+    def _be(self, level: int) -> None:
+        current = self._here.level
+        if current is not None and current != level:
+            os.sched_setparam(0, os.sched_param(level))
+            self._here.level = level
+
+
+class ProcessWide:
+    """What concerns the whole process, for as long as somebody needs it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._interval = 0.0
+
+    def begin(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._interval = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._interval, SWITCH_SECONDS))
+                gc.collect()
+                gc.freeze()
+
+    def end(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                sys.setswitchinterval(self._interval)
+                gc.unfreeze()
+
+
+_PROCESS = ProcessWide()
+
+
+def _last_core() -> set[int]:
+    """One processor for all: the last, as the first is where most systems handle interrupts."""
+    return {max(os.sched_getaffinity(0))} if hasattr(os, "sched_getaffinity") else set()
+
+
+def _join_class(level: int, cores: set[int]) -> bool:
+    """Whether the calling thread is in the real-time class now."""
+    if not hasattr(os, "sched_setscheduler"):
+        return False
+    try:
+        # What a consumer starts in its turn is not to be urgent as well.
+        policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+        os.sched_setscheduler(0, policy, os.sched_param(level))
+        os.sched_setaffinity(0, cores)
+    except OSError:
+        return False
+    return True
