@@ -4,10 +4,10 @@ Whoever publishes offers an event; a dispatching strategy gives turns, and in ea
 thing is done: a step reads one event (a Python test, a group, a correlation), or the consumer is
 called with one. So whatever takes long takes only its own consumer's turns.
 
-A receiver is run by one thread at a time, which holds `_turn`. Nobody waits for it: whoever finds it
-taken goes away, and whoever ends a turn looks for what came meanwhile. What waits, and how it came
-there, is told in `mailbox`; priorities between receivers are the strategy's business, and what an
-event means is the step's.
+A receiver is run by one thread at a time, which holds `_turn`. Nobody waits for that: whoever
+finds it taken goes away, and whoever ends a turn looks for what came meanwhile. What waits, and how
+it came there, is told in `mailbox`; priorities between receivers are the strategy's business, and
+what an event means is the step's.
 """
 
 from __future__ import annotations
