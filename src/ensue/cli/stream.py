@@ -74,7 +74,7 @@ def stream(files: StreamFiles) -> None:
     running = RunningStream(session(), library, config)
     rules = counted(len(library.correlations), "rule")
     how = "going on from" if resumed else "begun, with"
-    say(f"{rules} over `{config.source.path}`; {how} checkpoint `{config.stream.checkpoint}`")
+    say(f"{rules} over `{config.source.name}`; {how} checkpoint `{config.stream.checkpoint}`")
     _follow(running, watched)
 
 

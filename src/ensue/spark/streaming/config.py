@@ -4,7 +4,7 @@ In comes the text of a TOML file; out goes a `PipelineConfig`, or a `UsageError`
 the file something is wrong. Paths are taken from the folder that the command runs in. Whether the
 columns of the source fit the rules is told when the source has been opened, before anything runs.
 
-    [source]                    # format, and where: `path`, or options of the format
+    [source]                    # format, and where: `path`, or `servers` and `topics` of Kafka
     format = "parquet"
     path = "events/"
     schema = "id string, type string, time timestamp, Sensor int, Value double"
@@ -24,12 +24,17 @@ columns of the source fit the rules is told when the source has been opened, bef
     [late]                      # without it, late events are among the rows of the sink
     format = "parquet"
     path = "late/"
+
+    [rejected]                  # the same for records of Kafka that are no events
+    format = "kafka"
+    topic = "rejected"
 """
 
 from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -37,25 +42,48 @@ from ensue.errors import EnsueError, UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
 
+KAFKA = "kafka"
+CONSOLE = "console"
 FILE_FORMATS = ("parquet", "json", "csv", "orc", "delta")
-SINK_FORMATS = (*FILE_FORMATS, "console")
+SOURCE_FORMATS = (*FILE_FORMATS, KAFKA)
+SINK_FORMATS = (*FILE_FORMATS, KAFKA, CONSOLE)
 AVAILABLE_NOW = "available now"
 
 Option = str | int | float | bool
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`schema` is in Spark's words; a folder of Parquet that has files tells its own."""
+    """Files have a `path`; records of Kafka have `servers`, and `topics` or a `pattern` of them.
+
+    `schema` is in Spark's words; a folder of Parquet that has files tells its own. `start` says
+    where a topic is begun, as long as there is no checkpoint.
+    """
 
     format: str
-    path: str
+    path: str | None = None
     schema: str | None = None
+    servers: str | None = None
+    topics: list[str] | None = None
+    pattern: str | None = None
+    start: Literal["earliest", "latest"] = "earliest"
     options: dict[str, Option] = {}
+
+    @property
+    def name(self) -> str:
+        """What a person knows it by."""
+        if self.format == KAFKA:
+            return self.pattern or ", ".join(self.topics or ())
+        return self.path or self.format
 
 
 class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`mode` says how events are written to a topic; its `servers` may be those of the source."""
+
     format: str
     path: str | None = None
+    servers: str | None = None
+    topic: str | None = None
+    mode: Literal["binary", "structured"] = "structured"
     options: dict[str, Option] = {}
 
 
@@ -80,8 +108,22 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stream: Stream
     sink: Sink
     late: Sink | None = None
+    rejected: Sink | None = None
     columns: dict[str, str] = {}
     spark: dict[str, Option] = {}
+
+    @property
+    def sinks(self) -> dict[str, Sink]:
+        """Every sink that there is, by the name of its table."""
+        named = {"sink": self.sink, "late": self.late, "rejected": self.rejected}
+        return {name: sink for name, sink in named.items() if sink is not None}
+
+    @property
+    def uses_kafka(self) -> bool:
+        return KAFKA in (self.source.format, *(sink.format for sink in self.sinks.values()))
+
+    def servers_of(self, sink: Sink) -> str | None:
+        return sink.servers or self.source.servers
 
 
 def load_config(path: str | Path) -> PipelineConfig:
@@ -104,12 +146,10 @@ def parse_config(text: str) -> PipelineConfig:
         raise UsageError(f"this is no TOML: {_lower(str(error))}") from None
     except msgspec.ValidationError as error:
         raise UsageError(_in_words(str(error))) from None
-    _check_format("source", config.source.format, FILE_FORMATS)
-    for name, sink in (("sink", config.sink), ("late", config.late)):
-        if sink is not None:
-            _check_format(name, sink.format, SINK_FORMATS)
-            if sink.format != "console" and sink.path is None:
-                raise UsageError(f"`[{name}]` of format `{sink.format}` needs a `path`")
+    _check_source(config)
+    for name, sink in config.sinks.items():
+        _check_sink(name, sink, config)
+    _check_places(config)
     _check_duration("lateness", config.stream.lateness)
     if config.stream.trigger != AVAILABLE_NOW:
         _check_duration("trigger", config.stream.trigger, f', or "{AVAILABLE_NOW}"')
@@ -118,6 +158,70 @@ def parse_config(text: str) -> PipelineConfig:
             f"`buckets` in `[stream]` is {config.stream.buckets}: at least 1 is needed"
         )
     return config
+
+
+def _check_source(config: PipelineConfig) -> None:
+    source = config.source
+    _check_format("source", source.format, SOURCE_FORMATS)
+    if source.format != KAFKA:
+        _refuse("source", source, ("servers", "topics", "pattern"))
+        if source.path is None:
+            raise UsageError("missing required field `path`, in `[source]`")
+        return
+    _refuse("source", source, ("path", "schema"))
+    if not source.servers:
+        raise UsageError('`[source]` of format `kafka` needs `servers`, as `servers = "host:9092"`')
+    if bool(source.topics) == bool(source.pattern):
+        raise UsageError(
+            "`[source]` of format `kafka` needs either `topics`, a list of names, or `pattern`, a"
+            " regular expression of Java"
+        )
+    for name, given in (("[columns]", config.columns), ("arrival", config.stream.arrival)):
+        if given:
+            raise UsageError(
+                f"`{name}` is for sources of columns; events of Kafka are CloudEvents, and are in"
+                " order by partition and offset: leave it out"
+            )
+
+
+def _check_sink(name: str, sink: Sink, config: PipelineConfig) -> None:
+    _check_format(name, sink.format, SINK_FORMATS)
+    if sink.format == KAFKA:
+        _refuse(name, sink, ("path",))
+        if not sink.topic:
+            raise UsageError(f"`[{name}]` of format `kafka` needs a `topic`")
+        if not config.servers_of(sink):
+            raise UsageError(f"`[{name}]` of format `kafka` needs `servers`: the source has none")
+        return
+    _refuse(name, sink, ("topic", "servers"))
+    if sink.format != CONSOLE and sink.path is None:
+        raise UsageError(f"`[{name}]` of format `{sink.format}` needs a `path`")
+
+
+def _check_places(config: PipelineConfig) -> None:
+    """In a topic of outputs nobody looks for anything else, and nothing may be lost."""
+    if config.rejected is not None and config.source.format != KAFKA:
+        raise UsageError("`[rejected]` is for a source of format `kafka`: leave it out")
+    if config.sink.format != KAFKA:
+        return
+    needed = {"late": "late events", "rejected": "records that are no events"}
+    if config.source.format != KAFKA:
+        del needed["rejected"]
+    for name, what in needed.items():
+        if name not in config.sinks:
+            raise UsageError(
+                f"`[sink]` is a topic of outputs, so that {what} need a place of their own: add"
+                f" `[{name}]`"
+            )
+
+
+def _refuse(table: str, given: Source | Sink, names: tuple[str, ...]) -> None:
+    for name in names:
+        if getattr(given, name) is not None:
+            raise UsageError(
+                f"`{name}` in `[{table}]` has no meaning for the format `{given.format}`:"
+                " leave it out"
+            )
 
 
 def _check_format(table: str, given: str, allowed: tuple[str, ...]) -> None:

@@ -1,0 +1,288 @@
+"""Rules over a stream of Kafka records, and outputs as records again.
+
+In comes a DataFrame of Spark's Kafka source, with its headers; out goes a stream of outputs, late
+events and refused records. A record becomes an event (`records`) where it is packed for its bucket,
+in one step, so that nothing is read twice. What is no event, or does not fit its type, passes by
+the buckets and comes out as a row of its own: with the reason, and with topic, partition and
+offset. Sources are opened in `sources`, and topics and files written in `sinks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from ensue.errors import EventError, UsageError
+from ensue.events.cloudevents import decode
+from ensue.events.conformance import conform
+from ensue.events.event import Event
+from ensue.library import LibraryLike, as_library, duration_microseconds
+from ensue.spark.outputs import OutputColumns, output_columns
+from ensue.spark.plan import plan_of
+from ensue.spark.streaming.bucket import (
+    KIND,
+    LATE,
+    MADE_DDL,
+    STATE_DDL,
+    made_ddl,
+    made_schema,
+    run_bucket,
+    unpacking,
+)
+from ensue.spark.streaming.figures import (
+    OBSERVED_INPUT,
+    OBSERVED_OUTPUT,
+    observed_input,
+    observed_output,
+)
+from ensue.spark.streaming.job import default_buckets
+from ensue.spark.streaming.packing import (
+    CHUNK_DDL,
+    CHUNK_SCHEMA,
+    Task,
+    bound,
+    pack_read,
+    planned,
+    to_bytes,
+)
+from ensue.spark.streaming.records import (
+    MODES,
+    STRUCTURED,
+    Header,
+    Place,
+    read_record,
+    write_record,
+)
+
+REFUSED_KIND = "refused"
+"""The kind of a row that holds a record which is no event, or does not fit its type."""
+REFUSED_GROUP = "ensue refused"
+"""What stands in the place of a group of rules for records that no rule reads."""
+NEEDED = ("key", "value", "topic", "partition", "offset", "headers")
+RECORD_DDL = "key binary, value binary, headers array<struct<key: string, value: binary>>"
+REFUSED_DDL = f"topic string, partition int, offset bigint, {RECORD_DDL}, problems array<string>"
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_RECORD = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("headers", _HEADERS)])
+
+
+def correlate_kafka(
+    records: DataFrame,
+    library: LibraryLike,
+    *,
+    lateness: str | timedelta = "0 s",
+    buckets: int | None = None,
+    correlations: Sequence[str] | None = None,
+    whole_events: bool = False,
+) -> DataFrame:
+    """What follows from a stream of Kafka records: the columns of `correlate` over a stream.
+
+    Besides `output` and `late`, `ensue_kind` may be `refused`: a record that is no event, or does
+    not fit its type. `split` takes outputs and late events apart, and `refused` gives those
+    records. With `whole_events` a column `event` has each output as JSON, which `records_of` needs.
+    Events of equal times are read by topic and partition, and there by offset.
+    """
+    _check(records)
+    loaded = as_library(library)
+    plan = plan_of(loaded.checked, correlations)
+    columns = output_columns(plan, with_event=whole_events)
+    task = Task(
+        str(loaded),
+        plan.selected,
+        duration_microseconds(lateness),
+        _buckets(records, buckets),
+        "events",
+        has_arrival=True,
+        with_event=whole_events,
+    )
+    packed = records.select(*NEEDED).mapInArrow(bound(pack_records, task), CHUNK_DDL)
+    packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))
+    made = packed.groupBy("group", "bucket").applyInPandasWithState(
+        bound(run_or_pass, task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
+    )
+    opened = made.mapInArrow(unpacking(), made_ddl(columns))
+    return opened.observe(OBSERVED_OUTPUT, *observed_output(plan.selected))
+
+
+def refused(made: DataFrame) -> DataFrame:
+    """The records that are no events: where they stood, what they held, and all `problems`."""
+    rows = made.filter(sf.col(KIND) == REFUSED_KIND)
+    return rows.select(sf.from_json(LATE, REFUSED_DDL).alias("record")).select("record.*")
+
+
+def records_of(events: DataFrame, mode: str = STRUCTURED) -> DataFrame:
+    """Rows with CloudEvents JSON in a column `event`, as records for Spark's Kafka sink.
+
+    Outputs have that column with `whole_events`, and late events always. The key of a record is
+    the `partitionkey` of its event.
+    """
+    if mode not in MODES:
+        raise UsageError(f"`mode` is `{mode}`: give one of {', '.join(f'`{m}`' for m in MODES)}")
+    if "event" not in events.columns:
+        raise UsageError(
+            "the DataFrame has no column `event` with events as JSON: ask for it with"
+            " `whole_events=True`"
+        )
+    return events.select("event").mapInArrow(partial(write_records, mode), RECORD_DDL)
+
+
+def refused_records(refused_rows: DataFrame) -> DataFrame:
+    """Refused records as they came, with headers that say from where, and why they were refused."""
+    told = {
+        "ensue_topic": sf.col("topic"),
+        "ensue_partition": sf.col("partition").cast("string"),
+        "ensue_offset": sf.col("offset").cast("string"),
+        "ensue_problems": sf.array_join("problems", "; "),
+    }
+    added = sf.array(*(_header(name, value) for name, value in told.items()))
+    kept = sf.coalesce(
+        sf.col("headers"), sf.array().cast("array<struct<key: string, value: binary>>")
+    )
+    return refused_rows.select("key", "value", sf.concat(kept, added).alias("headers"))
+
+
+def _header(name: str, value: Column) -> Column:
+    return sf.struct(sf.lit(name).alias("key"), value.cast("binary").alias("value"))
+
+
+def _buckets(records: DataFrame, given: int | None) -> int:
+    if given is not None and given < 1:
+        raise UsageError(f"`buckets` is {given}, and there must be at least one")
+    partitions = records.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200
+    return given or default_buckets(int(partitions))
+
+
+def _check(records: DataFrame) -> None:
+    if not records.isStreaming:
+        raise UsageError(
+            "the records are bounded, and `correlate_kafka` reads streams: use `spark.readStream`"
+        )
+    missing = [name for name in NEEDED if name not in records.columns]
+    if missing == ["headers"]:
+        raise UsageError(
+            "the records come without their headers, where events may have their attributes: open"
+            ' the source with `.option("includeHeaders", "true")`'
+        )
+    if missing:
+        names = ", ".join(f"`{name}`" for name in missing)
+        raise UsageError(
+            f"the DataFrame has no column {names}: give what Spark's Kafka source gives, as it is"
+        )
+
+
+# --- workers ------------------------------------------------------------------------------------
+
+
+def pack_records(
+    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Records as chunks of events for buckets, and those that are refused as chunks of rows."""
+    task = Task(*given)
+    types = planned(task.library, task.selected)[0].library.types
+    put_aside: list[dict[str, Any]] = []
+
+    def events() -> Iterator[tuple[int, Event]]:
+        for key, value, place, headers in _records(batches):
+            try:
+                event = conform(read_record(key, value, headers, place), types)
+            except EventError as error:
+                put_aside.append(_told(key, value, place, headers, error))
+            else:
+                yield place.order, event
+
+    yield from pack_read(task, events())
+    if put_aside:
+        yield _passing(task, put_aside)
+
+
+def _records(
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[tuple[bytes | None, bytes | None, Place, list[Header]]]:
+    for batch in batches:
+        column = dict(zip(NEEDED, batch.columns, strict=True))
+        offsets = column["headers"].offsets.to_pylist()
+        inner = column["headers"].values
+        names = inner.field("key").to_pylist()
+        contents = inner.field("value").to_pylist()
+        plain = [column[name].to_pylist() for name in NEEDED[:-1]]
+        for number, (key, value, *place) in enumerate(zip(*plain, strict=True)):
+            first, end = offsets[number], offsets[number + 1]
+            headers = list(zip(names[first:end], contents[first:end], strict=True))
+            yield key, value, Place(*place), headers
+
+
+def _told(
+    key: bytes | None,
+    value: bytes | None,
+    place: Place,
+    headers: Sequence[Header],
+    error: EventError,
+) -> dict[str, Any]:
+    return {
+        **place._asdict(),
+        "key": key,
+        "value": value,
+        "headers": [{"key": name, "value": content} for name, content in headers],
+        "problems": list(error.problems),
+    }
+
+
+def _passing(task: Task, put_aside: Sequence[dict[str, Any]]) -> pa.RecordBatch:
+    """Refused records in the form of what buckets make, in a chunk that no bucket reads."""
+    import msgspec
+    from pyspark import TaskContext
+
+    plan, _ = planned(task.library, task.selected)
+    rows = _refused_rows(
+        output_columns(plan, with_event=task.with_event),
+        # Bytes become base64, which is how `from_json` reads binary columns.
+        [msgspec.json.encode(each).decode() for each in put_aside],
+    )
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    row = (REFUSED_GROUP, partition, partition, 0, None, to_bytes(rows))
+    columns = [pa.array([each], field.type) for each, field in zip(row, CHUNK_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=CHUNK_SCHEMA)
+
+
+def _refused_rows(columns: OutputColumns, texts: Sequence[str]) -> pa.Table:
+    known = {KIND: [REFUSED_KIND] * len(texts), LATE: list(texts)}
+    schema = made_schema(columns)
+    arrays = [
+        pa.array(known[field.name], field.type)
+        if field.name in known
+        else pa.nulls(len(texts), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def run_or_pass(
+    given: tuple[Any, ...], key: tuple[Any, ...], frames: Iterator[Any], state: Any
+) -> Iterator[Any]:
+    """`run_bucket`, but for refused records, which are put out as they are and keep no state."""
+    if key[0] != REFUSED_GROUP:
+        yield from run_bucket(given, key, frames, state)
+        return
+    for frame in frames:
+        yield frame[["chunk"]]
+
+
+def write_records(mode: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Events as JSON in, records out."""
+    for batch in batches:
+        made = [write_record(decode(text), mode) for text in batch.column(0).to_pylist()]
+        columns = [
+            pa.array([each.key for each in made], pa.binary()),
+            pa.array([each.value for each in made], pa.binary()),
+            pa.array(
+                [[{"key": n, "value": content} for n, content in each.headers] for each in made],
+                _HEADERS,
+            ),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=_RECORD)

@@ -1,0 +1,94 @@
+"""Where what a pipeline makes goes: each micro-batch, taken apart, to files and topics.
+
+In comes a micro-batch with its number; out go outputs, late events and refused records, each to
+its sink. In a folder, a micro-batch has a folder of its own, `ensue_batch=N`, and one that is run
+again after a crash replaces it: nothing is lost, and nothing is there twice. To a topic, one that
+is run again is written again, with the same ids, so that a reader can drop what it has seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from ensue.errors import UsageError
+from ensue.spark.streaming.bucket import KIND, LATE, LATE_KIND
+from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
+from ensue.spark.streaming.job import split
+from ensue.spark.streaming.kafka import REFUSED_KIND, records_of, refused, refused_records
+
+BATCH_FOLDER = "ensue_batch"
+
+
+def takes_apart(config: PipelineConfig) -> bool:
+    """Whether micro-batches are taken apart here, and not written by Spark as they are."""
+    return len(config.sinks) > 1 or config.sink.format == KAFKA
+
+
+def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
+    """What writes a micro-batch."""
+    own_place = [LATE_KIND] if config.late is not None else []
+    own_place += [REFUSED_KIND] if config.rejected is not None else []
+    only_outputs = config.late is not None and (
+        config.rejected is not None or config.source.format != KAFKA
+    )
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.persist()
+        try:
+            made = batch.filter(~sf.col(KIND).isin(*own_place)) if own_place else batch
+            _write(made.drop(KIND, LATE) if only_outputs else made, config, config.sink, number)
+            if config.late is not None:
+                _, came_late = split(batch)
+                _write(came_late, config, config.late, number)
+            if config.rejected is not None:
+                _write_refused(refused(batch), config, config.rejected, number)
+        finally:
+            batch.unpersist()
+
+    return write
+
+
+def check_sinks(config: PipelineConfig, resumed: bool) -> None:
+    """Raises `UsageError` where the micro-batches of another checkpoint would be replaced."""
+    if resumed or not takes_apart(config):
+        return
+    for name, sink in config.sinks.items():
+        if sink.path is not None and any(Path(sink.path).glob(f"{BATCH_FOLDER}=*")):
+            raise UsageError(
+                f"`{sink.path}` in `[{name}]` has micro-batches of another checkpoint, and those of"
+                f" the new checkpoint `{config.stream.checkpoint}` would take their places: give"
+                " another `path`, or the checkpoint that they were written with"
+            )
+
+
+def _write(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
+    if sink.format == KAFKA:
+        _write_topic(records_of(rows, sink.mode), config, sink)
+    else:
+        _write_folder(rows, sink, number)
+
+
+def _write_refused(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
+    if sink.format == KAFKA:
+        _write_topic(refused_records(rows), config, sink)
+    else:
+        _write_folder(rows, sink, number)
+
+
+def _write_topic(records: DataFrame, config: PipelineConfig, sink: Sink) -> None:
+    writer: Any = records.write.format("kafka").options(**sink.options)
+    writer = writer.option("kafka.bootstrap.servers", config.servers_of(sink))
+    writer.option("topic", sink.topic).option("includeHeaders", "true").save()
+
+
+def _write_folder(rows: DataFrame, sink: Sink, number: int) -> None:
+    writer: Any = rows.write.format(sink.format).options(**sink.options)
+    if sink.path is None:
+        writer.save()
+        return
+    writer.mode("overwrite").save(f"{sink.path.rstrip('/')}/{BATCH_FOLDER}={number}")

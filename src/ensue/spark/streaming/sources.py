@@ -1,0 +1,89 @@
+"""Where the events of a pipeline come from: a folder of files, or topics of Kafka.
+
+In come a session and the `[source]` of a configuration; out goes a streaming DataFrame: columns for
+files, records for Kafka. What cannot be opened is said here, as far as it can be told without
+reading: an unknown schema, a topic's servers that do not answer.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from ensue.errors import UsageError
+from ensue.spark.streaming.config import KAFKA, Source
+from ensue.spark.streaming.connector import with_kafka
+
+_PATIENCE_SECONDS = 5.0
+
+
+def open_source(spark: SparkSession, source: Source) -> DataFrame:
+    """Raises `UsageError` for a source that cannot be read."""
+    if source.format == KAFKA:
+        return _open_topics(spark, source)
+    schema: Any = source.schema
+    if schema is None:
+        schema = _schema_of_files(spark, source)
+    try:
+        reader = spark.readStream.format(source.format).schema(schema).options(**source.options)
+        return reader.load(source.path)
+    except (AnalysisException, ParseException) as error:
+        raise UsageError(f"the source `{source.path}` cannot be read: {reason_of(error)}") from None
+
+
+def check_servers(servers: str) -> None:
+    """Raises `UsageError` if none of the servers takes a connection from here."""
+    refusals: list[str] = []
+    for server in (each.strip() for each in servers.split(",")):
+        host, _, port = server.rpartition(":")
+        if not host or not port.isdigit():
+            raise UsageError(f"`{server}` is no server: give its name and its port, as `host:9092`")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _PATIENCE_SECONDS).close()
+        except OSError as error:
+            refusals.append(f"`{server}`: {(error.strerror or str(error)).lower()}")
+        else:
+            return
+    raise UsageError(
+        f"no Kafka server answers ({'; '.join(refusals)}): look whether it runs, and whether"
+        " `servers` is right"
+    )
+
+
+def _open_topics(spark: SparkSession, source: Source) -> DataFrame:
+    reader = with_kafka(spark).readStream.format("kafka")
+    reader = reader.option("kafka.bootstrap.servers", source.servers)
+    if source.pattern:
+        reader = reader.option("subscribePattern", source.pattern)
+    else:
+        reader = reader.option("subscribe", ",".join(source.topics or ()))
+    reader = reader.option("startingOffsets", source.start).options(**source.options)
+    try:
+        # The headers hold the attributes of events in binary mode.
+        return reader.option("includeHeaders", "true").load()
+    except (AnalysisException, ParseException) as error:
+        raise UsageError(f"the topics `{source.name}` cannot be read: {reason_of(error)}") from None
+
+
+def _schema_of_files(spark: SparkSession, source: Source) -> Any:
+    if source.format not in ("parquet", "orc", "delta"):
+        raise UsageError(
+            f"a source of format `{source.format}` needs a `schema` in `[source]`, as"
+            ' `schema = "id string, type string, time timestamp, ..."`'
+        )
+    try:
+        return spark.read.format(source.format).load(source.path).schema
+    except AnalysisException as error:
+        raise UsageError(
+            f"the columns of `{source.path}` cannot be told ({reason_of(error)}): say them as"
+            " `schema` in `[source]`, or put a first file there"
+        ) from None
+
+
+def reason_of(error: Exception) -> str:
+    """What Spark says is wrong, without its codes."""
+    text = str(error).partition("\n")[0].partition(" SQLSTATE")[0].rstrip(".")
+    return text.partition("] ")[2] or text

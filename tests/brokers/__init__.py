@@ -1,0 +1,1 @@
+"""Real servers for tests: on the loopback interface, started and stopped by the tests."""
