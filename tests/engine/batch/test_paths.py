@@ -18,8 +18,8 @@ PATHS = {
     "window": "T correlation X (T a, T b) a + b within 5 s { case true: push b; }",
     "table, ECL": "T ecl X (T a, T b) by k { repeat { notify { sequential { a, b } } } }",
     "table, aborting": "T correlation X (T a, T b) a ; l:(b) { case l: abort(l); push b; }",
-    "events, timer port": "T correlation X (T a, every 1 s t) a ; t { case true: push a; }",
-    "events, timeout": "T ecl X (T a) { notify { sequential { a, timeout(1 s) } } }",
+    "timed, timer port": "T correlation X (T a, every 1 s t) a ; t { case true: push a; }",
+    "timed, timeout": "T ecl X (T a) { notify { sequential { a, timeout(1 s) } } }",
     "events, left of a": ("T correlation X (T a, T b) l:(a) ; m:(b) { case m: abort(l); push b; }"),
     "window, aborting": (
         "T correlation X (T a, T b) a | l:(b) within 1 s { case l: abort(l); push b; }"

@@ -18,7 +18,7 @@ from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.lang.syntax import EclCorrelation, FilterCorrelation, PushNew
 from ensue.machine.determinise import SETTLE, Table, TableState
-from ensue.machine.model import Bind, Branch, Emit, Machine
+from ensue.machine.model import Bind, Branch, Emit, Machine, Timer
 from ensue.machine.stepping import Fired
 
 
@@ -63,6 +63,9 @@ class Entry:
     to: TableState
     binds: frozenset[int]
     action: Action
+    triggers: bool
+    started: tuple[Timer, ...] = ()
+    """The timeouts that run from here on."""
 
 
 class _Notes:
@@ -120,19 +123,21 @@ class FilterActions:
         if state is None:
             transformer.begin(notes.trigger(NO_SHAPE))
         binds: set[int] = set()
+        triggers = False
         given: Any = ("atoms", atoms)
         while True:
             move = table.move(labels.state, given)
             labels.state = move.to
             binds.update(each.place for each in move.effects if isinstance(each, Bind))
             fired = [each for each in move.effects if isinstance(each, Fired)]
+            triggers = triggers or bool(fired)
             labels.changed = False
             for each in fired:
                 transformer.transform(notes.trigger(self.shape(each.labels, each.places)))
             if not fired or not labels.changed:
                 break
             given = SETTLE
-        return Entry(labels.state, frozenset(binds), tuple(notes.pushes))
+        return Entry(labels.state, frozenset(binds), tuple(notes.pushes), triggers)
 
     def begin(self) -> Action:
         """What is put out when a key starts."""
@@ -166,14 +171,22 @@ class EclActions:
         self._output = correlation.output
         self._emitted = emitted_types(machine)
 
-    def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry:
-        move = table.move(state or table.first, ("atoms", atoms))
-        pushes = (
+    def entry(
+        self,
+        table: Table,
+        state: TableState | None,
+        atoms: frozenset[int],
+        due: frozenset[int] = frozenset(),
+    ) -> Entry:
+        """The entry for an event, or for timeouts that are due."""
+        move = table.move(state or table.first, ("due", due) if due else ("atoms", atoms))
+        pushes = tuple(
             Push(NO_SHAPE, Emitted(each.type or self._output))
             for each in move.effects
             if isinstance(each, Emit)
         )
-        return Entry(move.to, frozenset(), tuple(pushes))
+        started = move.started if state else (*table.first_timers, *move.started)
+        return Entry(move.to, frozenset(), pushes, bool(pushes), started)
 
     def begin(self) -> Action:
         return ()

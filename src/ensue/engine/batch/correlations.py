@@ -25,6 +25,8 @@ from ensue.engine.batch.matching import MOST_BITS, Matcher
 from ensue.engine.batch.ordered import FilledWindow, OrderedTable
 from ensue.engine.batch.predicates import Parts, names_in
 from ensue.engine.batch.remembered import Remembered
+from ensue.engine.batch.timed_walk import TimedWalk
+from ensue.engine.batch.timers import FilledTimed, Timers, why_not_in_columns
 from ensue.engine.batch.walks import (
     Firings,
     LinearWalk,
@@ -41,10 +43,9 @@ from ensue.lang.syntax import (
     PushNew,
     PushPort,
     Statement,
-    TimerPort,
 )
 from ensue.machine.determinise import Table
-from ensue.machine.model import Machine, PredicateAtom, Timer
+from ensue.machine.model import Machine, PredicateAtom
 from ensue.machine.plan import Plan, plan
 
 MOST_PLACES = 256
@@ -62,8 +63,8 @@ Walk = TableWalk | WindowWalk | LinearWalk
 class Path:
     """How a correlation runs, and why, where that is not for the asking.
 
-    On its `table`; on one with registers for the times of a `window`; `stepped` along its
-    transitions past the budget of either; or by `events`.
+    On its `table`; on one with registers for the times of a `window`; on one that is `timed`, by
+    timers; `stepped` along its transitions past the budget of a table; or by `events`.
     """
 
     name: str
@@ -78,6 +79,24 @@ class Segment:
     positions: Positions
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a correlation reads of some segments: row `rows[n]` of `batches[which[n]]`."""
+
+    batches: Sequence[Batch]
+    rows: Rows
+    bits: Any
+    keys: Numbers
+    times: npt.NDArray[np.int64]
+    which: Rows | None
+    _positions: Positions
+
+    def positions(self, at: Rows | slice = slice(None)) -> Positions:
+        """Where these readings stand in the stream."""
+        # What comes from one segment only needs not be put in order.
+        return self._positions[self.rows[at] if self.which is None else at]
+
+
 def place_count(machine: Machine) -> int:
     return max((p for branch in machine.branches for p, _, _ in branch.places), default=-1) + 1
 
@@ -87,19 +106,20 @@ def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path
 
     A plan that was brought along is taken as it is; else one is made.
     """
-    if any(isinstance(port, TimerPort) for port in correlation.ports):
-        return Path("events", "it has a timer port"), None
     planned = brought if brought is not None else plan(correlation)
     if planned.form == "memory":
         return Path("events", planned.why), None
     machine = planned.needed_machine
-    if any(isinstance(each.input, Timer) for each in machine.transitions):
-        return Path("events", "it has a timeout"), None
+    timers = Timers(correlation, machine)
+    if len(timers) and (why := why_not_in_columns(correlation, machine)):
+        return Path("events", why), None
     tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
     if len(correlation.ports) + tests > MOST_BITS:
         return Path("events", f"it has more than {MOST_BITS} ports and predicates"), None
     if place_count(machine) > MOST_PLACES:
         return Path("events", f"its ports have more than {MOST_PLACES} places"), None
+    if len(timers):
+        return Path("timed"), machine
     return Path("table" if machine.window is None else "window"), machine
 
 
@@ -133,31 +153,48 @@ class ColumnCorrelation:
             self._actions = EclActions(correlation, machine)
         self.machine = machine
         bit_of = self._matcher.bit_of
-        if machine.window is not None:
-            ordered = OrderedTable(machine)
-            self.walk = WindowWalk(FilledWindow(ordered, self._actions, bit_of, places))
+        table = OrderedTable(machine) if machine.window else Table(machine, TABLE_STATES)
+        timers = Timers(correlation, machine)
+        if len(timers):
+            timed = FilledTimed(table, self._actions, bit_of, places, timers)
+            self.walk = TimedWalk(timed)
+        elif machine.window is not None:
+            self.walk = WindowWalk(FilledWindow(table, self._actions, bit_of, places))
         else:
-            table = Table(machine, TABLE_STATES)
             self.walk = TableWalk(FilledTable(table, self._actions, bit_of, places))
-        self.patience = None if fits_linear_walk(machine) else Patience()
+        can_be_left = not len(timers) and not fits_linear_walk(machine)
+        self.patience = Patience() if can_be_left else None
         self.remembered = Remembered(*asked_of(correlation))
         self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
 
     def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
+        found = self._gathered(segments, np.empty((0, 1), np.int64))
+        if not found.rows.size:
+            return Made(found.rows, []), found.positions()
+        first = self.remembered.next
+        self.remembered.add(found.batches, found.rows, found.which)
+        firings = self._walk(found.bits, found.keys, found.times, first)
+        made = self.maker.make(firings, Readings(first, found.times, found.keys))
+        return made, found.positions(made.at)
+
+    def _gathered(self, segments: Sequence[Segment], nowhere: Positions) -> Gathered:
+        """All that is read of some segments, in the order of the stream."""
         found = [(each, self._matcher.match(each.batch, self.keys)) for each in segments]
         missing = sum(matches.without_key for _, matches in found)
         if missing:
             self._counts.without_key[self.name] += missing
         found = [(segment, matches) for segment, matches in found if matches.rows.size]
         if not found:
-            return Made(np.empty(0, np.int64), []), np.empty((0, 1), np.int64)
+            none = np.empty(0, np.int64)
+            nothing, nobody = np.empty(0, np.uint8), np.empty(0, np.int32)
+            return Gathered([], none, nothing, nobody, none, None, nowhere)
         rows = _concatenated([matches.rows for _, matches in found])
         bits = _concatenated([matches.bits for _, matches in found])
         keys = _concatenated([matches.keys for _, matches in found])
         times = _concatenated([s.batch.times[m.rows] for s, m in found])
         which = None
-        positions = None
+        positions = found[0][0].positions
         if len(found) > 1:
             positions = np.concatenate([s.positions[m.rows] for s, m in found])
             which = np.repeat(np.arange(len(found)), [m.rows.size for _, m in found])
@@ -167,13 +204,8 @@ class ColumnCorrelation:
                 each[order] for each in (rows, bits, keys, times, which)
             )
             positions = positions[order]
-        first = self.remembered.next
-        self.remembered.add([segment.batch for segment, _ in found], rows, which)
-        firings = self._walk(bits, keys, times, first)
-        made = self.maker.make(firings, Readings(first, times, keys))
-        if positions is None:
-            return made, found[0][0].positions[rows[made.at]]
-        return made, positions[made.at]
+        batches = [segment.batch for segment, _ in found]
+        return Gathered(batches, rows, bits, keys, times, which, positions)
 
     def _walk(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
         """Let the walk read; where its table grows too large, the rest is stepped."""
@@ -195,7 +227,7 @@ class ColumnCorrelation:
     def leave_table(self, why: str) -> None:
         """Step the machine from now on, if it can be."""
         walk = self.walk
-        if isinstance(walk, LinearWalk) or fits_linear_walk(self.machine):
+        if isinstance(walk, LinearWalk) or self.patience is None:
             return
         places = walk.places.shape[1] - 1
         linear = LinearWalk(self.machine, self._actions, self._matcher.bit_of, places)

@@ -38,6 +38,7 @@ from ensue.engine.batch.snapshots import (
     encode_engine,
     is_stepped,
 )
+from ensue.engine.batch.timed import TimedCorrelation
 from ensue.engine.batch.together import Member, RuleGroup, likeness, runs_together
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
@@ -86,7 +87,8 @@ class BatchEngine:
         self._numbers = {name: number for number, name in enumerate(names)}
         self._reading_order = reading_order(names, library.feeds)
         self._is_plain = not any(library.feeds.values()) and not any(
-            isinstance(running, EventCorrelation) for running in self.correlations.values()
+            isinstance(running, EventCorrelation | TimedCorrelation)
+            for running in self.correlations.values()
         )
 
     def _run_together(self, library: CheckedLibrary) -> None:
@@ -111,7 +113,11 @@ class BatchEngine:
 
     def _run_alone(self, correlation: Correlation, number: int) -> None:
         path, machine = path_of(correlation, brought_plan(self._library, correlation))
-        if machine is not None:
+        if machine is not None and path.name == "timed":
+            self.correlations[correlation.name] = TimedCorrelation(
+                correlation, path, machine, number, self._depth, self._types, self.counts
+            )
+        elif machine is not None:
             self.correlations[correlation.name] = ColumnCorrelation(
                 correlation, path, machine, self._types, self.counts
             )
@@ -322,7 +328,7 @@ class BatchEngine:
         if len(batch):
             for group in self._groups:
                 made, read = group.read(base)
-                if made.rules is not None:
+                if len(made):
                     outputs.append((made, self._placed(read, group.numbers[made.rules])))
         for name in self._reading_order:
             running = self.correlations[name]
@@ -331,6 +337,8 @@ class BatchEngine:
                 continue
             if isinstance(running, EventCorrelation):
                 made, read = running.read(segments, self.clock)
+            elif isinstance(running, TimedCorrelation):
+                made, read = running.read_until(segments, self.clock)
             else:
                 made, read = running.read(segments)
             if not len(made):

@@ -59,6 +59,11 @@ class Symbols:
             numbers = self._lut[bits]
         return numbers
 
+    def add(self, atoms: frozenset[int]) -> int:
+        """A symbol that no event has: the firing of a timer."""
+        self.atoms.append(atoms)
+        return len(self.atoms) - 1
+
     def _add(self, patterns: Iterable[int]) -> None:
         for pattern in patterns:
             if pattern not in self._number_of:
@@ -88,23 +93,29 @@ class FilledTable:
 
     def number_symbols(self, bits: Any) -> Any:
         symbols = self.symbols.number(bits)
+        self._widen()
+        return symbols
+
+    def _widen(self) -> None:
+        """Have room for every symbol."""
         if len(self.symbols.atoms) > self.array.shape[1]:
             size = (len(self.array), 2 * len(self.symbols.atoms), self.columns)
             wider = np.full(size, -1, np.int32)
             wider[:, : self.array.shape[1]] = self.array
             self.array = wider
-        return symbols
 
     def fill(self, state: int, symbol: int) -> None:
-        entry = self._entries.entry(
-            self.machine_table, self.known[state], self.symbols.atoms[symbol]
-        )
+        entry = self._entry(state, symbol)
         self.entries_made += 1
         # Worked out first: it may make the array another one.
-        row = self._row(entry)
+        row = self._row(entry, state == NOT_STARTED)
         self.array[state, symbol] = row
 
-    def _row(self, entry: Entry) -> tuple[int, ...]:
+    def _entry(self, state: int, symbol: int) -> Entry:
+        atoms = self.symbols.atoms[symbol]
+        return self._entries.entry(self.machine_table, self.known[state], atoms)
+
+    def _row(self, entry: Entry, begins: bool) -> tuple[int, ...]:  # noqa: ARG002
         one, *more = sorted(entry.binds) or [self.places]
         return (
             self.number(entry.to),

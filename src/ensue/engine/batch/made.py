@@ -21,8 +21,9 @@ from ensue.engine.batch.column import Column, Rows, absent, column_of
 from ensue.engine.batch.fitting import LARGEST_FLOAT
 from ensue.engine.batch.keys import Keys, Numbers
 from ensue.engine.batch.predicates import NotInColumnsError, Parts, outcomes, values_by_row
-from ensue.engine.batch.remembered import ID, Remembered
+from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.walks import Firings
+from ensue.engine.outputs import TIMER
 from ensue.events.arrow import CONTEXT_FIELDS, TIME, table_of
 from ensue.events.arrow_types import arrow_type, field_of
 from ensue.events.columns import extension_column, is_attribute_column
@@ -167,11 +168,21 @@ def events_table(events: Sequence[Event], types: TypeSystem) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What a correlation has read of a batch: one row for each reading, in order."""
+    """What a correlation has read of a batch: one row for each reading.
+
+    Firings come in the order of the stream; the readings of different keys may not, where there
+    are timers.
+    """
 
     first: int
     times: npt.NDArray[np.int64]
     keys: Numbers
+    latest: int | None = None
+
+    @property
+    def last(self) -> int:
+        """The last moment at which something was read."""
+        return int(self.times[-1]) if self.latest is None else self.latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +228,7 @@ class OutputMaker:
         if not total:
             return Made(at, [])
         rules = None if firings.rules is None else np.repeat(firings.rules, sizes)
-        triggers = self._remembered.column(ID, read.first + at).values
+        triggers = self._remembered.ids(read.first + at, TIMER)
         numbers = self._numbers(at, rules, read, triggers)
         put_out = _PutOut(at, rules, read, triggers, numbers)
         groups: list[ColumnGroup | EventGroup] = []
@@ -258,7 +269,7 @@ class OutputMaker:
             contested[order[:-1][again]] = True
         if self.counted_at is not None:
             contested |= times == self.counted_at
-        last = int(read.times[-1])
+        last = read.last
         if contested.any() or times[-1] == last:
             self._count_by_id(np.repeat(contested, sizes), at, rules, read, triggers, numbers)
         return numbers
@@ -272,7 +283,7 @@ class OutputMaker:
         triggers: pa.Array,
         numbers: Rows,
     ) -> None:
-        last = int(read.times[-1])
+        last = read.last
         counted = {(*known, self.counted_at): count for known, count in self.counted.items()}
         for place in np.flatnonzero(contested | (read.times[at] == last)).tolist():
             reading = at[place]
@@ -361,11 +372,15 @@ class OutputMaker:
         ordered = np.sort(np.stack(list(readings.values())), axis=0)
         ids: list[pa.Array] = []
         for row in ordered:
-            one = self._remembered.column(ID, row).values
+            one = self._remembered.ids(row, None)
             for earlier in ids:
                 same = pc.fill_null(pc.equal(one, earlier), False)
                 one = pc.if_else(same, pa.scalar(None, pa.string()), one)
             ids.append(one)
+        if ids[0].null_count:
+            # Rows without any id would be left out by the joining below.
+            there = np.logical_or.reduce([np.asarray(each.is_valid()) for each in ids])
+            ids[0] = pc.if_else(pa.array(there), ids[0], "")
         if len(ids) == 1:
             return ids[0]
         return pc.binary_join_element_wise(*ids, ",", null_handling="skip")

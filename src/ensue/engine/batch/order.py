@@ -54,6 +54,22 @@ def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Pos
     return out
 
 
+def alarm_positions(
+    due: npt.NDArray[np.int64],
+    correlation: int,
+    instances: npt.NDArray[np.int64],
+    fired: npt.NDArray[np.int64],
+    depth: int,
+) -> Positions:
+    out = np.zeros((len(due), _HEAD + 2 * depth), np.int64)
+    out[:, 0] = due
+    out[:, 1] = ALARM
+    out[:, 2] = correlation
+    out[:, 3] = instances
+    out[:, 4] = fired
+    return out
+
+
 def alarm_position(due: int, correlation: int, instance: int, fired: int, depth: int) -> Positions:
     out = np.zeros(_HEAD + 2 * depth, np.int64)
     out[:_LEVEL] = (due, ALARM, correlation, instance, fired)

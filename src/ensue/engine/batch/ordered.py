@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.actions import Entry
-from ensue.engine.batch.filled import NOT_STARTED, Entries, FilledTable
+from ensue.engine.batch.filled import Entries, FilledTable
 from ensue.machine.determinise import Input, Move, Table, TableState
 from ensue.machine.model import Machine, State
 from ensue.machine.stepping import NOW, Starts, Stepper, Taken
@@ -52,7 +53,7 @@ class OrderedState(TableState):
     def identity(self) -> tuple[frozenset[tuple[State, int]], tuple[int, ...]]:
         return frozenset(self.registers.items()), self.order
 
-    def settled(self) -> tuple[OrderedState, int]:
+    def settled(self) -> tuple[TableState, int]:
         """The state with a register for what begins now, and which that is; -1 if none does."""
         used = set(self.registers.values())
         order = tuple(each for each in self.order if each in used)
@@ -99,13 +100,17 @@ class OrderedTable(Table):
         return Move(OrderedState.of(registers, state.order), tuple(taken.effects), ())
 
 
+def settled_state(state: TableState) -> tuple[TableState, int]:
+    return state.settled() if isinstance(state, OrderedState) else (state, -1)
+
+
 class FilledWindow(FilledTable):
     """An entry has a fifth number: the register that the present time is written to."""
 
     columns = 5
 
     def __init__(
-        self, table: OrderedTable, entries: Entries, bit_of: dict[object, int], places: int
+        self, table: Table, entries: Entries, bit_of: dict[object, int], places: int
     ) -> None:
         super().__init__(table, entries, bit_of, places)
         self.registers = 0
@@ -114,9 +119,8 @@ class FilledWindow(FilledTable):
         self.expired = np.full(16, -1, np.int32)
         """For each state the one without its oldest register; -1 if that is not known yet."""
 
-    def _row(self, entry: Entry) -> tuple[int, ...]:
-        assert isinstance(entry.to, OrderedState)
-        settled, written = entry.to.settled()
+    def _row(self, entry: Entry, begins: bool) -> tuple[int, ...]:  # noqa: ARG002
+        settled, written = settled_state(entry.to)
         one, *more = sorted(entry.binds) or [self.places]
         return (
             self.number(settled),
@@ -127,15 +131,13 @@ class FilledWindow(FilledTable):
         )
 
     def _identity(self, state: TableState) -> object:
-        assert isinstance(state, OrderedState)
-        return state.identity
+        return state.identity if isinstance(state, OrderedState) else state.active
 
     def _added(self, state: TableState, number: int) -> None:
-        assert isinstance(state, OrderedState)
         if number >= len(self.oldest):
-            self.oldest = _longer(self.oldest, ENDLESS_START)
-            self.expired = _longer(self.expired, -1)
-        if state.order:
+            self.oldest = longer(self.oldest, ENDLESS_START)
+            self.expired = longer(self.expired, -1)
+        if isinstance(state, OrderedState) and state.order:
             self.oldest[number] = FIRST_REGISTER + state.order[0]
             self.registers = max(self.registers, 1 + max(state.order))
 
@@ -151,12 +153,14 @@ class FilledWindow(FilledTable):
         """For each state, and each state of the machine, the register of its start; -1 for none."""
         homes = np.full((len(self.known), len(self.machine_table.machine.names)), -1, np.int32)
         for number, state in enumerate(self.known):
-            held = self.machine_table.first if number == NOT_STARTED else state
-            assert isinstance(held, OrderedState)
-            for each, at in held.registers.items():
-                homes[number, each] = ENDLESS_START if at == ALWAYS else FIRST_REGISTER + at
+            held = self.machine_table.first if state is None else state
+            if isinstance(held, OrderedState):
+                for each, at in held.registers.items():
+                    homes[number, each] = ENDLESS_START if at == ALWAYS else FIRST_REGISTER + at
+            else:
+                homes[number, sorted(held.active)] = ENDLESS_START
         return homes
 
 
-def _longer(array: npt.NDArray[np.int32], fill: int) -> npt.NDArray[np.int32]:
-    return np.concatenate([array, np.full(len(array), fill, np.int32)])
+def longer(array: Any, fill: int) -> Any:
+    return np.concatenate([array, np.full(len(array), fill, array.dtype)])

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ensue.engine.batch.batches import Batch, TableBatch
 from ensue.engine.batch.column import Column, Rows, joined
@@ -98,6 +100,17 @@ class Remembered:
             return groups[0][0].column(parts, readings)
         taken = joined([part.column(parts, readings[at]) for part, at in groups])
         return taken.take(np.argsort(np.concatenate([at for _, at in groups]), kind="stable"))
+
+    def ids(self, readings: Rows, of_timers: str | None) -> pa.Array:
+        """The ids of readings; a reading that is the firing of a timer has none of its own."""
+        column = self.column(ID, readings)
+        if column.missing is None:
+            return column.values
+        if column.missing.all():
+            return pa.array([of_timers] * len(readings), pa.string())
+        return pc.if_else(
+            pa.array(column.missing), pa.scalar(of_timers, pa.string()), column.values
+        )
 
     def events(self, readings: Rows) -> list[Event]:
         groups = self._grouped(readings)

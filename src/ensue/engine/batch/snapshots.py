@@ -20,6 +20,7 @@ from ensue.engine.batch.correlations import ColumnCorrelation, Walk, held_by
 from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.made import present_or_none
 from ensue.engine.batch.remembered import read_event, write_event
+from ensue.engine.batch.timed_walk import TimedWalk
 from ensue.engine.batch.together import Member
 from ensue.engine.batch.walks import TableWalk, first_starts, moving_states
 from ensue.engine.ports import Key
@@ -136,6 +137,11 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
             of = np.ascontiguousarray(starts[:, state])
             columns[f"start {state}"] = pa.array(of, mask=of == -FAR)
         columns["started"] = pa.array(walk.started_of(chosen))
+    if isinstance(walk, TimedWalk):
+        for timer in range(len(walk.filled.timers)):
+            due = walk.due_of(chosen, timer)
+            columns[f"due {timer}"] = pa.array(due, mask=due == FAR)
+        columns["number"] = pa.array(walk.numbers[chosen])
     general = None
     texts = keys.column()
     if texts is not None:
@@ -172,6 +178,8 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
         starts, started = _starts(running.machine, table)
         running.take_starts(at, starts, started)
         walk = running.walk
+        if isinstance(walk, TimedWalk):
+            walk.take_due(at, *_due(len(walk.filled.timers), table))
     else:
         assert isinstance(walk, TableWalk)
         known = [walk.filled.number_of_set(frozenset(each)) for each in state.states]
@@ -204,6 +212,14 @@ def _starts(machine: Machine, table: pa.Table) -> tuple[Any, Any]:
     # What had nothing to do at its start was not always said to have started.
     moved = (starts != first_starts(machine)).any(axis=1)
     return starts, table.column("started").to_numpy() | moved
+
+
+def _due(timers: int, table: pa.Table) -> tuple[Any, Any]:
+    """The due times of all timers, by key, and the numbers of the keys."""
+    due = np.full((len(table), timers), FAR, np.int64)
+    for timer in range(timers):
+        due[:, timer] = table.column(f"due {timer}").fill_null(FAR).to_numpy()
+    return due, table.column("number").to_numpy()
 
 
 def _name(parts: tuple[str, ...]) -> str:

@@ -60,7 +60,7 @@ class Setting:
         feeds = any(set(self.plan.library.feeds.get(name, ())) & names for name in names)
         plain = self.task.form == "columns" and not (feeds or self.columns.structs)
         for rule in self.group.rules:
-            columnar = plain and path_of(rule.correlation)[0].name != "events"
+            columnar = plain and path_of(rule.correlation)[0].name in ("table", "window")
             chosen.setdefault("batch" if columnar else "step", []).append(rule.name)
         return {name: self._part(rules) for name, rules in chosen.items()}
 
