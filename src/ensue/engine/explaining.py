@@ -9,14 +9,22 @@ a rule is to its next output is computed from what it remembers, when it is aske
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import TIMER, Outputs, Trigger
-from ensue.engine.ports import Key, key_text
-from ensue.engine.progress import CLOCK, Done, Progress, ecl_progress, filter_progress, in_words
+from ensue.engine.ports import Key, Reading, key_text
+from ensue.engine.progress import (
+    CLOCK,
+    Done,
+    Progress,
+    ecl_progress,
+    filter_progress,
+    in_words,
+    matched_by,
+)
 from ensue.engine.reference.ecl import EclInstance
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.stream import InstanceStart, RunningCorrelation, Stream
@@ -32,9 +40,24 @@ OUTPUTS_REMEMBERED = 100_000
 """For how many of the latest outputs the reasons are kept."""
 
 
+LINES_SHOWN = 10
+"""Up to how many causes are said one by one; of more, the first and the last ones."""
+
+
+def shortened(lines: list[str]) -> list[str]:
+    if len(lines) <= LINES_SHOWN:
+        return lines
+    half = LINES_SHOWN // 2
+    return [*lines[:half], f"  ... {len(lines) - LINES_SHOWN:,} more ...", *lines[-half:]]
+
+
 @dataclass(frozen=True)
 class WhyOutput:
-    """Why an output came. `causes` are in the order in which they were read."""
+    """Why an output came.
+
+    `causes` are what completed the parts of the rule, and `bound` what its ports stand for besides,
+    both in the order in which they were read.
+    """
 
     output: Event
     correlation: str
@@ -43,6 +66,7 @@ class WhyOutput:
     time: int
     labels: tuple[str, ...]
     causes: tuple[Done, ...]
+    bound: tuple[Done, ...] = ()
 
     def __str__(self) -> str:
         key = "" if self.key is None else f" for key `{self.key}`"
@@ -52,7 +76,8 @@ class WhyOutput:
             f"`{self.output.type}` from `{self.correlation}`{key}: "
             f"completed by {by} at {format_time(self.time)}{labels}"
         )
-        return "\n".join([head, *(f"  because of {each}" for each in self.causes)])
+        causes = shortened([f"  because of {each}" for each in self.causes])
+        return "\n".join([head, *causes, *(f"  also bound is {each}" for each in self.bound)])
 
 
 @dataclass(frozen=True)
@@ -61,7 +86,8 @@ class WhyNot:
 
     `done` are the parts that are complete, `waits_for` says what is missing, in the rule's own
     words, and `before` is the last moment at which that can still come, where a window sets one.
-    `left` are parts that were complete and have left the window.
+    `left` are parts that were complete and have left the window, and `aborted` the labels that are
+    left out now.
     """
 
     correlation: str
@@ -72,6 +98,7 @@ class WhyNot:
     before: int | None = None
     left: tuple[Done, ...] = ()
     left_before: int | None = None
+    aborted: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         key = "" if self.key is None else f" for key `{self.key}`"
@@ -81,9 +108,10 @@ class WhyNot:
             return f"`{self.correlation}`{key}: it is finished, and puts nothing out any more"
         before = "" if self.before is None else f", no later than {format_time(self.before)}"
         lines = [f"`{self.correlation}`{key}: waits for {self.waits_for}{before}"]
-        lines += [f"  complete is {each}" for each in self.done]
+        lines += shortened([f"  complete is {each}" for each in self.done])
+        lines += [f"  aborted is label `{each}`" for each in self.aborted]
         if self.left and self.left_before is not None:
-            lines += [f"  outside of the window is {each}" for each in self.left]
+            lines += shortened([f"  outside of the window is {each}" for each in self.left])
             lines += [f"    the rest had to come no later than {format_time(self.left_before)}"]
         return "\n".join(lines)
 
@@ -113,11 +141,14 @@ class Explainer:
         return _RecordingOutputs(self, name, key, keyed, types)
 
     def remember(self, output: Event, trigger: Trigger, name: str, key: str | None) -> None:
-        bound = [Done(f"`{port}`", reading) for port, reading in trigger.bound.items()]
+        matched = [Done(f"`{port}`", reading) for port, reading in trigger.matched]
         because = [
             Done(", ".join(f"`{port}`" for port in sorted(each.ports)) or CLOCK, each)
             for each in trigger.because
         ]
+        # A port may also stand for an event of an alternative that is not complete.
+        bound = [Done(f"`{port}`", reading) for port, reading in trigger.bound.items()]
+        known = {(each.part, id(each.reading)) for each in matched}
         if len(self._reasons) >= OUTPUTS_REMEMBERED:
             del self._reasons[next(iter(self._reasons))]
         self._reasons[_identity(output)] = WhyOutput(
@@ -127,7 +158,8 @@ class Explainer:
             trigger.name,
             trigger.time,
             tuple(sorted(trigger.labels)),
-            tuple(bound or because),
+            tuple(matched or because),
+            tuple(each for each in bound if (each.part, id(each.reading)) not in known),
         )
 
     def why_output(self, output: Event) -> WhyOutput:
@@ -143,6 +175,10 @@ class Explainer:
         """The nearest that a correlation has come, under a key or under any."""
         running = self._running(name)
         keyed = bool(running.correlation.clauses.by)
+        if key is not None and not keyed:
+            raise UsageError(
+                f"`{name}` has no `by`, and the key `{key}` was asked for: ask without a key"
+            )
         if key is not None:
             values = key if isinstance(key, tuple) else (key,)
             wanted = [
@@ -151,7 +187,8 @@ class Explainer:
                 if tuple(value for _, value in each) == values or key_text(each) == key
             ]
             if not wanted:
-                return WhyNot(name, str(key) if keyed else None, started=False)
+                asked = ",".join(str(value) for value in values)
+                return WhyNot(name, asked, started=False)
             return self._why_not(running, *wanted[0])
         nearest = self.nearest(name, 1)
         return nearest[0] if nearest else WhyNot(name, None, started=False)
@@ -163,6 +200,12 @@ class Explainer:
         return sorted(all_of_them, key=lambda each: -len(each.done))[:count]
 
     def _running(self, name: str) -> RunningCorrelation:
+        if not isinstance(name, str):
+            names = ", ".join(f"`{each.correlation.name}`" for each in self._stream.running)
+            raise UsageError(
+                f"`why` was asked of `{name!r}`: ask it of an output of this run, "
+                f"or of the name of a correlation; there is {names or 'none'}"
+            )
         for each in self._stream.running:
             if each.correlation.name == name:
                 return each
@@ -190,6 +233,7 @@ class Explainer:
             progress.before,
             progress.left,
             progress.left_before,
+            progress.aborted,
         )
 
 
@@ -214,10 +258,24 @@ class _RecordingOutputs(Outputs):
         return output
 
 
+class _ExplainedFilter(FilterInstance):
+    """A filter that says of each trigger what has completed it."""
+
+    def _triggers(self, reading: Reading) -> list[Trigger]:
+        within, first = self.clauses.within, self.clauses.bind == "first"
+        matched = []
+        for branch in self.branches:
+            start = branch.first_since(reading.time - within.microseconds) if within else 0
+            if branch.matches(start):
+                matched.append(matched_by(branch, start, first))
+        triggers = super()._triggers(reading)
+        return [replace(each, matched=by) for each, by in zip(triggers, matched, strict=True)]
+
+
 def _starter(correlation: Correlation) -> InstanceStart:
     def start(number: int, timers: Sequence[TimerPort], outputs: Outputs, started: int) -> Instance:
         if isinstance(correlation, FilterCorrelation):
-            return FilterInstance(correlation, number, timers, outputs, started)
+            return _ExplainedFilter(correlation, number, timers, outputs, started)
         instance = EclInstance(correlation, number, timers, outputs, started)
         instance.explains = True
         return instance

@@ -27,8 +27,9 @@ TIMER = "timer"
 class Trigger:
     """The moment at which a correlation puts something out, and what it knows then.
 
-    `bound` holds what each port stands for, in the order in which it was read. `because` is for
-    explanations only: what completed the parts of an expression that binds nothing.
+    `bound` holds what each port stands for, in the order in which it was read. For explanations
+    only, `because` is what completed the parts of an expression that binds nothing, and `matched`
+    what completed each port of a filter.
     """
 
     time: int
@@ -36,6 +37,7 @@ class Trigger:
     labels: frozenset[str] = frozenset()
     bound: Mapping[str, Reading] = field(default_factory=dict)
     because: Sequence[Reading] = ()
+    matched: Sequence[tuple[str, Reading]] = ()
 
     @property
     def name(self) -> str:

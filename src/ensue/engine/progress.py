@@ -8,7 +8,7 @@ expression of which most is. Nothing is changed by asking.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ensue.engine.ports import Reading
 from ensue.engine.reference.ecl import RUNNING, EclInstance, Part
@@ -36,6 +36,7 @@ from ensue.lang.syntax import (
 )
 
 CLOCK = "the clock"
+THEN = ", then "
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Progress:
     before: int | None = None
     left: tuple[Done, ...] = ()
     left_before: int | None = None
+    aborted: tuple[str, ...] = ()
 
 
 def in_words(waits: Waits, correlation: Correlation) -> str:
@@ -112,7 +114,9 @@ def filter_progress(
         for branch in instance.branches
         if not branch.is_left_out(branch.expression)
     ]
-    return max(found, key=lambda each: len(each.done), default=None)
+    nearest = max(found, key=lambda each: len(each.done), default=None)
+    aborted = sorted({label for branch in instance.branches for label in branch.aborted})
+    return nearest and replace(nearest, aborted=tuple(aborted))
 
 
 def _branch_progress(correlation: FilterCorrelation, branch: BranchMemory, now: int) -> Progress:
@@ -121,24 +125,75 @@ def _branch_progress(correlation: FilterCorrelation, branch: BranchMemory, now: 
         look = _look(branch, branch.expression, 0)
         return Progress(look.done, look.waits)
     start = branch.first_since(now - within.microseconds)
-    look = _look(branch, branch.expression, start)
+    look = _latest_look(branch, start)
     before = None
     if look.done:
-        # The latest beginning that leaves as much complete has the most time left.
-        size = len(look.done)
-        place = len(branch.readings) - 1
-        while place > start:
-            later = _look(branch, branch.expression, place)
-            if len(later.done) == size:
-                look = later
-                break
-            place -= 1
         before = min(each.time for each in look.done) + within.microseconds
-    ever = _look(branch, branch.expression, 0)
+    ever = _latest_look(branch, 0)
     if len(ever.done) <= len(look.done):
         return Progress(look.done, look.waits, before)
-    first = min(each.time for each in ever.done)
-    return Progress(look.done, look.waits, before, ever.done, first + within.microseconds)
+    oldest = now - within.microseconds
+    left = tuple(each for each in ever.done if each.time < oldest)
+    if not left:
+        return Progress(look.done, look.waits, before)
+    first = min(each.time for each in left)
+    return Progress(look.done, look.waits, before, left, first + within.microseconds)
+
+
+def _latest_look(branch: BranchMemory, start: int) -> _Look:
+    """The look from the latest beginning that leaves as much complete: it has the most time."""
+    look = _look(branch, branch.expression, start)
+    if look.done:
+        for place in range(len(branch.readings) - 1, start, -1):
+            later = _look(branch, branch.expression, place)
+            if len(later.done) == len(look.done):
+                return later
+    return look
+
+
+def matched_by(branch: BranchMemory, start: Place, first: bool) -> list[tuple[str, Reading]]:
+    """What completes a branch that matches: ports and their readings, in the order of reading.
+
+    Many of the events may do. Told are those that ports stand for: with `first` the earliest ones,
+    else the latest beginning from which the branch still matches.
+    """
+    begin = int(start)
+    if not first:
+        end = len(branch.readings)
+        while begin + 1 < end:
+            middle = (begin + end) // 2
+            if branch.complete(branch.expression, middle) < NEVER:
+                begin = middle
+            else:
+                end = middle
+    found = dict.fromkeys(_matched(branch, branch.expression, begin))
+    return [(port, branch.readings[at]) for at, port in sorted(found)]
+
+
+def _matched(branch: BranchMemory, x: Filter, start: Place) -> Iterator[tuple[int, str]]:
+    match x:
+        case PortRef(name):
+            place = branch.complete(x, start)
+            if place < NEVER:
+                yield int(place) - 1, name
+        case Labelled(label, body):
+            yield from _matched(branch, body, branch.start_of(label, start))
+        case Both(parts) | Either(parts):
+            for part in branch.alive(parts):
+                if branch.complete(part, start) < NEVER:
+                    yield from _matched(branch, part, start)
+        case Then(parts):
+            yield from _matched_in_turn(branch, branch.alive(parts), start)
+        case Times(body, count):
+            yield from _matched_in_turn(branch, [body] * count, start)
+
+
+def _matched_in_turn(
+    branch: BranchMemory, parts: Sequence[Filter], start: Place
+) -> Iterator[tuple[int, str]]:
+    for part in parts:
+        yield from _matched(branch, part, start)
+        start = branch.complete(part, start)
 
 
 def _look(branch: BranchMemory, x: Filter, start: Place) -> _Look:
@@ -173,22 +228,27 @@ def _in_turn(branch: BranchMemory, parts: Sequence[Filter], start: Place) -> _Lo
             coming = parts[number + 1 :]
             if not coming:
                 return _Look(NEVER, tuple(done), look.waits)
-            same = all(each == coming[0] for each in coming)
-            then = (
-                f"{len(coming)} times `{print_filter(coming[0])}`"
-                if same and len(coming) > 2
-                else f"`{' ; '.join(print_filter(each) for each in coming[:4])}`"
-            )
+            then = f"`{' ; '.join(print_filter(each) for each in coming[:4])}`"
+            if all(each == coming[0] for each in coming):
+                if part == coming[0] and not look.done:
+                    # Nothing of this round has come: it is one of those that are left.
+                    words = f"{len(coming) + 1} times `{print_filter(part)}`"
+                    return _Look(NEVER, tuple(done), Waits(words, look.waits.ports))
+                if len(coming) > 2:
+                    then = f"{len(coming)} times `{print_filter(coming[0])}`"
             return _Look(
-                NEVER, tuple(done), Waits(f"{look.waits.words}, then {then}", look.waits.ports)
+                NEVER, tuple(done), Waits(f"{look.waits.words}{THEN}{then}", look.waits.ports)
             )
     return _Look(start, tuple(done), Waits(""))
 
 
 def _joined(place: Place, looks: Sequence[_Look], word: str) -> _Look:
-    done = tuple(each for look in looks for each in look.done)
+    # One event may complete the same port in several places.
+    every = [each for look in looks for each in look.done]
+    done = tuple({(each.part, id(each.reading)): each for each in every}.values())
     waiting = [look.waits for look in looks if look.place == NEVER]
-    words = word.join(each.words for each in waiting)
+    apart = [f"({w.words})" if THEN in w.words and w.words[0] != "(" else w.words for w in waiting]
+    words = word.join(apart if len(waiting) > 1 else [each.words for each in waiting])
     if len(waiting) > 1:
         words = f"({words})"
     return _Look(place, done, Waits(words, tuple(p for each in waiting for p in each.ports)))
@@ -198,8 +258,14 @@ def _joined(place: Place, looks: Sequence[_Look], word: str) -> _Look:
 
 
 def ecl_progress(instance: EclInstance) -> Progress | None:
-    """The pushed expression under way of which most is complete; None if there is none."""
-    pushing = [part for part in _under_way(instance.top) if isinstance(part.expression, Push)]
+    """The pushed expression under way of which most is complete, or all that comes before it.
+
+    None if the whole is finished.
+    """
+    under_way = list(_under_way(instance.top))
+    pushing = [part for part in under_way if isinstance(part.expression, Push)]
+    if not pushing:
+        pushing = under_way[:1]
     if not pushing:
         return None
     nearest = max(pushing, key=lambda part: len(part.completed_by))
