@@ -96,14 +96,14 @@ class Outputs:
         provenance: dict[str, str],
     ) -> Event:
         """A new event, with an id that is the same in every engine and every rerun."""
-        number = self._number(time, trigger)
+        number = self.number(time, trigger)
         key = f":{self.key_text}" if self._keyed else ""
         name = self._correlation
         identity = f"{name}:{trigger}@{time}{key}:{number}"
         return Event(identity, f"ensue/{name}", type_name, time, data, provenance)
 
     def send_on(self, event: Event, time: int, trigger: str, provenance: dict[str, str]) -> Event:
-        self._number(time, trigger)
+        self.number(time, trigger)
         extensions = {**event.extensions, **provenance}
         return Event(event.id, event.source, event.type, time, event.data, extensions)
 
@@ -125,7 +125,8 @@ class Outputs:
             self._key_text = key_text(self.key)
         return self._key_text
 
-    def _number(self, time: int, trigger: str) -> int:
+    def number(self, time: int, trigger: str) -> int:
+        """The next number among what is put out on this trigger, for its id."""
         # One event id may be read twice at one time: as it came, and as another rule sent it on.
         if time != self.time or self.made is None:
             self.time = time

@@ -14,7 +14,7 @@ from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
 from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.firing import Firing, Noted, bound_events, in_order, reading_of
-from ensue.engine.step.rows import Row, Rows, Step
+from ensue.engine.step.rows import Row, Rows, Speaking, Step
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -41,6 +41,10 @@ class FilterFacts:
         self.changes_labels = any(
             isinstance(each, Change) for each in [*correlation.initially, *statements]
         )
+        timed = any(isinstance(port, TimerPort) for port in correlation.ports)
+        self.speaking: Speaking | None = None
+        if not timed and not self.changes_labels:
+            self.speaking = tuple(case.condition for case in correlation.cases if case.statements)
         self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
         self._firings: dict[Step, tuple[Firing, ...]] = {}
 

@@ -7,26 +7,26 @@ and put together. Everything else is the general `Transformer`, which is asked b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from ensue.engine.outputs import TIMER, Outputs, port_scope, value_for
 from ensue.engine.ports import Reading
+from ensue.engine.step.emitting import Value, compile_single, recipe_of, statements_of, values_of
 from ensue.events.event import Event
-from ensue.events.types import TypeSystem, ValueType
-from ensue.lang.expressions import Expression, Literal, Name
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions import Literal
 from ensue.lang.expressions.scopes import PortScope
-from ensue.lang.label_logic import label_value
-from ensue.lang.syntax import Change, EventPort, FilterCorrelation, PushNew, PushPort
+from ensue.lang.syntax import FilterCorrelation, PushNew, PushPort
 from ensue.machine.stepping import Fired
 
 Noted = tuple[int, Event | int]
 """What a place holds: when it was read, as a number that grows, and the event (or a firing's time).
 """
 
-CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
-"""Names that an event answers itself, before or after its data is asked."""
+
+_number: Callable[[Any], int] = itemgetter(0)
 
 
 def reading_of(noted: Noted) -> Reading:
@@ -58,22 +58,19 @@ def _when_read(item: tuple[str, Noted]) -> int:
     return item[1][0]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A value of `push new`: a constant, an attribute as it is (`port`), or an expression."""
-
-    name: str
-    type: ValueType
-    expression: Expression
-    port: str | None = None
-    attribute: str = ""
-    constant: Any = None
-
-
 class Firing:
     """One branch that fires with certain labels and places, in a rule that changes no labels."""
 
-    __slots__ = ("_first", "_labels", "_pairs", "_statements")
+    __slots__ = (
+        "_emit",
+        "_first",
+        "_labels",
+        "_name",
+        "_pairs",
+        "_places",
+        "_source",
+        "_statements",
+    )
 
     def __init__(
         self,
@@ -82,27 +79,42 @@ class Firing:
         fired: Fired,
         ports: Mapping[int, str],
     ) -> None:
+        self._name = correlation.name
+        self._source = f"ensue/{correlation.name}"
         self._first = correlation.clauses.bind == "first"
         self._labels = ",".join(sorted(fired.labels))
         self._pairs = tuple((place, ports[place]) for place in fired.places)
         self._statements: list[tuple[str, list[Value]] | str] = []
-        for case in correlation.cases:
-            if label_value(case.condition, fired.labels, lambda _: False):
-                for statement in case.statements:
-                    match statement:
-                        case PushPort(port):
-                            self._statements.append(port)
-                        case PushNew(type_name):
-                            values = values_of(statement, correlation, types)
-                            self._statements.append((type_name, values))
-                        case Change():
-                            raise AssertionError("a rule that changes labels has no such firing")
+        recipe = recipe_of(correlation, types, fired, ports)
+        self._emit = None if recipe is None else compile_single(recipe)
+        self._places = [
+            [place for place, port in self._pairs if port == name]
+            for name in dict.fromkeys(port for _, port in self._pairs)
+        ]
+        for statement in statements_of(correlation, fired.labels):
+            match statement:
+                case PushPort(port):
+                    self._statements.append(port)
+                case PushNew(type_name):
+                    values = values_of(statement, correlation, types)
+                    self._statements.append((type_name, values))
+                case _:
+                    raise AssertionError("a rule that changes labels has no such firing")
 
     def run(
         self, outputs: Outputs, places: Sequence[Noted | None], time: int, event_id: str | None
     ) -> list[Event]:
         if not self._statements:
             return []
+        if self._emit is not None and event_id is not None:
+            choose = min if self._first else max
+            noted = [
+                places[held[0]]
+                if len(held) == 1
+                else choose((places[place] for place in held), key=_number)
+                for held in self._places
+            ]
+            return self._emit(self._name, self._source, outputs, *noted, time, event_id)
         found = bound_events(self._pairs, places, self._first)
         if len(found) > 1:
             found = in_order(found)
@@ -112,36 +124,14 @@ class Firing:
         made = []
         for statement in self._statements:
             if isinstance(statement, str):
-                noted = found.get(statement)
-                if noted is not None and isinstance(noted[1], Event):
-                    made.append(outputs.send_on(noted[1], time, trigger, provenance))
+                bound = found.get(statement)
+                if bound is not None and isinstance(bound[1], Event):
+                    made.append(outputs.send_on(bound[1], time, trigger, provenance))
             else:
                 type_name, values = statement
                 data = data_of(values, found)
                 made.append(outputs.make(type_name, data, time, trigger, {**provenance}))
         return made
-
-
-def values_of(statement: PushNew, correlation: FilterCorrelation, types: TypeSystem) -> list[Value]:
-    attributes = types.attributes(statement.type)
-    ports = {port.name: port for port in correlation.ports if isinstance(port, EventPort)}
-    values = []
-    for assignment in statement.assignments:
-        name, expression, type_ = assignment.name, assignment.value, attributes[assignment.name]
-        match expression:
-            case Literal():
-                constant = value_for(expression, PortScope({}), type_)
-                values.append(Value(name, type_, expression, constant=constant))
-            case Name((port, attribute)) if (
-                port in ports
-                and attribute.lower() not in CONTEXT
-                and type_.element is None
-                and types.attributes(ports[port].type).get(attribute) == type_
-            ):
-                values.append(Value(name, type_, expression, port, attribute))
-            case _:
-                values.append(Value(name, type_, expression))
-    return values
 
 
 def data_of(values: Iterable[Value], found: Mapping[str, Noted]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ensue.engine.ports import key_of
+from ensue.engine.step.groups import Group, GroupReading, atoms_of
 from ensue.engine.step.predicates import (
     PYTHON_TYPES,
     Constants,
@@ -49,7 +50,18 @@ Entry = tuple[
 """Instances to look in, the row of keys that have none, the mask, which key, who reads it, and the
 ports that it matches."""
 Readers = tuple[Entry, ...]
-Look = Callable[[Event], tuple[Readers, tuple[FastKey | None, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class MixedPlan:
+    """Who reads an event where groups of rules do, too."""
+
+    readers: Readers
+    groups: tuple[GroupReading, ...]
+
+
+Plan = Readers | MixedPlan
+Look = Callable[[Event], tuple[Plan, tuple[FastKey | None, ...]]]
 Push = Callable[[Event], list[Event]]
 
 NEVER: Mapping[Any, Any] = {}
@@ -92,6 +104,50 @@ class Want:
     always: int
 
 
+class GroupWant:
+    """What a group wants of a type: for each combination of tests that a port may need, who."""
+
+    def __init__(self, key: int) -> None:
+        self._key = key
+        self._wanted: dict[int, int] = defaultdict(int)
+        self._atoms: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._letters: dict[int, int] = {}
+
+    def add(self, needed: int, atom: int | None, rule: int, letter: int) -> None:
+        """A port of a rule (its bit), with its atom if the machine has one, and its letter."""
+        self._wanted[needed] |= rule
+        if atom is not None:
+            self._atoms[atom][needed] |= rule
+            self._letters[letter] = needed
+
+    def reading(self, group: Group, tests: int) -> GroupReading | None:
+        """What an event of which exactly these tests hold is to the group."""
+
+        def united(by_tests: Mapping[int, int]) -> int:
+            found = 0
+            for needed, rules in by_tests.items():
+                if needed & tests == needed:
+                    found |= rules
+            return found
+
+        wanted = united(self._wanted)
+        if not wanted:
+            return None
+        by_atoms = {0: wanted}
+        for atom, by_tests in self._atoms.items():
+            rules = united(by_tests)
+            split: dict[int, int] = {}
+            for mask, readers in by_atoms.items():
+                split[mask] = readers & ~rules
+                split[mask | 1 << atom] = readers & rules
+            by_atoms = {mask: readers for mask, readers in split.items() if readers}
+        by_atoms.pop(0, None)
+        letters = tuple(
+            letter for letter, needed in self._letters.items() if needed & tests == needed
+        )
+        return GroupReading(group, self._key, wanted, by_atoms, letters)
+
+
 class TypeRoutines:
     """The tests, plans and keys of one event type."""
 
@@ -100,18 +156,19 @@ class TypeRoutines:
         self.attributes = types.attributes(name)
         self.sources: dict[str, int] = {}
         self.predicates: dict[Expression, int] = {}
-        self.keys: dict[KeyNames, int] = {(): 0}
+        self.keys: dict[KeyNames, int] = {}
+        self._groups: dict[Group, GroupWant] = {}
         self._tests = 0
         self._wants: list[Want] = []
         self._everywhere: list[int] = []
         self._by_test: dict[int, list[int]] = defaultdict(list)
-        self.plans: dict[int, Readers] = {}
+        self.plans: dict[int, Plan] = {}
         for rule in rules:
             self._add(rule, types)
 
     @property
     def is_wanted(self) -> bool:
-        return bool(self._wants)
+        return bool(self._wants or self._groups)
 
     def _add(self, rule: Rule, types: TypeSystem) -> None:
         matching = [
@@ -120,6 +177,9 @@ class TypeRoutines:
             if isinstance(port, EventPort) and types.is_subtype(self.name, port.type)
         ]
         if not matching:
+            return
+        if rule.group is not None:
+            self._add_to_group(rule, rule.group, matching)
             return
         bits: dict[str, int] = {}
         predicates: list[tuple[int, int]] = []
@@ -135,11 +195,7 @@ class TypeRoutines:
         ports = []
         place = len(self._wants)
         for port in matching:
-            needed = 0
-            if port.source is not None:
-                needed |= self._test(self.sources, port.source)
-            if port.where is not None:
-                needed |= self._test(self.predicates, port.where)
+            needed = self._needed(port)
             ports.append((port.name, needed, bits.get(port.name, 0)))
             self.keys.setdefault(rule.ports.key_names[port.name], len(self.keys))
             where = self._by_test[needed.bit_length()] if needed else self._everywhere
@@ -147,13 +203,32 @@ class TypeRoutines:
                 where.append(place)
         self._wants.append(Want(rule, tuple(ports), tuple(predicates), always))
 
+    def _add_to_group(self, rule: Rule, group: Group, matching: Sequence[EventPort]) -> None:
+        want = self._groups.get(group)
+        if want is None:
+            key = self.keys.setdefault(group.key_names, len(self.keys))
+            want = self._groups[group] = GroupWant(key)
+        bit, atoms = group.bit(rule), atoms_of(rule)
+        for port in matching:
+            needed = self._needed(port)
+            want.add(needed, atoms.get(port.name), bit, group.letter(port))
+
+    def _needed(self, port: EventPort) -> int:
+        """The tests that must hold for a port, as a mask."""
+        needed = 0
+        if port.source is not None:
+            needed |= self._test(self.sources, port.source)
+        if port.where is not None:
+            needed |= self._test(self.predicates, port.where)
+        return needed
+
     def _test(self, known: dict[Any, int], what: Any) -> int:
         if what not in known:
             known[what] = 1 << self._tests
             self._tests += 1
         return known[what]
 
-    def make_plan(self, tests: int) -> Readers:
+    def make_plan(self, tests: int) -> Plan:
         """Who reads an event of which exactly these tests hold."""
         places = set(self._everywhere)
         left = tests
@@ -162,7 +237,10 @@ class TypeRoutines:
             places.update(self._by_test.get(bit, ()))
             left ^= 1 << (bit - 1)
         entries = (self._entry(self._wants[place], tests) for place in sorted(places))
-        plan = tuple(entry for entry in entries if entry is not None)
+        readers = tuple(entry for entry in entries if entry is not None)
+        readings = (want.reading(group, tests) for group, want in self._groups.items())
+        together = tuple(reading for reading in readings if reading is not None)
+        plan: Plan = MixedPlan(readers, together) if together else readers
         if len(self.plans) < PLANS_REMEMBERED:
             self.plans[tests] = plan
         return plan
@@ -273,21 +351,25 @@ class _Writing:
         return lines
 
     def keys(self) -> list[str]:
-        parts = []
-        for names in self._routines.keys:
+        """Statements that set the keys; a single one, as most types have, is just `key`."""
+        lines = []
+        for variable_name, names in zip(self.key_variables(), self._routines.keys, strict=True):
             if not names:
-                parts.append("()")
+                lines.append(f"{variable_name} = ()")
                 continue
             constant = self.constants.name(names, "k")
             whole = f"key_under(event, {constant})"
             kind = self._key_kind(names)
-            if kind is None:
-                parts.append(whole)
-            else:
+            if kind is not None:
                 self.reads[names[0]] = None
                 held = variable(names[0])
-                parts.append(f"({held} if {held}.__class__ is {kind} else {whole})")
-        return [f"keys = ({', '.join(parts)},)"]
+                whole = f"{held} if {held}.__class__ is {kind} else {whole}"
+            lines.append(f"{variable_name} = {whole}")
+        return lines
+
+    def key_variables(self) -> list[str]:
+        count = len(self._routines.keys)
+        return ["key"] if count == 1 else [f"key{number}" for number in range(count)]
 
     def _key_kind(self, names: KeyNames) -> str | None:
         if len(names) != 1 or not names[0].isidentifier():
@@ -378,7 +460,7 @@ def look(event):
     if plan is None: plan = make_plan(tests)
     if not plan: return plan, ()
     {keys}
-    return plan, keys
+    return plan, ({names})
 """
 
 _PUSH = """
@@ -395,22 +477,28 @@ def push(event):
     if plan is None: plan = make_plan(tests)
     if not plan: return []
     {keys}
+    if plan.__class__ is MixedPlan: return read_together(plan, ({names}), event)
     made, waiting, noted = [], None, None
-    for instances, first, mask, key, rule, ports in plan:
-        instance = instances.get(keys[key])
+    for instances, first, mask, {number}, rule, ports in plan:
+        {choose}
+        instance = instances.get(key)
         if instance is None:
             step = first.get(mask)
-            if step is not None and step.is_nothing and keys[key] is not None: continue
+            if step is not None and step.is_quiet and key is not None:
+                if step.is_nothing: continue
+                instance = rule.begin(key, time)
+            else: step = None
         else:
             step = instance.row.get(mask)
-            if step is not None and step.is_quiet:
-                instance.row = step.to
-                if step.binds:
-                    if noted is None: noted = (next(numbers), event)
-                    places = instance.places
-                    for place in step.binds: places[place] = noted
-                continue
-        outputs = let_read(rule, keys[key], mask, ports, event)
+        if step is not None and step.is_quiet:
+            instance.row = step.to
+            binds = step.binds
+            if binds:
+                if noted is None: noted = (next(numbers), event)
+                places = instance.places
+                for place in binds: places[place] = noted
+            continue
+        outputs = let_read(rule, key, mask, ports, event)
         if outputs:
             made += outputs
             if rule.is_fed_from:
@@ -426,7 +514,9 @@ def compile_look(routines: TypeRoutines) -> Look:
     """The function that finds out who reads an event of this type, and under which keys."""
     writing = _Writing(routines)
     tests, keys = writing.tests(), writing.keys()
-    text = _filled(_LOOK, values=writing.values(checked=False), tests=tests, keys=keys)
+    names = ["".join(f"{name}, " for name in writing.key_variables())]
+    values = writing.values(checked=False)
+    text = _filled(_LOOK, values=values, tests=tests, keys=keys, names=names)
     look: Look = _compiled(text, "look", routines, writing.constants, {})
     return look
 
@@ -443,14 +533,25 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
         values = writing.values(checked=True)
     except OutsideError:
         return None
-    text = _filled(_PUSH, checks=checks, values=values, tests=tests, keys=keys)
+    variables = writing.key_variables()
+    several = len(variables) > 1
+    text = _filled(
+        _PUSH,
+        checks=checks,
+        values=values,
+        tests=tests,
+        keys=keys,
+        names=["".join(f"{name}, " for name in variables)],
+        number=["number" if several else "_"],
+        choose=[f"key = ({', '.join(variables)})[number]"] if several else [],
+    )
     push: Push = _compiled(text, "push", routines, writing.constants, around)
     return push
 
 
 def _filled(template: str, **parts: Sequence[str]) -> str:
     for name, lines in parts.items():
-        template = template.replace(f"{{{name}}}", "\n    ".join(lines) or "pass")
+        template = template.replace(f"{{{name}}}", "\n    ".join(lines) if lines else "pass")
     return template
 
 
@@ -464,6 +565,7 @@ def _compiled(
     scope = {
         "datetime": datetime,
         "UTC": UTC,
+        "MixedPlan": MixedPlan,
         "plans": routines.plans,
         "make_plan": routines.make_plan,
         **constants.names,

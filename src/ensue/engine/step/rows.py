@@ -11,10 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ensue.lang.label_logic import label_value
+from ensue.lang.syntax import LabelExpression
 from ensue.machine.determinise import Input, Move, Table, TableState
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import Bind, Branch, Emit, Machine, State, Timer
 from ensue.machine.stepping import Fired
+
+Speaking = tuple[LabelExpression, ...]
+"""The conditions of the cases that have statements, of a rule in which nothing else counts."""
 
 
 class Step:
@@ -46,6 +51,9 @@ class Row(dict[int, Step]):
 
     __slots__ = ("is_kept", "state")
 
+    # A row is itself, whatever steps it knows.
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
     def __init__(self, state: TableState, is_kept: bool) -> None:
         super().__init__()
         self.state = state
@@ -59,8 +67,11 @@ class Row(dict[int, Step]):
 class Rows:
     """The rows of one machine, grown by what is asked."""
 
-    def __init__(self, machine: Machine, limits: MachineLimits) -> None:
+    def __init__(
+        self, machine: Machine, limits: MachineLimits, speaking: Speaking | None = None
+    ) -> None:
         self.machine = machine
+        self._speaking = speaking
         self._table = Table(machine, limits.table_states, limits.table_moves, limits.table_marks)
         self._rows_left, self._steps_left = limits.table_states, limits.table_moves
         self._marks_left = limits.table_marks
@@ -95,9 +106,24 @@ class Rows:
 
     def _step(self, row: Row, move: Move) -> Step:
         binds = tuple(effect.place for effect in move.effects if isinstance(effect, Bind))
-        effects = tuple(effect for effect in move.effects if not isinstance(effect, Bind))
+        effects = tuple(
+            effect
+            for effect in move.effects
+            if not isinstance(effect, Bind) and not self._is_silent(effect)
+        )
         to = self._row(move.to)
         return Step(to, binds, effects, move.started, is_loop=to is row)
+
+    def _is_silent(self, effect: Emit | Fired) -> bool:
+        """Whether nothing follows from it: a branch that fires where no case has a statement."""
+        return (
+            self._speaking is not None
+            and isinstance(effect, Fired)
+            and not any(
+                label_value(condition, effect.labels, lambda _: False)
+                for condition in self._speaking
+            )
+        )
 
     def _row(self, state: TableState) -> Row:
         known = self._rows.get(state.active)
@@ -116,13 +142,14 @@ class SharedRows:
 
     def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
         self.limits = limits
-        self._known: dict[Machine, Rows] = {}
+        self._known: dict[tuple[Machine, Speaking | None], Rows] = {}
 
-    def of(self, machine: Machine) -> Rows:
+    def of(self, machine: Machine, speaking: Speaking | None = None) -> Rows:
+        """The rows of a machine. `speaking` are the cases that say something, if that is all."""
         shape = structure(machine)
-        rows = self._known.get(shape)
+        rows = self._known.get((shape, speaking))
         if rows is None:
-            rows = self._known[shape] = Rows(shape, self.limits)
+            rows = self._known[shape, speaking] = Rows(shape, self.limits, speaking)
         return rows
 
 

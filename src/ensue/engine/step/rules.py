@@ -7,8 +7,9 @@ follows the keys that are in the middle of something, not those that were ever s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
@@ -24,6 +25,9 @@ from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
 from ensue.machine.model import Machine, Timer
 from ensue.machine.plan import Form, plan
 from ensue.machine.stepping import Stepper
+
+if TYPE_CHECKING:
+    from ensue.engine.step.groups import Group
 
 FastKey = str | int | float | Key
 """A key as instances are found by: a single text or number stands for itself."""
@@ -57,7 +61,10 @@ def fast_key(key: Key) -> FastKey:
 
 
 class Rule:
-    """`place` is where it stands in the library, and orders what happens at one moment."""
+    """`place` is where it stands in the library, and orders what happens at one moment.
+
+    A rule that is stepped together with others of its shape has its keys in its `group`.
+    """
 
     def __init__(
         self,
@@ -76,6 +83,8 @@ class Rule:
         self.form: Form
         self.machine: Machine | None
         self.rows: Rows | None = None
+        self.facts: FilterFacts | None = None
+        self.group: Group | None = None
         self._types = types
         self._numbers = numbers
         self._is_keyed = bool(correlation.clauses.by)
@@ -101,10 +110,10 @@ class Rule:
             assert isinstance(correlation, FilterCorrelation), "only filters run from memory"
             return partial(FilterInstance, correlation)
         if isinstance(correlation, FilterCorrelation):
-            facts = FilterFacts(correlation, self.machine, self._types)
+            facts = self.facts = FilterFacts(correlation, self.machine, self._types)
             if self.form == "linear":
                 return partial(WindowedFilter, facts, Stepper(self.machine))
-            self.rows = shared.of(self.machine)
+            self.rows = shared.of(self.machine, facts.speaking)
             return partial(TabledFilter, facts, self.rows)
         self.rows = shared.of(self.machine)
         return partial(EclRunner, EclFacts(correlation, self.machine), self.rows)
@@ -121,11 +130,15 @@ class Rule:
     def take_over(self, old: Rule) -> None:
         """Go on with the instances of a rule that means the same and has the same machine."""
         self.instances, self.started = old.instances, old.started
-        self.rows, self.starter = old.rows, old.starter
+        self.rows, self.starter, self.facts = old.rows, old.starter, old.facts
 
     @property
     def saved_form(self) -> SavedForm:
         return self.form, self.machine
+
+    def held(self) -> Mapping[FastKey, Runner]:
+        """All that it is in the middle of, by key."""
+        return self.instances if self.group is None else self.group.instances_of(self)
 
     def begin(self, key: FastKey, time: int, number: int | None = None) -> Runner:
         """A new instance. With a number it is one that is brought back."""

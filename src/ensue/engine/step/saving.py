@@ -12,7 +12,6 @@ an event that no statement looks at, only its id is kept, for the `causes` of an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
@@ -120,22 +119,23 @@ def save_stream(stream: StepStream, now: int | None) -> SavedStream:
     """The state of a stream whose order is settled up to `now`."""
     machines: dict[PlainMachine, int] = {}
     rules = []
+    if now is not None:
+        stream.sweep(now)
     for rule in stream.rules:
-        if now is not None:
-            rule.sweep(now)
         machine = None
         if rule.machine is not None:
             machine = machines.setdefault(to_plain(rule.machine), len(machines))
-        rules.append(_save_rule(rule, machine, now))
+        rules.append(save_rule(rule, machine, now))
     return SavedStream(list(machines), rules, next(stream.numbers))
 
 
-def _save_rule(rule: Rule, machine: int | None, now: int | None) -> SavedRule:
+def save_rule(rule: Rule, machine: int | None, now: int | None) -> SavedRule:
+    """The state of one rule; `machine` says where its machine is kept."""
     states: dict[tuple[int, ...], int] = {}
     keys: list[tuple[SavedKey, int, list[SavedPlace]]] = []
     extras: dict[int, SavedExtra] = {}
     read_whole = _ports_read(rule)
-    for key, instance in rule.instances.items():
+    for key, instance in rule.held().items():
         active = sorted(_active(instance, now))
         number = states.setdefault(tuple(active), len(states))
         saved_key = list(key) if isinstance(key, tuple) else key
@@ -263,15 +263,14 @@ def restore_stream(stream: StepStream, library: CheckedLibrary, saved: SavedStre
                 forms[rule.name] = (form, machine)
             case _:
                 raise _damaged(f"`{rule.name}` has no form")
-    stream.numbers = count(saved.read)
-    stream.rules = []
-    stream.change(library, forms)
+    stream.begin_again(library, forms, saved.read)
     for running, state in zip(stream.rules, saved.rules, strict=True):
-        _restore_rule(running, state)
-    stream.set_alarms()
+        restore_rule(running, state)
+    stream.settle()
 
 
-def _restore_rule(rule: Rule, saved: SavedRule) -> None:
+def restore_rule(rule: Rule, saved: SavedRule) -> None:
+    """Put a fresh rule, on the machine that was saved, into the state that was saved."""
     largest = len(rule.machine.names) if rule.machine else 0
     for states in saved.states:
         if any(not 0 <= state < largest for state in states):

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -19,8 +20,10 @@ from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
+from ensue.engine.step.groups import SMALLEST_GROUP, Group, Shape, shape_of
 from ensue.engine.step.routines import (
     Look,
+    Plan,
     Push,
     SplitReading,
     TypeRoutines,
@@ -30,9 +33,7 @@ from ensue.engine.step.routines import (
 from ensue.engine.step.rows import SharedRows
 from ensue.engine.step.rules import FastKey, Rule, SavedForm
 from ensue.events.event import Event
-from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.syntax import EventPort
 from ensue.machine.limits import MachineLimits
 from ensue.machine.prepared import brought_plan
 
@@ -60,6 +61,11 @@ class StepStream:
         self._types = library.types
         self._routines: dict[str, TypeRoutines] = {}
         self._looks: dict[str, Look] = {}
+        self._remakes: list[Callable[[], None]] = []
+        self.groups: dict[Shape, Group] = {}
+        self._outgrown: set[Shape] = set()
+        self._alone: AbstractSet[str] = frozenset()
+        self._places: Mapping[str, int] = {}
         self.change(library)
 
     # --- rules that come and go -----------------------------------------------------------------
@@ -70,6 +76,7 @@ class StepStream:
         `saved` holds the forms that rules had in a snapshot, where they are to go on with them.
         """
         known = {rule.name: rule for rule in self.rules}
+        staying: dict[str, Rule] = {}
         rules = []
         for place, correlation in enumerate(library.correlations):
             old = known.get(correlation.name)
@@ -86,15 +93,78 @@ class StepStream:
             if stays and old is not None:
                 rule.take_over(old)
             rule.place = place
-            rule.is_fed_from = _is_fed_from(rule, library)
+            rule.is_fed_from = bool(library.feeds.get(rule.name))
+            if stays and old is not None:
+                staying[rule.name] = old
             rules.append(rule)
         self.rules = rules
         self._types = library.types
+        fed = {name for readers in library.feeds.values() for name in readers}
+        self._alone = fed | {name for name, readers in library.feeds.items() if readers}
+        self._form_groups(staying)
+        self._make_routines()
+        self.set_alarms()
+
+    def _form_groups(self, staying: Mapping[str, Rule]) -> None:
+        """Put rules of one shape together; `staying` are those that go on as they were."""
+        shapes: dict[Shape, list[Rule]] = {}
+        for rule in self.rules:
+            shape = None if rule.name in self._alone else shape_of(rule, self._types)
+            if shape is not None and shape not in self._outgrown:
+                shapes.setdefault(shape, []).append(rule)
+        chosen = {
+            shape: rules
+            for shape, rules in shapes.items()
+            if shape in self.groups or len(rules) >= SMALLEST_GROUP
+        }
+        grouped = {rule.name: self.groups.get(s) for s, rules in chosen.items() for rule in rules}
+        for name, old in staying.items():
+            if old.group is not None and grouped.get(name) is not old.group:
+                (rule,) = [each for each in self.rules if each.name == name]
+                rule.instances = dict(old.group.instances_of(old))
+        groups: dict[Shape, Group] = {}
+        for shape, rules in chosen.items():
+            group = self.groups.get(shape) or Group(rules[0], self._types, self.numbers)
+            group.take(rules, staying, self._types)
+            groups[shape] = group
+        self.groups = groups
+        for shape in [shape for shape, group in groups.items() if group.has_outgrown]:
+            self._leave(shape)
+        self._places = {rule.name: rule.place for rule in self.rules}
+
+    def _leave(self, shape: Shape) -> None:
+        """A group whose table has outgrown its limits: its rules go on by themselves."""
+        self._outgrown.add(shape)
+        self.groups.pop(shape).leave()
+
+    def _make_routines(self) -> None:
         self._routines = {
-            each.name: TypeRoutines(each.name, library.types, rules) for each in library.types
+            each.name: TypeRoutines(each.name, self._types, self.rules) for each in self._types
         }
         self._looks = {}
+        for remake in self._remakes:
+            remake()
+
+    def begin_again(
+        self, library: CheckedLibrary, forms: Mapping[str, SavedForm], read: int
+    ) -> None:
+        """Be as new, with rules in the forms of a snapshot, for their instances to be put in."""
+        self.numbers = count(read)
+        self.rules, self.groups = [], {}
+        self.change(library, forms)
+
+    def settle(self) -> None:
+        """Instances were brought back: those of groups go there, and the others are armed."""
+        self._form_groups({rule.name: rule for rule in self.rules})
+        self._make_routines()
         self.set_alarms()
+
+    def sweep(self, now: int) -> None:
+        """Let go of the keys that stand as before they started."""
+        for rule in self.rules:
+            rule.sweep(now)
+        for group in self.groups.values():
+            group.sweep(now)
 
     def pushes(
         self,
@@ -111,10 +181,16 @@ class StepStream:
             "after_alarms": self._counted_read,
             "let_read": self._let_read,
             "spread": self._spread,
+            "read_together": self._read_together,
         }
         pushes: dict[str, Push] = {}
-        for name, each in self._routines.items():
-            pushes[name] = partial(self._first_push, pushes, each, around, unusual)
+
+        def remake() -> None:
+            for name, each in self._routines.items():
+                pushes[name] = partial(self._first_push, pushes, each, around, unusual)
+
+        remake()
+        self._remakes = [remake]
         return pushes
 
     def _first_push(
@@ -187,14 +263,53 @@ class StepStream:
                 return ()
             look = self._looks[event.type] = compile_look(routines)
         plan, keys = look(event)
+        return self._read_plan(plan, keys, event, author, made)
+
+    def _read_plan(
+        self,
+        plan: Plan,
+        keys: Sequence[FastKey | None],
+        event: Event,
+        author: Rule | None,
+        made: list[Event],
+    ) -> Sequence[tuple[Event, Rule]]:
+        readers, together = (plan, ()) if isinstance(plan, tuple) else (plan.readers, plan.groups)
         waiting: list[tuple[Event, Rule]] = []
-        for _, _, mask, key, reader, ports in plan:
+        begun = len(made)
+        for _, _, mask, key, reader, ports in readers:
             if reader.author is not author:
                 outputs = self._let_read(reader, keys[key], mask, ports, event)
                 made += outputs
                 if reader.is_fed_from:
                     waiting += [(output, reader.author) for output in outputs]
+        mixed, times = len(made) > begun, 0
+        for reading in together:
+            group = reading.group
+            found = group.read(reading, keys[reading.key], event, self._counts, made)
+            times += found
+            mixed = mixed or (found > 0 and not group.is_in_order)
+        if times > 1 or (times and mixed):
+            made[begun:] = sorted(made[begun:], key=self._place_of)
+        if any(reading.group.has_outgrown for reading in together):
+            for shape in [shape for shape, group in self.groups.items() if group.has_outgrown]:
+                self._leave(shape)
+            self._make_routines()
         return waiting
+
+    def _place_of(self, output: Event) -> int:
+        place: int = self._places[output.extensions["correlation"]]
+        return place
+
+    def _read_together(
+        self, plan: Plan, keys: Sequence[FastKey | None], event: Event
+    ) -> list[Event]:
+        """The way of an event that comes in order, where groups of rules read it."""
+        made: list[Event] = []
+        waiting = self._read_plan(plan, keys, event, None, made)
+        if waiting:
+            self._spread(waiting, made)
+        self._counts.outputs += len(made)
+        return made
 
     def _let_read(
         self,
@@ -225,16 +340,3 @@ class StepStream:
         if due is not None and due != instance.armed_for:
             heapq.heappush(self.alarms, Alarm(due, rule.place, instance.number, rule, instance))
         instance.armed_for = due
-
-
-def _is_fed_from(rule: Rule, library: CheckedLibrary) -> bool:
-    """Whether another rule may read what this one puts out."""
-    types: TypeSystem = library.types
-    output = rule.correlation.output
-    return any(
-        types.is_subtype(port.type, output) or types.is_subtype(output, port.type)
-        for other in library.correlations
-        if other.name != rule.name
-        for port in other.ports
-        if isinstance(port, EventPort)
-    )

@@ -1,0 +1,326 @@
+"""What a firing puts out, as Python that is made for its statements.
+
+In comes a `Recipe`: the statements that run when a branch fires with certain labels, with ports as
+numbers instead of names. Out go functions that put the events together: `compile_single` for one
+rule, `compile_volley` for the many rules of a group that fire at one event. Both hold the same
+text, and what they make is the same to the letter as what `ensue.engine.outputs` makes. Values that
+have to be computed, and firings by the clock, are not for here: `recipe_of` says so with None.
+
+Names of attributes and constants are handed over as values; no text of a user is read as Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from types import CodeType
+from typing import Any
+
+from ensue.engine.outputs import value_for
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem, ValueType
+from ensue.lang.expressions import Expression, Literal, Name
+from ensue.lang.expressions.scopes import PortScope
+from ensue.lang.label_logic import label_value
+from ensue.lang.syntax import EventPort, FilterCorrelation, PushNew, PushPort, TimerPort
+from ensue.machine.stepping import Fired
+
+CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
+"""Names that an event answers itself, before or after its data is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of `push new`: a constant, an attribute as it is (`port`), or an expression."""
+
+    name: str
+    type: ValueType
+    expression: Expression
+    port: str | None = None
+    attribute: str = ""
+    constant: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """`push a`, by the number of the port."""
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """`push new`: each attribute with a constant, or with the port and the name to take it from."""
+
+    type: str
+    values: tuple[tuple[str, int | None, Value], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """`ports` are those that are bound, by the numbers that the statements use."""
+
+    labels: str
+    keyed: bool
+    ports: tuple[str, ...]
+    statements: tuple[Sent | Built, ...]
+
+    @property
+    def count(self) -> int:
+        """How many events it makes."""
+        return len(self.statements)
+
+
+def values_of(statement: PushNew, correlation: FilterCorrelation, types: TypeSystem) -> list[Value]:
+    attributes = types.attributes(statement.type)
+    ports = {port.name: port for port in correlation.ports if isinstance(port, EventPort)}
+    values = []
+    for assignment in statement.assignments:
+        name, expression, type_ = assignment.name, assignment.value, attributes[assignment.name]
+        match expression:
+            case Literal():
+                constant = value_for(expression, PortScope({}), type_)
+                values.append(Value(name, type_, expression, constant=constant))
+            case Name((port, attribute)) if (
+                port in ports
+                and attribute.lower() not in CONTEXT
+                and type_.element is None
+                and types.attributes(ports[port].type).get(attribute) == type_
+            ):
+                values.append(Value(name, type_, expression, port, attribute))
+            case _:
+                values.append(Value(name, type_, expression))
+    return values
+
+
+def statements_of(correlation: FilterCorrelation, labels: frozenset[str]) -> list[Any]:
+    """The statements that run with these labels active, where none changes a label."""
+    return [
+        statement
+        for case in correlation.cases
+        if label_value(case.condition, labels, lambda _: False)
+        for statement in case.statements
+    ]
+
+
+def recipe_of(
+    correlation: FilterCorrelation, types: TypeSystem, fired: Fired, ports: Mapping[int, str]
+) -> Recipe | None:
+    """What a branch that fires so puts out, or None where it takes more than handing values on."""
+    if any(isinstance(port, TimerPort) for port in correlation.ports):
+        return None
+    bound = tuple(dict.fromkeys(ports[place] for place in fired.places))
+    numbers = {port: number for number, port in enumerate(bound)}
+    made: list[Sent | Built] = []
+    for statement in statements_of(correlation, fired.labels):
+        if isinstance(statement, PushPort):
+            if statement.port in numbers:
+                made.append(Sent(numbers[statement.port]))
+        elif isinstance(statement, PushNew):
+            values = values_of(statement, correlation, types)
+            if any(v.port is None and not isinstance(v.expression, Literal) for v in values):
+                return None
+            # A port that is not bound has no values: as if null had been written.
+            built = tuple((v.name, numbers.get(v.port) if v.port else None, v) for v in values)
+            made.append(Built(statement.type, built))
+        else:
+            return None
+    labels = ",".join(sorted(fired.labels))
+    return Recipe(labels, bool(correlation.clauses.by), bound, tuple(made))
+
+
+# --- the text -----------------------------------------------------------------------------------
+
+
+_SINGLE = """
+def emit(name, source, outputs, {arguments}, time, trigger):
+    made = []
+    {partition}
+    {prepare}
+    {statements}
+    return made
+"""
+
+# At one event very many rules have the same few events bound: what comes of those is kept.
+_VOLLEY = """
+def volley(made, members, last, partition, time, trigger, before):
+    tail = f":{trigger}@{time}:{partition}:" if {keyed} else f":{trigger}@{time}:"
+    {tails}
+    known = {}
+    for bit, name, source, {letters} in members:
+        {fetch}
+        bound = {when}
+        if bound in known:
+            {recall}
+        else:
+            {prepare}
+            known[bound] = {remember}
+        if before:
+            number = before.get(bit, 0)
+            {numbered}
+        else:
+            {statements}
+"""
+
+
+class _Writing:
+    """The text of one recipe, and the values that it names."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self._numbers = range(len(recipe.ports))
+        self.scope: dict[str, Any] = {"Event": Event, "causes_of": causes_of}
+        self.values: list[str] = []
+        self._provenance = self._provenance_text()
+        self._built: list[str | None] = [
+            self._data(each) if isinstance(each, Built) else None for each in recipe.statements
+        ]
+
+    def _constant(self, value: Any) -> str:
+        name = f"c{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def _provenance_text(self) -> str:
+        labels = self._constant(self._recipe.labels)
+        text = f"'correlation': name, 'trigger': trigger, 'labels': {labels}, 'causes': causes"
+        return text + (", 'partitionkey': partition" if self._recipe.keyed else "")
+
+    def _data(self, statement: Built) -> str:
+        """The data of an event, over variables that `prepare` sets."""
+        parts = []
+        for name, port, value in statement.values:
+            if port is None:
+                held = self._constant(None if value.port is not None else value.constant)
+            else:
+                held = f"v{len(self.values)}"
+                attribute = self._constant(value.attribute)
+                in_full = self._constant(partial(_value_in_full, value))
+                # An extension of the same name goes first, and is of no declared type.
+                plain = f"e{port}.data.__class__ is dict and not e{port}.extensions"
+                self.values.append(
+                    f"{held} = e{port}.data.get({attribute}) if {plain} else {in_full}(e{port})"
+                )
+            parts.append(f"{self._constant(name)}: {held}")
+        return ", ".join(parts)
+
+    def prepare(self) -> list[str]:
+        """Statements that set the bound events, their ids in the order of reading, the values."""
+        numbers = list(self._numbers)
+        if not self._recipe.statements:
+            return []
+        lines = [f"w{n}, e{n} = n{n}; i{n} = e{n}.id" for n in numbers]
+        if len(numbers) < 2:
+            lines.append("causes = i0" if numbers else "causes = ''")
+        else:
+            order = " < ".join(f"w{n}" for n in numbers)
+            differ = " and ".join(f"i{n} != i{n + 1}" for n in numbers[:-1])
+            joined = ",".join(f"{{i{n}}}" for n in numbers)
+            pairs = ", ".join(f"(w{n}, i{n})" for n in numbers)
+            if len(numbers) <= 3:
+                differ += " and i0 != i2" if len(numbers) == 3 else ""
+                lines.append(f"if {order} and {differ}: causes = f'{joined}'")
+                lines.append(f"else: causes = causes_of([{pairs}])")
+            else:
+                lines.append(f"causes = causes_of([{pairs}])")
+        return lines + self.values
+
+    def statements(self, identities: Sequence[str], count: str) -> list[str]:
+        lines = []
+        for statement, data, identity in zip(
+            self._recipe.statements, self._built, identities, strict=True
+        ):
+            lines += [count] if count else []
+            if isinstance(statement, Sent):
+                event = f"n{statement.port}[1]"
+                lines.append(
+                    f"made.append(Event({event}.id, {event}.source, {event}.type, time,"
+                    f" {event}.data, {{**{event}.extensions, {self._provenance}}}))"
+                )
+                continue
+            lines.append(
+                f"made.append(Event({identity}, source, {self._constant(statement.type)}, time,"
+                f" {{{data}}}, {{{self._provenance}}}))"
+            )
+        return lines
+
+
+def _value_in_full(value: Value, event: Event) -> Any:
+    assert value.port is not None
+    return value_for(value.expression, PortScope({value.port: event}), value.type)
+
+
+def causes_of(bound: list[tuple[int, str]]) -> str:
+    """The ids of bound events, each once, in the order in which they were read."""
+    bound.sort()
+    return ",".join(dict.fromkeys([identity for _, identity in bound]))
+
+
+def compile_single(recipe: Recipe) -> Callable[..., list[Event]]:
+    """`emit(name, source, outputs, *noted, time, trigger)` for one rule, one noted event a port."""
+    writing = _Writing(recipe)
+    key = ":{partition}" if recipe.keyed else ""
+    identity = f"f'{{name}}:{{trigger}}@{{time}}{key}:{{number}}'"
+    count = "number = outputs.number(time, trigger)"
+    text = _filled(
+        _SINGLE,
+        arguments=["".join(f"n{n}, " for n in range(len(recipe.ports))).rstrip(", ") or "*none"],
+        partition=["partition = outputs.key_text"] if recipe.keyed else [],
+        prepare=writing.prepare(),
+        statements=writing.statements([identity] * recipe.count, count),
+    )
+    emit: Callable[..., list[Event]] = _run(text, "emit", writing.scope)
+    return emit
+
+
+def compile_volley(recipe: Recipe) -> Callable[..., None]:
+    """For many rules: `members` has each with its bit and letters, `last` what letters stand for.
+
+    `before` has, for rules that have put something out at this trigger already, how many.
+    """
+    writing = _Writing(recipe)
+    numbers = range(len(recipe.ports))
+    remembered = ["causes", *(f"v{n}" for n in range(len(writing.values)))]
+    counted = [f"name + tail{n + 1}" for n in range(recipe.count)]
+    text = _filled(
+        _VOLLEY,
+        keyed=[str(recipe.keyed)],
+        tails=[f"tail{n + 1} = f'{{tail}}{n + 1}'" for n in range(recipe.count)],
+        letters=["".join(f"l{n}, " for n in numbers).rstrip(", ") or "*none"],
+        fetch=[f"n{n} = last[l{n}]" for n in numbers],
+        when=[f"({''.join(f'n{n}[0], ' for n in numbers)})"],
+        recall=[f"({', '.join(remembered)},) = known[bound]"],
+        remember=[f"({', '.join(remembered)},)"],
+        prepare=writing.prepare() or ["causes = ''"],
+        numbered=writing.statements(["f'{name}{tail}{number}'"] * recipe.count, "number += 1"),
+        statements=writing.statements(counted, ""),
+    )
+    volley: Callable[..., None] = _run(text, "volley", writing.scope)
+    return volley
+
+
+def _filled(template: str, **parts: Sequence[str]) -> str:
+    """The template with each part in its place, at the depth at which the place stands."""
+    lines = []
+    for line in template.splitlines():
+        bare = line.strip()
+        depth = line[: len(line) - len(bare)]
+        if bare[1:-1] in parts and bare == f"{{{bare[1:-1]}}}":
+            lines += [depth + each for each in parts[bare[1:-1]] or ["pass"]]
+            continue
+        for name, text in parts.items():
+            if f"{{{name}}}" in line:
+                line = line.replace(f"{{{name}}}", text[0])
+        lines.append(line)
+    return "\n".join(lines)
+
+
+@lru_cache(maxsize=1024)
+def _code(text: str, function: str) -> CodeType:
+    return compile(text, f"<{function}>", "exec")
+
+
+def _run(text: str, function: str, scope: dict[str, Any]) -> Any:
+    exec(_code(text, function), scope)
+    return scope[function]
