@@ -2,33 +2,44 @@
 
 In come the same segments as in `correlations`, and the time up to which the clock has come; out go
 events. It has its own alarms: a timer that is due before a reading fires first, and takes its own
-place in the order of the stream. The instances are those of the step engine.
+place in the order of the stream. The instances are those of the step engine, and so is the form in
+which they are saved.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from itertools import count
+from typing import cast
 
 import msgspec
 import numpy as np
 
-from ensue.engine.batch.correlations import Path, Positions, Segment
+from ensue.engine.batch.correlations import PastReading, Path, Positions, Segment
 from ensue.engine.batch.made import EventGroup, Made
 from ensue.engine.batch.order import ALARM, alarm_position
-from ensue.engine.batch.remembered import events_of, read_event, write_event
+from ensue.engine.batch.remembered import events_of, read_event
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
-from ensue.engine.outputs import Outputs
-from ensue.engine.ports import Key, Ports
-from ensue.engine.step import instance_starter
+from ensue.engine.step.machines import PlainMachine, from_plain, to_plain
+from ensue.engine.step.rows import SharedRows
+from ensue.engine.step.rules import Rule, SavedForm, fast_key
+from ensue.engine.step.saving import SavedRule, restore_rule, save_rule
 from ensue.engine.stream import Alarm
+from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, EventPort
+from ensue.machine.plan import Form
 
-PastReading = tuple[bytes, int, int]
-"""An event that was read, and the kind and number of the root that it came from."""
+
+class SavedEvents(msgspec.Struct, frozen=True):
+    """The state of a correlation that runs by events, and the machine that it is about."""
+
+    clock: int | None
+    machine: PlainMachine | None
+    rule: SavedRule
 
 
 class EventCorrelation:
@@ -45,18 +56,16 @@ class EventCorrelation:
     ) -> None:
         self.name = correlation.name
         self.path = path
+        self._correlation = correlation
         self._number = number
         self._depth = depth
         self._types = types
         self._counts = counts
-        self._keyed = bool(correlation.clauses.by)
-        self._ports = Ports(correlation, types)
-        self._start = instance_starter(correlation, types)
-        self._instances: dict[Key, Instance] = {}
+        self._rule = Rule(correlation, types, SharedRows(), count(1))
+        self._ports = self._rule.ports
         self._alarms: list[Alarm] = []
         self._fired = 0
         self._clock: int | None = None
-        self._history: list[PastReading] = []
         names = list(types.types)
         self._wanted = np.zeros(len(names) + 1, np.bool_)
         for port in correlation.ports:
@@ -81,7 +90,7 @@ class EventCorrelation:
         for at in np.lexsort(positions.T[::-1]).tolist() if len(positions) else []:
             place = positions[at]
             self._fire_before(int(place[0]), int(place[1]), int(place[2]), note)
-            note(self._let_read(events[at], int(place[1]), int(place[2])), place)
+            note(self._let_read(events[at]), place)
         if clock is not None:
             self._fire_before(clock, ALARM + 1, 0, note)
             self._clock = clock
@@ -105,21 +114,16 @@ class EventCorrelation:
                 root = (alarm.due, self._number, alarm.instance.number, self._fired)
                 note(fired, alarm_position(*root, self._depth))
 
-    def _let_read(self, event: Event, kind: int, number: int) -> list[Event]:
+    def _let_read(self, event: Event) -> list[Event]:
         matched = self._ports.matched(event)
         readings = self._ports.readings(event, matched)
-        if matched:
-            self._history.append((write_event(event), kind, number))
         if matched and not readings:
             self._counts.without_key[self.name] += 1
         made: list[Event] = []
         for key, reading in readings.items():
-            instance = self._instances.get(key)
+            instance = self._rule.instances.get(fast_key(key))
             if instance is None:
-                outputs = Outputs(self.name, key, self._keyed, self._types)
-                number = len(self._instances)
-                instance = self._start(number, self._ports.timers, outputs, reading.time)
-                self._instances[key] = instance
+                instance = self._rule.begin(fast_key(key), reading.time)
                 made += instance.start(reading)
             made += instance.read(reading)
             self._arm(instance)
@@ -131,13 +135,39 @@ class EventCorrelation:
             heapq.heappush(self._alarms, Alarm(due, self._number, instance.number, instance))
         instance.armed_for = due
 
-    # --- snapshots: what was read, to be read again -----------------------------------------------
+    # --- snapshots --------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        return msgspec.msgpack.encode((self._clock, self._history))
+        rule = self._rule
+        if self._clock is not None:
+            rule.sweep(self._clock)
+        machine = None if rule.machine is None else to_plain(rule.machine)
+        saved = save_rule(rule, None if machine is None else 0, self._clock)
+        try:
+            return msgspec.msgpack.encode(SavedEvents(self._clock, machine, saved))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise SnapshotError(
+                f"an event that is still needed holds something that cannot be saved: {error}"
+            ) from None
 
     def restore(self, snapshot: bytes) -> None:
-        clock, history = msgspec.msgpack.decode(snapshot, type=tuple[int | None, list[PastReading]])
+        saved = msgspec.msgpack.decode(snapshot, type=SavedEvents)
+        machine = None
+        if saved.machine is not None:
+            machine = self._rule.machine
+            if machine is None or to_plain(machine) != saved.machine:
+                machine = from_plain(saved.machine, self._correlation)
+        form: SavedForm = (cast(Form, saved.rule.form), machine)
+        self._rule = Rule(self._correlation, self._types, SharedRows(), count(1), form)
+        restore_rule(self._rule, saved.rule)
+        self._clock = saved.clock
+        self._alarms.clear()
+        for instance in self._rule.instances.values():
+            instance.armed_for = None
+            self._arm(instance)
+
+    def read_again(self, clock: int | None, history: Sequence[PastReading]) -> None:
+        """Go on from all that was read, as older snapshots have it."""
 
         def forget(outputs: list[Event], root: Positions) -> None: ...
 
@@ -145,7 +175,7 @@ class EventCorrelation:
         for text, kind, number in history:
             event = read_event(text)
             self._fire_before(event.time, kind, number, forget)
-            self._let_read(event, kind, number)
+            self._let_read(event)
         if clock is not None:
             self._fire_before(clock, ALARM + 1, 0, forget)
             self._clock = clock

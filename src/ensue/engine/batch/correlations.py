@@ -16,15 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.actions import EclActions, FilterActions
-from ensue.engine.batch.batches import Batch
+from ensue.engine.batch.batches import Batch, EventBatch
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.keys import Keys, Numbers
 from ensue.engine.batch.made import Made, OutputMaker, Readings
 from ensue.engine.batch.matching import MOST_BITS, Matcher
+from ensue.engine.batch.order import past_positions
 from ensue.engine.batch.ordered import FilledWindow, OrderedTable
 from ensue.engine.batch.predicates import Parts, names_in
-from ensue.engine.batch.remembered import Remembered
+from ensue.engine.batch.remembered import Remembered, read_event
 from ensue.engine.batch.timed_walk import TimedWalk
 from ensue.engine.batch.timers import FilledTimed, Timers, why_not_in_columns
 from ensue.engine.batch.walks import (
@@ -57,6 +58,8 @@ SMALLEST_CLEARING = 1_000_000
 
 Positions = npt.NDArray[np.int64]
 Walk = TableWalk | WindowWalk | LinearWalk
+PastReading = tuple[bytes, int, int]
+"""An event that was read, and the kind and number of the root that it came from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,8 @@ class ColumnCorrelation:
         self.keys = Keys(bool(correlation.clauses.by))
         self.table_states = TABLE_STATES
         self._counts = counts
+        self._types = types
+        self._depth = 1
         self._matcher = Matcher(correlation, machine, types)
         places = place_count(machine)
         bind_first = False
@@ -246,6 +251,19 @@ class ColumnCorrelation:
         self.leave_table("it had left its table before")
         assert isinstance(self.walk, LinearWalk)
         self.walk.take_starts(at, starts, started)
+
+    def read_again(self, clock: int | None, past: Sequence[PastReading]) -> None:
+        """Go on from all that was read, as older snapshots have it of what ran by events."""
+        batch = EventBatch([read_event(event) for event, _, _ in past], self._types)
+        roots = [(kind, number) for _, kind, number in past]
+        counted = self._counts.without_key[self.name]
+        if past or clock is not None:
+            positions = past_positions(batch.times, roots, self._depth)
+            self._read_past([Segment(batch, positions)] if past else [], clock)
+        self._counts.without_key[self.name] = counted
+
+    def _read_past(self, segments: Sequence[Segment], clock: int | None) -> None:  # noqa: ARG002
+        self.read(segments)
 
     def make_room(self) -> None:
         """Have a state for every key that is numbered."""

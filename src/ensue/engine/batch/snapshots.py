@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Column
-from ensue.engine.batch.correlations import ColumnCorrelation, Walk, held_by
+from ensue.engine.batch.correlations import ColumnCorrelation, PastReading, Walk, held_by
 from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.made import present_or_none
 from ensue.engine.batch.remembered import read_event, write_event
@@ -29,7 +29,9 @@ from ensue.lang.expressions.evaluation import MISSING
 from ensue.machine.model import Machine
 
 FORMAT = "ensue-batch-snapshot"
-VERSION = 2
+VERSION = 3
+READABLE = (2, 3)
+"""In version 2, what ran by events was saved as all the events that it had read."""
 
 
 class EngineState(msgspec.Struct, frozen=True):
@@ -72,10 +74,10 @@ def decode_engine(snapshot: bytes, library: str) -> EngineState:
         raise SnapshotError(f"these bytes are no snapshot of the batch engine: {error}") from None
     if state.format != FORMAT:
         raise SnapshotError("these bytes are no snapshot of the batch engine")
-    if state.version != VERSION:
+    if state.version not in READABLE:
         raise SnapshotError(
-            f"the snapshot has version {state.version}, "
-            f"and this version of ensue reads version {VERSION}"
+            f"the snapshot has version {state.version}, and this version of ensue reads"
+            f" {' and '.join(map(str, READABLE))}: use the version of ensue that wrote it"
         )
     if state.library != library:
         raise SnapshotError(
@@ -99,10 +101,21 @@ def is_stepped(snapshot: bytes) -> bool:
 def decode_correlation(
     running: ColumnCorrelation | EventCorrelation | Member, snapshot: bytes
 ) -> None:
-    if isinstance(running, EventCorrelation):
+    past = _past_of(snapshot)
+    if past is not None and not isinstance(running, Member):
+        running.read_again(*past)
+    elif isinstance(running, EventCorrelation):
         running.restore(snapshot)
     else:
         _restore(running, msgspec.msgpack.decode(snapshot, type=ColumnState))
+
+
+def _past_of(snapshot: bytes) -> tuple[int | None, list[PastReading]] | None:
+    """The clock, and all that was read, if the state is saved in that way."""
+    try:
+        return msgspec.msgpack.decode(snapshot, type=tuple[int | None, list[PastReading]])
+    except msgspec.ValidationError:
+        return None
 
 
 def _column_state(running: ColumnCorrelation | Member) -> ColumnState:

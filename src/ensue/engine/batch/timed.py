@@ -74,7 +74,6 @@ class TimedCorrelation(ColumnCorrelation):
         super().__init__(correlation, path, machine, types, counts)
         self._place = place
         self._depth = depth
-        self._types = types
 
     def read_until(self, segments: Sequence[Segment], clock: int | None) -> tuple[Made, Positions]:
         """Read what is there, then let the clock go on."""
@@ -106,6 +105,9 @@ class TimedCorrelation(ColumnCorrelation):
             firings = _in_order(firings, positions)
         made = self.maker.make(firings, Readings(first, times, keys, int(times.max())))
         return made, positions[made.at]
+
+    def _read_past(self, segments: Sequence[Segment], clock: int | None) -> None:
+        self.read_until(segments, clock)
 
     def _limits(self, positions: Positions) -> Rows:
         """Up to which time alarms come before each reading.
