@@ -124,6 +124,9 @@ class Explainer:
         self._now: int | None = None
         self._stream = Stream(library, counts, _starter, self._outputs)
 
+    def next_due(self) -> int | None:
+        return self._stream.next_due()
+
     def read(self, event: Event) -> list[Event]:
         made = self._stream.read(event)
         self._now = event.time

@@ -49,6 +49,11 @@ class Ordering:
         """What waits, in order."""
         return [event for _, _, event in sorted(self._waiting, key=lambda each: each[:2])]
 
+    @property
+    def next_waiting(self) -> int | None:
+        """The time of the first event that waits."""
+        return self._waiting[0][0] if self._waiting else None
+
     def restore(self, latest: int | None, waiting: Sequence[Event]) -> None:
         """Go on from where an order was, with what waited in it."""
         for event in waiting:

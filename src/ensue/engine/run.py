@@ -71,6 +71,13 @@ class ReadsMany(Protocol):
     def restore(self, snapshot: bytes) -> None: ...
 
 
+@runtime_checkable
+class KnowsTimers(Protocol):
+    """What an engine that lives with the clock can do besides: say when a timer is due."""
+
+    def next_due(self) -> int | None: ...
+
+
 def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
     # Arrow and compiled loops take their time to load, so only those who ask for them do.
     from ensue.engine.batch import BatchEngine
@@ -172,6 +179,22 @@ class Run:
         made = self._read(self._ordering.ready())
         settled = self._ordering.settled
         return made + (self._count(self._engine.advance(settled)) if settled is not None else [])
+
+    def next_due(self) -> int | None:
+        """The earliest time at which `advance` brings something about, if no event comes before.
+
+        In microseconds since 1970; None if nothing waits. Then a timer fires, or an event that
+        waits to be put in order is read: so whoever keeps a clock can sleep until then. With a
+        lateness it is later by that, since what is earlier may still come.
+        """
+        if not isinstance(self._engine, KnowsTimers):
+            raise UsageError(
+                f"the engine `{self._engine_name}` does not say when its next timer is due:"
+                ' start the run with `engine="step"`, or call `advance` from time to time'
+            )
+        due = [self._engine.next_due(), self._ordering.next_waiting]
+        known = [each for each in due if each is not None]
+        return min(known) + self._ordering.lateness if known else None
 
     def finish(self, until: int | None = None) -> list[Event]:
         """End the stream: read what still waits to be put in order, then go on to `until`."""

@@ -97,6 +97,13 @@ class Stream:
                 made += fired + self._spread(fired, author=alarm.correlation)
         return made
 
+    def next_due(self) -> int | None:
+        """When the next timer fires, if no event comes before."""
+        alarms = self._alarms
+        while alarms and alarms[0].due != alarms[0].instance.next_due():
+            heapq.heappop(alarms)
+        return alarms[0].due if alarms else None
+
     def _spread(self, events: Iterable[Event], author: int | None) -> list[Event]:
         """Let every correlation but its author read each event, and what comes of it in turn."""
         made: list[Event] = []

@@ -241,6 +241,13 @@ class StepStream:
                 self._spread([(output, alarm.rule) for output in fired], made)
         return made
 
+    def next_due(self) -> int | None:
+        """When the next timer fires, if no event comes before."""
+        alarms = self.alarms
+        while alarms and alarms[0].due != alarms[0].instance.next_due():
+            heapq.heappop(alarms)
+        return alarms[0].due if alarms else None
+
     def _deliver(self, event: Event, author: Rule | None, made: list[Event]) -> None:
         waiting = self._readers(event, author, made)
         if waiting:

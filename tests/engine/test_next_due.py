@@ -1,0 +1,74 @@
+"""When a run wants to be told that time has passed."""
+
+from __future__ import annotations
+
+import pytest
+
+import ensue
+from ensue.engine.run import Run
+from ensue.errors import UsageError
+
+from .rules import SECOND, event
+
+WAITING = """
+eventtype A { attribute string k; };
+eventtype B { attribute string k; };
+eventtype Out {};
+Out ecl Waiting (A a, B b) by k
+    { repeat { notify { sequential { a, do { timeout(3 s) } unless { b } } } } }
+Out correlation Quiet (A a, deadline 10 s d) d { case true: push new Out {}; }
+"""
+
+
+@pytest.fixture(params=["step", "reference", "explained"])
+def run(request: pytest.FixtureRequest) -> Run:
+    library = ensue.parse(WAITING)
+    if request.param == "explained":
+        return library.start(explain=True)
+    return library.start(str(request.param))
+
+
+def test_nothing_is_due_before_the_first_event(run: Run) -> None:
+    assert run.next_due() is None
+
+
+def test_the_next_due_time_is_that_of_the_first_timer(run: Run) -> None:
+    run.push(event("A", "a1", 1, k="x"))
+    run.push(event("A", "a2", 2, k="y"))
+
+    assert run.next_due() == 4 * SECOND
+    assert [each.extensions["partitionkey"] for each in run.advance(4 * SECOND)] == ["x"]
+    assert run.next_due() == 5 * SECOND
+
+
+def test_a_timeout_that_is_called_off_is_no_longer_due(run: Run) -> None:
+    run.push(event("A", "a1", 1, k="x"))
+    run.push(event("B", "b1", 2, k="x"))
+
+    assert run.next_due() == 11 * SECOND
+
+
+def test_what_waits_to_be_put_in_order_is_due_when_its_lateness_is_over() -> None:
+    run = ensue.parse(WAITING).start("step", lateness="5 s")
+    run.push(event("A", "a1", 1, k="x"))
+
+    assert run.next_due() == 6 * SECOND
+    assert run.advance(6 * SECOND) == []
+    assert run.next_due() == 9 * SECOND
+    assert len(run.advance(9 * SECOND)) == 1
+
+
+def test_an_advance_before_the_due_time_brings_nothing_about(run: Run) -> None:
+    run.push(event("A", "a1", 1, k="x"))
+    due = run.next_due()
+    assert due is not None
+
+    assert run.advance(due - 1) == []
+    assert run.next_due() == due
+
+
+def test_an_engine_for_batches_says_that_it_does_not_know() -> None:
+    run = ensue.parse(WAITING).start("batch")
+
+    with pytest.raises(UsageError, match='engine="step"'):
+        run.next_due()
