@@ -1,19 +1,25 @@
 """How a library would run over a DataFrame, in words, before it does.
 
-In come the same things as for `correlate`; out goes text: the groups of rules that share a shuffle,
-what runs in SQL and what in Python and why, which columns travel, and what timers and rules without
-a key cost. Nothing is run.
+In come the same things as for `correlate`, bounded or a stream; out goes text: the groups of rules
+that share a shuffle, what runs in SQL and what in Python and why, which columns travel, and what
+timers, buckets and rules without a key cost. If asked, Spark's own plan stands below. Nothing is
+run, and what cannot work is refused as `correlate` refuses it.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
 from ensue.spark.job import Job, LibraryLike
 from ensue.spark.plan import Group
 from ensue.spark.reading import Reading
+from ensue.spark.streaming.groups import StreamGroup
+from ensue.spark.streaming.job import StreamJob
 
 
 def explain(
@@ -25,27 +31,63 @@ def explain(
     order: bool = False,
     whole_events: bool = False,
     partitions: int | None = None,
+    lateness: str | timedelta | None = None,
+    buckets: int | None = None,
+    spark_plan: bool = False,
 ) -> str:
-    """The plan of `correlate` with the same arguments, as text."""
-    job = Job.of(
-        events,
-        library,
-        columns,
-        correlations=correlations,
-        order=order,
-        whole_events=whole_events,
-        partitions=partitions,
-    )
-    shuffles = len(job.plan.groups)
-    rules = sum(len(group.rules) for group in job.plan.groups)
-    lines = [f"{_counted(rules, 'rule')} in {_counted(shuffles, 'shuffle')}"]
-    for group in job.plan.groups:
-        lines += ["", *_group(job, group)]
+    """The plan of `correlate` with the same arguments, as text.
+
+    With `spark_plan`, what Spark makes of it stands at the end: the scan with the filters and
+    columns that are pushed down to it, the shuffles, and the workers.
+    """
+    if events.isStreaming:
+        streamed = StreamJob.of(
+            events,
+            library,
+            columns,
+            lateness=lateness or "0 s",
+            buckets=buckets,
+            correlations=correlations,
+            whole_events=whole_events,
+        )
+        lines, made = list(_stream(streamed)), streamed.outputs()
+    else:
+        job = Job.of(
+            events,
+            library,
+            columns,
+            correlations=correlations,
+            order=order,
+            whole_events=whole_events,
+            partitions=partitions,
+        )
+        lines, made = list(_bounded(job)), job.outputs()
+    if spark_plan:
+        lines += ["", "Spark's plan", *_plan_of_spark(made)]
     return "\n".join(lines)
 
 
+def _plan_of_spark(made: DataFrame) -> Iterator[str]:
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        made.explain("formatted")
+    yield from (line.rstrip() for line in printed.getvalue().strip().splitlines())
+
+
+# --- bounded DataFrames ---------------------------------------------------------------------------
+
+
+def _bounded(job: Job) -> Iterator[str]:
+    groups = job.plan.groups
+    rules = sum(len(group.rules) for group in groups)
+    yield f"{_counted(rules, 'rule')} in {_counted(len(groups), 'shuffle')}"
+    for group in groups:
+        yield ""
+        yield from _group(job, group)
+
+
 def _group(job: Job, group: Group) -> Iterator[str]:
-    key = " or ".join(f"`{', '.join(names)}`" for names in group.key_set)
+    key = _key(group)
     place = f"by {key}, {_counted(job.partitions, 'partition')}" if key else "no key, one partition"
     after = f" (after stage {group.stage})" if group.stage else ""
     yield f"shuffle {group.number + 1}{after}: {place}"
@@ -64,6 +106,42 @@ def _group(job: Job, group: Group) -> Iterator[str]:
         yield "  clock: timers need the latest time of all events, one more pass over the input"
     fast = isinstance(reading, Reading) and not job.task.with_order and not job.columns.structs
     yield f"  engine: {'batch, in columns' if fast else 'step, event by event'}"
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+def _stream(job: StreamJob) -> Iterator[str]:
+    rules = sum(len(each.group.rules) for each in job.groups)
+    yield f"{_counted(rules, 'rule')} in one shuffle and one state, whatever their keys"
+    yield f"lateness: {job.task.lateness / 1_000_000:g} s; events wait in the state for as long"
+    if job.in_python:
+        yield f"rows are read in Python before the shuffle, because {job.in_python}"
+    for group in job.groups:
+        yield ""
+        yield from _stream_group(job, group)
+
+
+def _stream_group(job: StreamJob, each: StreamGroup) -> Iterator[str]:
+    key = _key(each.group)
+    spread = _counted(each.buckets(job.task.buckets), "bucket")
+    yield (
+        f"state {each.group.number + 1}: by {key}, {spread}"
+        if key
+        else (f"state {each.group.number + 1}: together, one bucket")
+    )
+    yield f"  rules: {', '.join(rule.name for rule in each.group.rules)}"
+    if not key:
+        yield "  cost: every event that these rules want goes through one worker, in one pass"
+    if job.readings:
+        yield from _in_sql(job.readings[each.group.number])
+
+
+# --- both -----------------------------------------------------------------------------------------
+
+
+def _key(group: Group) -> str:
+    return " or ".join(f"`{', '.join(names)}`" for names in group.key_set)
 
 
 def _in_sql(reading: Reading) -> Iterator[str]:

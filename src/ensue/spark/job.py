@@ -28,7 +28,7 @@ from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Group, Plan, Rule, plan_of
 from ensue.spark.predicates import NotInSqlError
 from ensue.spark.reading import Reading, reading_of
-from ensue.spark.streaming.dispatch import also_over_streams
+from ensue.spark.streaming.dispatch import also_over_streams, rejects_from_streams
 from ensue.spark.worker import (
     CLOCK,
     REJECTED_DDL,
@@ -59,14 +59,26 @@ def correlate(
     """What follows from the events of a DataFrame: one row an output. Nothing runs yet.
 
     `library` is a `Library`, its text, or the path of its file. `columns` says which column is
-    what, where the names differ: `{"type": "event_name", "time": "ts", "id": "uuid"}`. At the end
-    the clock stands at the last event's time, or at `until`.
+    what, where the names differ: `{"type": "event_name", "time": "ts", "id": "uuid"}`.
 
-    `correlations` names those whose outputs are wanted. With `order` there is a column `order` that
-    sorts the outputs as every other engine puts them out; with `whole_events` a column `event` has
-    each output as CloudEvents JSON, with all that came in, also what no type declares. Events of
-    equal times are read in the order of the DataFrame, or of the column `arrival`. `partitions` is
-    how many there are after a shuffle; without it, as many as Spark is set to.
+    `correlations` names those whose outputs are wanted; without it, all. With `whole_events` a
+    column `event` has each output as CloudEvents JSON, with all that came in, also what no type
+    declares. Events of equal times are read in the order of the DataFrame, or of the column of
+    integers `arrival`.
+
+    Only for a bounded DataFrame: at the end the clock stands at the last event's time, or at
+    `until` (RFC 3339, or a datetime) if that is later. With `order` there is a column `order` that
+    sorts the outputs as every other engine puts them out. `partitions` is how many there are after
+    a shuffle; without it, as many as Spark is set to.
+
+    Only for a stream: `lateness` ("10 s", or a timedelta) is by how much events may be out of
+    order, and how long they wait for that; without it, "0 s". `buckets` is into how many parts of
+    the state keys are spread; without it, four for each shuffle partition, up to 64. A stream has
+    three columns more, `ensue_kind`, `ensue_left_out` and `ensue_problems`, for events that came
+    too late and rows that are no events; `ensue.spark.streaming.split` takes them apart.
+
+    Raises `UsageError` for what cannot work, naming column and rule, and `LibraryError` for a
+    library with mistakes.
     """
     job = Job.of(
         events,
@@ -82,10 +94,15 @@ def correlate(
     return job.outputs()
 
 
+@rejects_from_streams
 def rejected(
     events: DataFrame, library: LibraryLike, columns: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """The rows that `correlate` leaves out: `row` as JSON text, and all `problems` with it."""
+    """The rows that `correlate` leaves out: `row` as JSON text, and all `problems` with it.
+
+    Over a stream it is a stream of its own, which reads the source once more; what `correlate`
+    makes of a stream has the same rows already, and `ensue.spark.streaming.split` takes them apart.
+    """
     return Job.of(events, library, columns).rejected()
 
 

@@ -64,7 +64,9 @@ def read_event(payload: bytes, types: TypeSystem) -> Event:
 class Wanting:
     """Which events a group wants, and under which buckets."""
 
-    def __init__(self, plan: Plan, group: Group, keep_unkeyed: bool) -> None:
+    def __init__(
+        self, plan: Plan, group: Group, keep_unkeyed: bool, names_rules: bool = False
+    ) -> None:
         self._types = plan.library.types
         places = {names: place for place, names in enumerate(group.key_set)}
         self._rules = [
@@ -77,19 +79,34 @@ class Wanting:
             )
             for rule in group.rules
         ]
+        self._names = [rule.name for rule in group.rules]
+        self._names_rules = names_rules
+        self.matched: list[str] = []
         self._keyed = group.is_keyed
         self._keep_unkeyed = keep_unkeyed
 
     def buckets(self, event: Event) -> dict[int, int]:
-        """The buckets that read an event, each with the bits of its keys there."""
+        """The buckets that read an event, each with the bits of its keys there.
+
+        With `names_rules`, `matched` has the rules that have a port for it, and a key if they
+        want one.
+        """
         found: dict[int, int] = {}
         unkeyed = False
-        for ports, bits in self._rules:
+        self.matched = []
+        for name, (ports, bits) in zip(self._names, self._rules, strict=True):
             matched = ports.matched(event)
-            if matched and not self._keyed:
-                return {0: ALL_KEYS}
+            if not self._keyed:
+                if matched:
+                    self.matched.append(name)
+                    found = {0: ALL_KEYS}
+                    if not self._names_rules:
+                        return found
+                continue
             readings = ports.readings(event, matched)
             unkeyed |= bool(matched) and not readings
+            if readings:
+                self.matched.append(name)
             for key, reading in readings.items():
                 bucket = bucket_of(key)
                 for port in reading.ports:

@@ -85,6 +85,17 @@ def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
     return Reading(all_of(conditions), keys, travelling, nulls, tuple(dict.fromkeys(in_python)))
 
 
+def wanted_by_rule(group: Group, layout: Layout, types: TypeSystem) -> dict[str, Column]:
+    """Which rows that are events each rule wants, as far as SQL can tell."""
+    keys = [name for name, _ in _keys(group, layout)]
+    found: dict[str, Column] = {}
+    for rule in group.rules:
+        ports = [_port(rule, port, layout, types, []) for port in rule.event_ports]
+        travelling = dict(_travelling(group, layout, types))
+        found[rule.name] = all_of([any_of(ports), *(travelling[n].isNotNull() for n in keys)])
+    return found
+
+
 def _types_read(group: Group, types: TypeSystem) -> Iterator[str]:
     ports = [port.type for rule in group.rules for port in rule.event_ports]
     read = {name for port in set(ports) for name in types.subtypes(port)}

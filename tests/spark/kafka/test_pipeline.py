@@ -130,8 +130,8 @@ def test_with_one_sink_late_events_and_refused_records_are_among_its_rows(
 
     got = [row.asDict() for row in kafka.spark.read.parquet(str(tmp_path / "all")).collect()]
     assert found([row for row in got if row["ensue_kind"] == "output"]) == expected(rows)
-    (refused,) = [row for row in got if row["ensue_kind"] == "refused"]
-    assert json.loads(refused["ensue_late"])["offset"] == 20
+    (refused,) = [row for row in got if row["ensue_kind"] == "rejected"]
+    assert json.loads(refused["ensue_left_out"])["offset"] == 20
 
 
 def test_servers_that_do_not_answer_are_told_before_the_stream_starts(

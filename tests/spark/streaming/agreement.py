@@ -24,7 +24,7 @@ from ensue.events.columns import is_attribute_column
 from ensue.events.event import Event
 from ensue.spark.outputs import CONTEXT, PROVENANCE, output_columns
 from ensue.spark.plan import plan_of
-from ensue.spark.streaming.bucket import KIND, LATE
+from ensue.spark.streaming.bucket import KIND, LEFT_OUT, PROBLEMS
 from ensue.spark.streaming.job import StreamJob
 from tests.oracle.agreement import observe_oracle, read_events
 from tests.oracle.generator import Scenario
@@ -91,7 +91,8 @@ def expected(scenario: Scenario, library: ensue.Library) -> list[str]:
 
 
 def _text(row: dict[str, Any]) -> str:
-    kept = {name: _plain(value) for name, value in row.items() if name not in (KIND, LATE, "event")}
+    aside = (KIND, LEFT_OUT, PROBLEMS, "event")
+    kept = {name: _plain(value) for name, value in row.items() if name not in aside}
     if row.get(KIND) == "late":
         kept[KIND] = "late"
     return json.dumps(kept, sort_keys=True)

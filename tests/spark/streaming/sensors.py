@@ -68,32 +68,24 @@ def table(rows: Sequence[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
 
 
+def event_of(row: dict[str, Any]) -> Event:
+    data = {"Sensor": row["Sensor"], "Value": row["Value"]}
+    return Event(row["id"], "spark", row["type"], row["time"], data, {})
+
+
+def as_found(output: Event) -> tuple[Any, ...]:
+    """An output in the form in which rows are compared."""
+    told = [output.extensions[name] for name in ("trigger", "causes")]
+    values = [output.attributes.get(name) for name in ("Sensor", "Rise")]
+    return output.extensions["correlation"], output.id, *told, *values
+
+
 def expected(rows: Sequence[dict[str, Any]], library: str = LIBRARY) -> list[tuple[Any, ...]]:
     """What the definitions say of readings, up to the time that the heartbeat settles."""
-    events = [
-        Event(
-            row["id"],
-            "spark",
-            row["type"],
-            row["time"],
-            {"Sensor": row["Sensor"], "Value": row["Value"]},
-            {},
-        )
-        for row in rows
-    ]
+    events = [event_of(row) for row in rows]
     until = datetime_of(rows[-1]["time"] + TAIL - LATENESS)
     made = ensue.parse(library).run(events, engine="reference", until=until)
-    return sorted(
-        (
-            output.extensions["correlation"],
-            output.id,
-            output.extensions["trigger"],
-            output.extensions["causes"],
-            output.attributes.get("Sensor"),
-            output.attributes.get("Rise"),
-        )
-        for output in made
-    )
+    return sorted(as_found(output) for output in made)
 
 
 def found(rows: Sequence[dict[str, Any]]) -> list[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
 from ensue.spark.streaming.bucket import run_bucket
-from ensue.spark.streaming.packing import Task, from_bytes, pack_columns, pack_events
+from ensue.spark.streaming.packing import BESIDE, Task, from_bytes, pack_columns, pack_events
 
 
 class State:
@@ -53,11 +53,11 @@ class SimulatedStream:
         found: list[dict[str, Any]] = []
         buckets = sorted({(row["group"], row["bucket"]) for row in packed})
         for key in buckets:
-            state = self.states.setdefault(key, State())
+            state = State() if key[0] in BESIDE else self.states.setdefault(key, State())
             rows = [row for row in packed if (row["group"], row["bucket"]) == key]
             for frame in run_bucket(tuple(self._task), key, iter([pd.DataFrame(rows)]), state):
                 for chunk in frame["chunk"]:
-                    found += from_bytes(chunk).to_pylist()
+                    found += [] if chunk is None else from_bytes(chunk).to_pylist()
         return found
 
     @property

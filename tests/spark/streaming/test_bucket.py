@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ import ensue
 from ensue.errors import SnapshotError
 from ensue.spark.streaming.job import StreamJob, default_buckets
 
-from .sensors import LIBRARY, START, table
+from .sensors import LIBRARY, START, as_found, event_of, found, readings, table
 from .simulation import SimulatedStream
 
 TYPES, JUMP, SILENCE, EXTREMES = (
@@ -119,3 +120,27 @@ def test_events_that_wait_are_read_when_the_form_of_events_changes(
     made = stream.read([reading(3, 20, 1, 1.0)], library, lateness="5 s", whole_events=not first)
 
     assert [(row["trigger"], row["Rise"]) for row in made] == [("e2", 14.0)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_with_an_event_a_micro_batch_the_same_events_are_late_as_everywhere(
+    spark: SparkSession, seed: int
+) -> None:
+    random = Random(seed)
+    rows = readings(60, random)
+    random.shuffle(rows)
+    rows.sort(key=lambda row: row["time"] + random.randrange(4_000_000))
+    run = ensue.parse(LIBRARY).start("step", lateness="2 s")
+    outputs = [output for row in rows for output in run.push(event_of(row))]
+    job = StreamJob.of(spark.createDataFrame(table(rows)).coalesce(1), LIBRARY, lateness="2 s")
+    given = job.rows().toArrow()
+
+    stream = SimulatedStream(job.task)
+    made = [row for n in range(len(rows)) for row in stream.read([given.slice(n, 1)])]
+
+    late = [row["id"] for row in made if row["ensue_kind"] == "late"]
+    assert late == [event.id for event in run.late]
+    assert len(late) > 2
+    assert found([row for row in made if row["ensue_kind"] == "output"]) == sorted(
+        as_found(output) for output in outputs
+    )

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ensue.errors import UsageError
-from ensue.spark import correlate
+from ensue.spark import correlate, explain, rejected
 from ensue.spark.streaming import split
 
 from .cutting import collected, cut, stream_of, write_pieces
@@ -51,7 +51,11 @@ def test_late_events_are_put_out_once_as_they_came_and_are_not_read(
     assert found([row for row in got if row["ensue_kind"] == "output"]) == expected(rows)
     (put_aside,) = [row for row in got if row["ensue_kind"] == "late"]
     assert (put_aside["id"], put_aside["type"]) == ("late", "Reading")
-    assert json.loads(put_aside["ensue_late"])["data"] == {"Sensor": late["Sensor"], "Value": 0.5}
+    kept = json.loads(put_aside["ensue_left_out"])
+    assert kept["data"] == {"Sensor": late["Sensor"], "Value": 0.5}
+    assert put_aside["ensue_problems"] == [
+        "it came late: the order of events was settled up to 2023-11-14T22:13:21.6Z before it"
+    ]
 
 
 def test_events_that_are_not_settled_wait_for_the_clock(
@@ -71,10 +75,61 @@ def test_split_gives_outputs_with_the_columns_of_a_batch(
     stream = correlate(stream_of(spark, tmp_path / "events"), LIBRARY)
     batch = correlate(spark.read.parquet(str(tmp_path / "events")), LIBRARY)
 
-    outputs, late = split(stream)
+    outputs, left_out = split(stream)
 
     assert outputs.dtypes == batch.dtypes
-    assert late.columns == ["id", "source", "type", "time", "event"]
+    assert left_out.columns == ["id", "source", "type", "time", "kind", "event", "problems"]
+
+
+@pytest.mark.parametrize("whole_events", [False, True])
+def test_rows_that_are_no_events_are_put_out_with_their_problems_and_touch_nothing(
+    spark: SparkSession, tmp_path: Path, whole_events: bool
+) -> None:
+    rows = readings(20, Random(5))
+    far_ahead = rows[-1]["time"] + 10**10
+    bad = [
+        rows[3] | {"id": None, "time": far_ahead},
+        rows[3] | {"id": "", "time": far_ahead},
+        rows[3] | {"id": "x", "type": None, "time": far_ahead},
+        rows[3] | {"id": "nan", "Value": float("nan"), "time": far_ahead},
+    ]
+    end = heartbeat(rows[-1]["time"] + 30_000_000)
+    pieces = [[*bad[:2], *rows[:9]], [bad[2]], [*rows[9:], bad[3]], [end]]
+    write_pieces(tmp_path / "events", [table(piece) for piece in pieces])
+    stream = stream_of(spark, tmp_path / "events")
+    made = correlate(stream, LIBRARY, lateness="2 s", buckets=2, whole_events=whole_events)
+
+    got = collected(made, tmp_path / "checkpoint")
+    alone = collected(rejected(stream, LIBRARY), tmp_path / "checkpoint of rejected")
+
+    assert found([row for row in got if row["ensue_kind"] == "output"]) == expected(rows)
+    left_out = [row for row in got if row["ensue_kind"] != "output"]
+    assert {row["ensue_kind"] for row in left_out} == {"rejected"}
+    assert sorted(row["ensue_problems"] for row in left_out) == [
+        ['`id` must be a non-empty string; given is ""'],
+        ["`id` must be a non-empty string; it is missing"],
+        ["`type` must be a non-empty string; it is missing"],
+        ["attribute `Value` of `Reading`: nan was given, a `double` (a finite number) is needed"],
+    ]
+    assert sorted((row["row"], row["problems"]) for row in alone) == sorted(
+        (row["ensue_left_out"], row["ensue_problems"]) for row in left_out
+    )
+
+
+def test_explain_tells_which_rules_share_their_state_and_shows_the_plan_of_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_pieces(tmp_path / "events", [table(readings(4, Random(4)))])
+    stream = stream_of(spark, tmp_path / "events")
+
+    text = explain(stream, LIBRARY, lateness="2 s", buckets=3, spark_plan=True)
+
+    assert text.startswith("3 rules in one shuffle and one state, whatever their keys\n")
+    assert "\nlateness: 2 s; events wait in the state for as long\n" in text
+    assert "state 1: by `Sensor`, 3 buckets\n  rules: Jump, Silence\n" in text
+    assert "state 2: together, one bucket\n  rules: Extremes\n  cost: " in text
+    assert text.count("\n(") > 3
+    assert "Exchange hashpartitioning(group" in text
 
 
 def test_what_has_no_meaning_for_a_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,11 +5,12 @@ the whole stream, which every bucket is told, less the lateness is the time up t
 settled: what is not after it is read, all timers up to it run, and the rest goes on waiting. What
 came from before the time that an earlier micro-batch had settled is late: it is put out as such and
 not read. So what follows does not depend on how the stream was cut, as long as nothing is late.
+Rows that are no events pass through here on their way out, and touch no state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,29 +19,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.events.cloudevents import encode
+from ensue.events.times import format_time
 from ensue.spark.mapping import ARRIVAL
-from ensue.spark.outputs import OutputColumns
+from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.streaming.engines import Setting, engines_of
-from ensue.spark.streaming.packing import REPORTS, TIME, Task, from_bytes, to_bytes
+from ensue.spark.streaming.measuring import Measures, read_measures, state_sizes, write_measures
+from ensue.spark.streaming.packing import (
+    BESIDE,
+    MEASURES,
+    REPORTS,
+    TIME,
+    Task,
+    from_bytes,
+    planned,
+    to_bytes,
+)
 from ensue.spark.streaming.state import VERSION, BucketState, read_state, write_state
 
 KIND = "ensue_kind"
-"""The column that says what a row is: `output` or `late`."""
-LATE = "ensue_late"
-"""The column that has an event that came too late, as CloudEvents JSON."""
-OUTPUT_KIND, LATE_KIND = "output", "late"
+"""The column that says what a row is: `output`, `late` or `rejected`."""
+LEFT_OUT = "ensue_left_out"
+"""The column that has what was not read: a late event, or a row that is no event, as JSON."""
+PROBLEMS = "ensue_problems"
+"""The column that says why it was not read."""
+OUTPUT_KIND, LATE_KIND, REJECTED_KIND = "output", "late", "rejected"
 
-MADE_DDL = "chunk binary"
+MADE_DDL = "chunk binary, measures string"
 STATE_DDL = "saved binary"
+_TEXTS = pa.list_(pa.string())
 
 
 def made_schema(columns: OutputColumns) -> pa.Schema:
     schema = columns.schema.append(pa.field(KIND, pa.string()))
-    return schema.append(pa.field(LATE, pa.string()))
+    schema = schema.append(pa.field(LEFT_OUT, pa.string()))
+    return schema.append(pa.field(PROBLEMS, _TEXTS))
 
 
 def made_ddl(columns: OutputColumns) -> str:
-    return f"{columns.ddl}, `{KIND}` string, `{LATE}` string"
+    return f"{columns.ddl}, `{KIND}` string, `{LEFT_OUT}` string, `{PROBLEMS}` array<string>"
 
 
 def run_bucket(
@@ -52,13 +68,37 @@ def run_bucket(
     task = Task(*given)
     rows = [row for frame in frames for row in frame.itertuples(index=False)]
     rows.sort(key=lambda row: (row.partition, row.part))
-    chunks = [from_bytes(row.chunk) for row in rows if row.chunk is not None]
+    if key[0] in BESIDE:
+        yield pd.DataFrame([_passed_on(task, key[0], rows)])
+        return
     latest = max(row.latest for row in rows)
+    chunks = [from_bytes(row.chunk) for row in rows if row.chunk is not None]
     before = read_state(state.get[0], task.buckets) if state.exists else None
-    made, after = advance_bucket(task, key[0], chunks, int(latest), before)
+    measures = Measures()
+    made, after = advance_bucket(task, key[0], chunks, int(latest), before, measures)
     state.update((write_state(after),))
-    if made.num_rows:
-        yield pd.DataFrame({"chunk": [to_bytes(made)]})
+    chunk = to_bytes(made) if made.num_rows else None
+    yield pd.DataFrame({"chunk": [chunk], "measures": [write_measures(measures)]})
+
+
+def _passed_on(task: Task, group: str, rows: Sequence[Any]) -> dict[str, Any]:
+    """What stands beside events: rows that are none, and what partitions have measured."""
+    measures = Measures()
+    if group == MEASURES:
+        for row in rows:
+            measures.add(read_measures([row.chunk]))
+        return {"chunk": None, "measures": write_measures(measures)}
+    refused = pa.concat_tables([from_bytes(row.chunk) for row in rows])
+    measures.rejected = len(refused)
+    plan, _ = planned(task.library, task.selected)
+    columns = output_columns(plan, with_event=task.with_event)
+    known: dict[str, Any] = {
+        KIND: [REJECTED_KIND] * len(refused),
+        LEFT_OUT: refused.column("row"),
+        PROBLEMS: refused.column("problems"),
+    }
+    made = _table(made_schema(columns), known, len(refused))
+    return {"chunk": to_bytes(made), "measures": write_measures(measures)}
 
 
 def advance_bucket(
@@ -67,6 +107,7 @@ def advance_bucket(
     chunks: Sequence[pa.Table],
     latest: int,
     before: BucketState | None,
+    measures: Measures,
 ) -> tuple[pa.Table, BucketState]:
     """The outputs and late events of one micro-batch, and the state after it."""
     setting = _setting(task, group_name)
@@ -77,7 +118,8 @@ def advance_bucket(
         if came is not None:
             late = pc.less(came.column(TIME), before.latest - task.lateness)
             if pc.any(late).as_py():
-                made.append(_late_rows(setting, came.filter(late)))
+                settled = before.latest - task.lateness
+                made.append(_late_rows(setting, came.filter(late), settled, measures))
                 came = came.filter(pc.invert(late))
     settled = latest - task.lateness
     ready, waiting = _cut(_in_order(setting, before, came), settled)
@@ -99,7 +141,14 @@ def advance_bucket(
         None if waiting is None else to_bytes(waiting, "zstd"),
         engines,
     )
-    return pa.concat_tables([made_schema(setting.columns).empty_table(), *made]), after
+    for name, (_, snapshot) in engines.items():
+        part = setting.parts.get(name)
+        rules = [] if part is None else [each.name for each in part.correlations]
+        for rule, size in state_sizes(name, rules, snapshot).items():
+            measures.rule(rule).state_bytes += size
+    found = pa.concat_tables([made_schema(setting.columns).empty_table(), *made])
+    measures.count_outputs(found)
+    return found, after
 
 
 _setting = lru_cache(maxsize=64)(Setting.of)
@@ -138,29 +187,40 @@ def _cut(table: pa.Table | None, settled: int) -> tuple[pa.Table | None, pa.Tabl
 def _as_outputs(made: pa.Table) -> pa.Table:
     kinds = pa.array([OUTPUT_KIND] * len(made), pa.string())
     made = made.append_column(pa.field(KIND, pa.string()), kinds)
-    return made.append_column(pa.field(LATE, pa.string()), pa.nulls(len(made), pa.string()))
+    made = made.append_column(pa.field(LEFT_OUT, pa.string()), pa.nulls(len(made), pa.string()))
+    return made.append_column(pa.field(PROBLEMS, _TEXTS), pa.nulls(len(made), _TEXTS))
 
 
-def _late_rows(setting: Setting, late: pa.Table) -> pa.Table:
+def _late_rows(setting: Setting, late: pa.Table, settled: int, measures: Measures) -> pa.Table:
     """Late events, each once, whatever the number of groups that it came to."""
+    types = setting.plan.library.types
+    measures.count_late(setting.events(late), setting.group.rules, types)
     events = list(setting.events(late.filter(late.column(REPORTS))))
+    measures.late += len(events)
+    why = f"it came late: the order of events was settled up to {format_time(settled)} before it"
     known: dict[str, Any] = {
         "id": [event.id for event in events],
         "source": [event.source for event in events],
         "type": [event.type for event in events],
         KIND: [LATE_KIND] * len(events),
-        LATE: [encode(event).decode() for event in events],
+        "time": pa.array([event.time for event in events], pa.int64()),
+        LEFT_OUT: [encode(event).decode() for event in events],
+        PROBLEMS: [[why]] * len(events),
     }
-    schema = made_schema(setting.columns)
+    return _table(made_schema(setting.columns), known, len(events))
+
+
+def _table(schema: pa.Schema, known: Mapping[str, Any], count: int) -> pa.Table:
+    """A table of that schema, with nulls where nothing is known."""
     arrays = []
     for field in schema:
-        if field.name == "time":
-            times = pa.array([event.time for event in events], pa.int64())
-            arrays.append(times.cast(field.type))
-        elif field.name in known:
-            arrays.append(pa.array(known[field.name], pa.string()))
+        values = known.get(field.name)
+        if values is None:
+            arrays.append(pa.nulls(count, field.type))
+        elif isinstance(values, list):
+            arrays.append(pa.array(values, field.type))
         else:
-            arrays.append(pa.nulls(len(events), field.type))
+            arrays.append(values.cast(field.type))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -175,7 +235,7 @@ def unpacking() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
         import pyarrow
 
         for batch in batches:
-            for chunk in batch.column(0):
+            for chunk in batch.column(0).drop_null():
                 rows = pyarrow.ipc.open_stream(chunk.as_py()).read_all()
                 yield from rows.combine_chunks().to_batches()
 

@@ -1,8 +1,8 @@
-"""One call for both: `correlate` over a bounded DataFrame, or over a stream.
+"""One call for both: `correlate` and `rejected` over a bounded DataFrame, or over a stream.
 
 In comes the `correlate` of bounded DataFrames; out goes one that hands a stream to
 `correlate_stream`, and takes `lateness` and `buckets` for it. Each side refuses what has a meaning
-only for the other.
+only for the other. `rejected` means the same for both.
 """
 
 from __future__ import annotations
@@ -53,3 +53,28 @@ def also_over_streams(bounded: Callable[..., DataFrame]) -> Correlate:
         return correlate_stream(events, *given, **options)
 
     return correlate
+
+
+class Rejecting(Protocol):
+    """How `rejected` is called."""
+
+    def __call__(
+        self,
+        events: DataFrame,
+        library: Library | str | PathLike[str],
+        columns: Mapping[str, str] | None = None,
+    ) -> DataFrame: ...
+
+
+def rejects_from_streams(bounded: Rejecting) -> Rejecting:
+    """The same call, for streams too."""
+
+    @wraps(bounded)
+    def rejected(events: DataFrame, *given: Any, **options: Any) -> DataFrame:
+        if not events.isStreaming:
+            return bounded(events, *given, **options)
+        from ensue.spark.streaming.job import rejected_stream
+
+        return rejected_stream(events, *given, **options)
+
+    return rejected

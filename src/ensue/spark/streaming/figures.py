@@ -1,14 +1,15 @@
 """What a stream has done in each micro-batch, for people and for monitoring.
 
-In come Spark's reports of progress; out go `Figures`: events read, outputs of each rule, late
-events, the size of the state, and how far the stream is behind. `FiguresListener` hands them to a
-function as Spark makes them; `figures_of` reads them from a report that one has at hand.
+In come Spark's reports of progress; out go `Figures`: events read, late, refused and put out, the
+size of the state and how far the stream is behind, in all and for each rule. `FiguresListener`
+hands them to a function as Spark makes them; `figures_of` reads them from a report that one has at
+hand. What SQL reads is measured by Spark itself; what only workers know comes from `measuring`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,70 +17,145 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ensue.spark.streaming.bucket import KIND, LATE_KIND
+from ensue.spark.streaming.measuring import Measures, read_measures
 
 OBSERVED_INPUT = "ensue_input"
-OBSERVED_OUTPUT = "ensue_output"
-_LATE, _LATEST, _RULE = "late", "latest", "rule "
+OBSERVED_MEASURES = "ensue_measures"
+_LATEST, _MEASURES, _READ, _REACHED = "latest", "measures", "read ", "reached "
+
+
+@dataclass(frozen=True)
+class RuleFigures:
+    """One rule in one micro-batch.
+
+    `events` are those that came for it, late ones included, as far as SQL can tell; `state_bytes`
+    is what the checkpoint holds of its keys. `latest` is the time of the latest of the events, and
+    `lag_seconds` how far that lay behind the clock on the wall; both are None if none came.
+    """
+
+    events: int
+    late: int
+    outputs: int
+    state_bytes: int
+    latest: datetime | None
+    lag_seconds: float | None
 
 
 @dataclass(frozen=True)
 class Figures:
-    """One micro-batch. `outputs` is by rule; `lag_seconds` is None before the first event."""
+    """One micro-batch.
+
+    `events` are the rows that were read, and `rejected` those of them that are no events. `late`
+    and `rejected` count each once. `state_bytes` is Spark's own figure, of memory, with the events
+    that wait. `latest` and `lag_seconds` are None if no event came.
+    """
 
     query: str | None
     batch: int
     events: int
-    outputs: Mapping[str, int]
     late: int
+    rejected: int
+    rules: Mapping[str, RuleFigures]
     state_bytes: int
     buckets: int
     latest: datetime | None
     lag_seconds: float | None
     seconds: float
 
+    @property
+    def outputs(self) -> Mapping[str, int]:
+        """How many outputs each rule has made."""
+        return {name: rule.outputs for name, rule in self.rules.items()}
 
-def observed_input(time_micros: Column) -> list[Column]:
-    """What is measured of the rows that come in."""
-    return [sf.max(time_micros).alias(_LATEST)]
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for a log or a gauge; times as RFC 3339."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
 
 
-def observed_output(rules: Sequence[str]) -> list[Column]:
-    """What is measured of the rows that go out."""
-    counts = [sf.count_if(sf.col("correlation") == rule).alias(f"{_RULE}{rule}") for rule in rules]
-    return [sf.count_if(sf.col(KIND) == LATE_KIND).alias(_LATE), *counts]
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def observed_input(time_micros: Column, wanted: Sequence[tuple[str, Column]] = ()) -> list[Column]:
+    """What is measured of the rows that come in; `wanted` says of each rule which of them."""
+    measured = [sf.max(time_micros).alias(_LATEST)]
+    for rule, column in wanted:
+        measured.append(sf.count_if(column).alias(f"{_READ}{rule}"))
+        measured.append(sf.max(sf.when(column, time_micros)).alias(f"{_REACHED}{rule}"))
+    return measured
+
+
+def observed_measures(measures: Column) -> list[Column]:
+    """What is gathered from workers: a text for each bucket, and no work for each output."""
+    return [sf.collect_list(measures).alias(_MEASURES)]
 
 
 def figures_of(progress: Any) -> Figures:
     """The figures in a report of progress, as a query or a listener has it."""
-    measured: dict[str, Any] = {}
-    for name in (OBSERVED_INPUT, OBSERVED_OUTPUT):
-        row = progress.observedMetrics.get(name)
-        measured |= row.asDict() if row is not None else {}
-    latest = measured.get(_LATEST)
-    reached = None if latest is None else datetime.fromtimestamp(latest / 1_000_000, UTC)
+    told = _observed(progress, OBSERVED_MEASURES)
+    measures = read_measures(told.get(_MEASURES) or [])
+    read = _observed(progress, OBSERVED_INPUT)
+    _add_read(measures, read)
+    latest = measures.latest if measures.latest is not None else read.get(_LATEST)
     at = datetime.fromisoformat(progress.timestamp)
     operators = progress.stateOperators
+    rules = {
+        name: RuleFigures(
+            events=each.read,
+            late=each.late,
+            outputs=each.outputs,
+            state_bytes=each.state_bytes,
+            latest=_instant(each.latest),
+            lag_seconds=_behind(each.latest, at),
+        )
+        for name, each in sorted(measures.rules.items())
+    }
     return Figures(
         query=progress.name,
         batch=progress.batchId,
         events=progress.numInputRows,
-        outputs={
-            name.removeprefix(_RULE): count
-            for name, count in measured.items()
-            if name.startswith(_RULE)
-        },
-        late=measured.get(_LATE) or 0,
+        late=measures.late,
+        rejected=measures.rejected,
+        rules=rules,
         state_bytes=sum(each.memoryUsedBytes for each in operators),
         buckets=sum(each.numRowsTotal for each in operators),
-        latest=reached,
-        lag_seconds=None if reached is None else (at - reached).total_seconds(),
+        latest=_instant(latest),
+        lag_seconds=_behind(latest, at),
         seconds=progress.batchDuration / 1000,
     )
 
 
+def _observed(progress: Any, name: str) -> dict[str, Any]:
+    row = progress.observedMetrics.get(name)
+    return row.asDict() if row is not None else {}
+
+
+def _add_read(measures: Measures, read: Mapping[str, Any]) -> None:
+    for name, value in read.items():
+        if name.startswith(_READ):
+            rule = measures.rule(name.removeprefix(_READ))
+            rule.read += value or 0
+        elif name.startswith(_REACHED):
+            measures.rule(name.removeprefix(_REACHED)).latest = value
+
+
+def _instant(micros: int | None) -> datetime | None:
+    return None if micros is None else datetime.fromtimestamp(micros / 1_000_000, UTC)
+
+
+def _behind(micros: int | None, at: datetime) -> float | None:
+    reached = _instant(micros)
+    return None if reached is None else (at - reached).total_seconds()
+
+
 class FiguresListener(StreamingQueryListener):
-    """Hands the figures of every micro-batch to a function: `spark.streams.addListener(...)`."""
+    """Hands the figures of every micro-batch to a function: `spark.streams.addListener(...)`.
+
+    It hears of all queries of a session, and passes over those that are not of `correlate`.
+    """
 
     def __init__(self, publish: Callable[[Figures], None]) -> None:
         self._publish = publish
@@ -88,7 +164,11 @@ class FiguresListener(StreamingQueryListener):
         """Nothing has been read yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        self._publish(figures_of(event.progress))
+        if OBSERVED_MEASURES in event.progress.observedMetrics:
+            self._publish(figures_of(event.progress))
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        """Nothing has come."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """The last micro-batch has been told of already."""

@@ -1,9 +1,9 @@
 """A library over a streaming DataFrame: the plan made into DataFrames, and nothing run.
 
-In come a stream of events and a library; out goes a stream of outputs and of late events. Rows are
-packed into chunks by bucket (`packing`), each bucket reads what has settled (`bucket`) with its
-state in Spark's own state store, and what it made is opened into rows again. It is one shuffle and
-one stateful operator, whatever the number of rules and keys.
+In come a stream of events and a library; out goes a stream of outputs, of late events and of rows
+that are no events. Rows are packed into chunks by bucket (`packing`), each bucket reads what has
+settled (`bucket`) with its state in Spark's own state store, and what it made is opened into rows
+again. It is one shuffle and one stateful operator, whatever the number of rules and keys.
 
 Spark's watermark is not used. It is known only after the micro-batch that moves it, and Spark drops
 late rows by it; here every bucket is told the latest time with the events themselves, to the
@@ -28,13 +28,13 @@ from ensue.spark.mapping import ARRIVAL
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.predicates import NotInSqlError
-from ensue.spark.reading import Reading, reading_of
+from ensue.spark.reading import Reading, reading_of, wanted_by_rule
 from ensue.spark.streaming.bucket import (
     KIND,
-    LATE,
-    LATE_KIND,
+    LEFT_OUT,
     MADE_DDL,
     OUTPUT_KIND,
+    PROBLEMS,
     STATE_DDL,
     made_ddl,
     run_bucket,
@@ -42,9 +42,9 @@ from ensue.spark.streaming.bucket import (
 )
 from ensue.spark.streaming.figures import (
     OBSERVED_INPUT,
-    OBSERVED_OUTPUT,
+    OBSERVED_MEASURES,
     observed_input,
-    observed_output,
+    observed_measures,
 )
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
 from ensue.spark.streaming.packing import (
@@ -54,7 +54,9 @@ from ensue.spark.streaming.packing import (
     bound,
     pack_columns,
     pack_events,
+    refused_rows,
 )
+from ensue.spark.worker import REJECTED_DDL
 
 BUCKETS_PER_PARTITION = 4
 """Several buckets for each partition even out what hashing gives to one of them..."""
@@ -83,13 +85,14 @@ def correlate_stream(
     arrival: str | None = None,
     **batch_only: object,
 ) -> DataFrame:
-    """What follows from a stream of events: the columns of `correlate`, and two more.
+    """What follows from a stream of events: the columns of `correlate`, and three more.
 
-    `ensue_kind` is `output`, or `late` for an event that came later than the `lateness` allows, and
-    has the event as CloudEvents JSON in `ensue_late`; `split` takes the two apart. `buckets` is
-    over how many parts the keys of a rule are spread; a checkpoint holds to the number that it was
-    begun with. Start the query with the output mode `append`. What has a meaning only for a bounded
-    input (`until`, `order`, `partitions`) is refused.
+    `ensue_kind` is `output`, `late` for an event that came later than the `lateness` allows, or
+    `rejected` for a row that is no event or does not fit its type. What is no output stands in
+    `ensue_left_out` as JSON, with the reasons in `ensue_problems`; `split` takes the two apart.
+    `buckets` is over how many parts the keys of a rule are spread; a checkpoint holds to the number
+    that it was begun with. Start the query with the output mode `append`. What has a meaning only
+    for a bounded input (`until`, `order`, `partitions`) is refused.
     """
     if not events.isStreaming:
         raise UsageError(
@@ -112,10 +115,25 @@ def correlate_stream(
 
 
 def split(made: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The outputs, with the columns of a batch, and the late events: what they are, and as JSON."""
-    outputs = made.filter(sf.col(KIND) == OUTPUT_KIND).drop(KIND, LATE)
-    late = made.filter(sf.col(KIND) == LATE_KIND)
-    return outputs, late.select("id", "source", "type", "time", sf.col(LATE).alias("event"))
+    """The outputs, with the columns of a batch, and what was left out, in the same pass.
+
+    What was left out has a `kind`, `late` or `rejected`; the `event`, or the row, as JSON; and
+    `problems`, the reasons. `id`, `source`, `type` and `time` are null for what is no event.
+    """
+    outputs = made.filter(sf.col(KIND) == OUTPUT_KIND).drop(KIND, LEFT_OUT, PROBLEMS)
+    left_out = made.filter(sf.col(KIND) != OUTPUT_KIND)
+    renamed = [
+        sf.col(name).alias(shown)
+        for name, shown in ((KIND, "kind"), (LEFT_OUT, "event"), (PROBLEMS, "problems"))
+    ]
+    return outputs, left_out.select("id", "source", "type", "time", *renamed)
+
+
+def rejected_stream(
+    events: DataFrame, library: LibraryLike, columns: Mapping[str, str] | None = None
+) -> DataFrame:
+    """The rows of a stream that are no events, as a stream of its own that keeps no state."""
+    return StreamJob.of(events, library, columns).rejected()
 
 
 @dataclass(frozen=True)
@@ -192,29 +210,53 @@ class StreamJob:
 
     def outputs(self) -> DataFrame:
         pack = pack_columns if self.task.form == "columns" else pack_events
-        rows = self.rows()
-        if self.task.form == "columns":
-            rows = rows.observe(OBSERVED_INPUT, *observed_input(sf.col(TIME)))
-        packed = rows.mapInArrow(bound(pack, self.task), CHUNK_DDL)
+        packed = self.rows().mapInArrow(bound(pack, self.task), CHUNK_DDL)
         made = packed.groupBy("group", "bucket").applyInPandasWithState(
             bound(run_bucket, self.task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
         )
-        opened = made.mapInArrow(unpacking(), made_ddl(self.columns))
-        return opened.observe(OBSERVED_OUTPUT, *observed_output(self.plan.selected))
+        made = made.observe(OBSERVED_MEASURES, *observed_measures(sf.col("measures")))
+        return made.mapInArrow(unpacking(), made_ddl(self.columns))
+
+    def rejected(self) -> DataFrame:
+        rows = self.events
+        if self.task.form == "columns":
+            rows = rows.filter(~conforms(self.layout, self.plan.library.types))
+        read = rows.select(*self.layout.as_rows())
+        return read.mapInArrow(bound(refused_rows, self.task), REJECTED_DDL)
 
     def rows(self) -> DataFrame:
         """What goes to workers: rows as they are, or what SQL has made of them."""
         if self.task.form == "events":
             return self.events.select(*self.layout.as_rows(), *self._arrival())
         # Every event moves the clock, also one that no rule wants.
-        rows = self.events.filter(conforms(self.layout, self.plan.library.types))
+        types = self.plan.library.types
+        fits = conforms(self.layout, types)
+        time = sf.when(fits, self.layout.time).alias(TIME)
         buckets = [
             sf.when(reading.wanted, self._bucket(group, reading)).alias(f"b{number}")
             for number, (group, reading) in enumerate(zip(self.groups, self.readings, strict=True))
         ]
         found = {name: column for each in self.readings for name, column in each.travelling}
         columns = [found[name].alias(f"c{number}") for number, name in enumerate(self.task.names)]
-        return rows.select(self.layout.time.alias(TIME), *self._arrival(), *buckets, *columns)
+        # In rows that are events a list takes no room, where a struct would take that of its parts.
+        refused = sf.when(~fits, sf.array(sf.struct(*self.layout.as_rows()))).alias("refused")
+        kept = [time, *self._arrival(), *buckets, *columns, refused]
+        return self._counted(kept, fits)
+
+    def _counted(self, kept: Sequence[Column], fits: Column) -> DataFrame:
+        """The columns that are kept, while Spark counts what comes for each rule."""
+        types = self.plan.library.types
+        wanted = {
+            name: sf.when(fits, column)
+            for each in self.groups
+            for name, column in wanted_by_rule(each.group, self.layout, types).items()
+        }
+        # Their conditions are worked out with all others, in one pass, and go no further.
+        asked = {name: f"ensue_wanted_{number}" for number, name in enumerate(wanted)}
+        rows = self.events.select(*kept, *(wanted[name].alias(asked[name]) for name in wanted))
+        counted = [(name, sf.col(column)) for name, column in asked.items()]
+        rows = rows.observe(OBSERVED_INPUT, *observed_input(sf.col(TIME), counted))
+        return rows.drop(*asked.values())
 
     def _bucket(self, group: StreamGroup, reading: Reading) -> Column:
         if not group.is_keyed:

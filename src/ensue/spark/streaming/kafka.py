@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -21,35 +22,33 @@ from pyspark.sql import functions as sf
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
-from ensue.events.event import Event
+from ensue.events.event import Event, Rejected
 from ensue.library import LibraryLike, as_library, duration_microseconds
-from ensue.spark.outputs import OutputColumns, output_columns
+from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.bucket import (
     KIND,
-    LATE,
+    LEFT_OUT,
     MADE_DDL,
+    REJECTED_KIND,
     STATE_DDL,
     made_ddl,
-    made_schema,
     run_bucket,
     unpacking,
 )
 from ensue.spark.streaming.figures import (
     OBSERVED_INPUT,
-    OBSERVED_OUTPUT,
+    OBSERVED_MEASURES,
     observed_input,
-    observed_output,
+    observed_measures,
 )
 from ensue.spark.streaming.job import default_buckets
 from ensue.spark.streaming.packing import (
     CHUNK_DDL,
-    CHUNK_SCHEMA,
     Task,
     bound,
     pack_read,
     planned,
-    to_bytes,
 )
 from ensue.spark.streaming.records import (
     MODES,
@@ -60,10 +59,6 @@ from ensue.spark.streaming.records import (
     write_record,
 )
 
-REFUSED_KIND = "refused"
-"""The kind of a row that holds a record which is no event, or does not fit its type."""
-REFUSED_GROUP = "ensue refused"
-"""What stands in the place of a group of rules for records that no rule reads."""
 NEEDED = ("key", "value", "topic", "partition", "offset", "headers")
 RECORD_DDL = "key binary, value binary, headers array<struct<key: string, value: binary>>"
 REFUSED_DDL = f"topic string, partition int, offset bigint, {RECORD_DDL}, problems array<string>"
@@ -82,7 +77,7 @@ def correlate_kafka(
 ) -> DataFrame:
     """What follows from a stream of Kafka records: the columns of `correlate` over a stream.
 
-    Besides `output` and `late`, `ensue_kind` may be `refused`: a record that is no event, or does
+    Besides `output` and `late`, `ensue_kind` may be `rejected`: a record that is no event, or does
     not fit its type. `split` takes outputs and late events apart, and `refused` gives those
     records. With `whole_events` a column `event` has each output as JSON, which `records_of` needs.
     Events of equal times are read by topic and partition, and there by offset.
@@ -103,16 +98,16 @@ def correlate_kafka(
     packed = records.select(*NEEDED).mapInArrow(bound(pack_records, task), CHUNK_DDL)
     packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))
     made = packed.groupBy("group", "bucket").applyInPandasWithState(
-        bound(run_or_pass, task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
+        bound(run_bucket, task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
     )
-    opened = made.mapInArrow(unpacking(), made_ddl(columns))
-    return opened.observe(OBSERVED_OUTPUT, *observed_output(plan.selected))
+    made = made.observe(OBSERVED_MEASURES, *observed_measures(sf.col("measures")))
+    return made.mapInArrow(unpacking(), made_ddl(columns))
 
 
 def refused(made: DataFrame) -> DataFrame:
     """The records that are no events: where they stood, what they held, and all `problems`."""
-    rows = made.filter(sf.col(KIND) == REFUSED_KIND)
-    return rows.select(sf.from_json(LATE, REFUSED_DDL).alias("record")).select("record.*")
+    rows = made.filter(sf.col(KIND) == REJECTED_KIND)
+    return rows.select(sf.from_json(LEFT_OUT, REFUSED_DDL).alias("record")).select("record.*")
 
 
 def records_of(events: DataFrame, mode: str = STRUCTURED) -> DataFrame:
@@ -144,6 +139,15 @@ def refused_records(refused_rows: DataFrame) -> DataFrame:
         sf.col("headers"), sf.array().cast("array<struct<key: string, value: binary>>")
     )
     return refused_rows.select("key", "value", sf.concat(kept, added).alias("headers"))
+
+
+def refused_rows_as_records(refused_rows: DataFrame) -> DataFrame:
+    """Rows of files that are no events, as JSON, with a header that says why."""
+    return refused_rows.select(
+        sf.lit(None).cast("binary").alias("key"),
+        sf.col("row").cast("binary").alias("value"),
+        sf.array(_header("ensue_problems", sf.array_join("problems", "; "))).alias("headers"),
+    )
 
 
 def _header(name: str, value: Column) -> Column:
@@ -181,23 +185,22 @@ def _check(records: DataFrame) -> None:
 def pack_records(
     given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Records as chunks of events for buckets, and those that are refused as chunks of rows."""
+    """Records as chunks of events for buckets, and those that are refused as they came."""
     task = Task(*given)
     types = planned(task.library, task.selected)[0].library.types
-    put_aside: list[dict[str, Any]] = []
 
-    def events() -> Iterator[tuple[int, Event]]:
+    def events() -> Iterator[tuple[int, Event | Rejected]]:
         for key, value, place, headers in _records(batches):
             try:
                 event = conform(read_record(key, value, headers, place), types)
             except EventError as error:
-                put_aside.append(_told(key, value, place, headers, error))
+                # Bytes become base64, which is how `from_json` reads binary columns.
+                told = msgspec.json.encode(_told(key, value, place, headers, error))
+                yield place.order, Rejected(place.offset, told, error.problems)
             else:
                 yield place.order, event
 
     yield from pack_read(task, events())
-    if put_aside:
-        yield _passing(task, put_aside)
 
 
 def _records(
@@ -230,47 +233,6 @@ def _told(
         "headers": [{"key": name, "value": content} for name, content in headers],
         "problems": list(error.problems),
     }
-
-
-def _passing(task: Task, put_aside: Sequence[dict[str, Any]]) -> pa.RecordBatch:
-    """Refused records in the form of what buckets make, in a chunk that no bucket reads."""
-    import msgspec
-    from pyspark import TaskContext
-
-    plan, _ = planned(task.library, task.selected)
-    rows = _refused_rows(
-        output_columns(plan, with_event=task.with_event),
-        # Bytes become base64, which is how `from_json` reads binary columns.
-        [msgspec.json.encode(each).decode() for each in put_aside],
-    )
-    context = TaskContext.get()
-    partition = context.partitionId() if context is not None else 0
-    row = (REFUSED_GROUP, partition, partition, 0, None, to_bytes(rows))
-    columns = [pa.array([each], field.type) for each, field in zip(row, CHUNK_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=CHUNK_SCHEMA)
-
-
-def _refused_rows(columns: OutputColumns, texts: Sequence[str]) -> pa.Table:
-    known = {KIND: [REFUSED_KIND] * len(texts), LATE: list(texts)}
-    schema = made_schema(columns)
-    arrays = [
-        pa.array(known[field.name], field.type)
-        if field.name in known
-        else pa.nulls(len(texts), field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(arrays, schema=schema)
-
-
-def run_or_pass(
-    given: tuple[Any, ...], key: tuple[Any, ...], frames: Iterator[Any], state: Any
-) -> Iterator[Any]:
-    """`run_bucket`, but for refused records, which are put out as they are and keep no state."""
-    if key[0] != REFUSED_GROUP:
-        yield from run_bucket(given, key, frames, state)
-        return
-    for frame in frames:
-        yield frame[["chunk"]]
 
 
 def write_records(mode: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

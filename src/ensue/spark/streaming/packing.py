@@ -20,17 +20,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.events.event import Event
+from ensue.events.event import Event, Rejected
 from ensue.library import parse
 from ensue.spark.mapping import ARRIVAL, Wanting, read_rows, write_event
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.streaming.groups import StreamGroup, stream_groups
+from ensue.spark.streaming.measuring import Measures, write_measures
 
 TIME = "ensue_time"
 """The time of an event in microseconds since 1970."""
 REPORTS = "ensue_reports"
 """Whether this copy of an event is the one that is put out if the event is late."""
 PAYLOAD = "payload"
+REFUSED, MEASURES = "refused", "measures"
+BESIDE = (REFUSED, MEASURES)
+"""Groups of no rules: what stands in their chunks is passed on, and keeps no state."""
 EXTRAS = (TIME, REPORTS, ARRIVAL)
 
 CHUNK_BYTES = 32 * 2**20
@@ -132,6 +136,22 @@ class _Packer:
                 ]
             )
 
+    def refuse(self, refused: Sequence[Rejected]) -> Iterator[pa.RecordBatch]:
+        """Rows that are no events, each with all that is wrong with it."""
+        if refused:
+            yield self._beside(REFUSED, to_bytes(pa.Table.from_batches([_told(refused)])))
+
+    def measured(self, measures: Measures) -> Iterator[pa.RecordBatch]:
+        measures.latest = self.latest
+        if self.latest is not None:
+            yield self._beside(MEASURES, write_measures(measures).encode())
+
+    def _beside(self, group: str, chunk: bytes) -> pa.RecordBatch:
+        bucket = self._partition % self._buckets
+        self._part += 1
+        # Nobody asks for its time, but pandas would turn a column with nulls into one of floats.
+        return _batch([(group, bucket, self._partition, self._part, self.latest or 0, chunk)])
+
     def _row(self, group: str, bucket: int, chunk: bytes | None) -> tuple[Any, ...]:
         return group, bucket, self._partition, self._part, self.latest, chunk
 
@@ -150,11 +170,15 @@ def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
 def pack_columns(
     given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that are events: a time, a bucket for each group (or null), and what travels."""
+    """Rows of a time, a bucket for each group (or null), what travels, and last what is no event.
+
+    That last column is a list, which is empty or null in the rows that are events.
+    """
     task = Task(*given)
     packer = _Packer(task)
     held: list[pa.RecordBatch] = []
     for batch in batches:
+        yield from packer.refuse(_refused(task, batch.column(batch.num_columns - 1)))
         if batch.num_rows:
             held.append(batch)
             packer.see(pc.max(batch.column(0)).as_py())
@@ -164,6 +188,34 @@ def pack_columns(
     if held:
         yield from _packed(packer, task, pa.Table.from_batches(held))
     yield from packer.clocks()
+
+
+def _refused(task: Task, column: pa.Array) -> list[Rejected]:
+    """What is wrong with rows that SQL has taken for no events."""
+    if column.null_count == len(column):
+        return []
+    return _rejected(task, pa.RecordBatch.from_struct_array(column.flatten()))
+
+
+def _rejected(task: Task, rows: pa.RecordBatch) -> list[Rejected]:
+    types = planned(task.library, task.selected)[0].library.types
+    found = [each for _, each in read_rows(iter([rows]), types, with_arrival=False)]
+    return [each for each in found if isinstance(each, Rejected)]
+
+
+def _told(refused: Sequence[Rejected]) -> pa.RecordBatch:
+    texts = [each.raw if isinstance(each.raw, str) else each.raw.decode() for each in refused]
+    problems = pa.array([list(each.problems) for each in refused], pa.list_(pa.string()))
+    return pa.RecordBatch.from_pydict({"row": pa.array(texts, pa.string()), "problems": problems})
+
+
+def refused_rows(
+    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Of rows of any columns those that are no events, with all that is wrong with them."""
+    task = Task(*given)
+    for batch in batches:
+        yield _told(_rejected(task, batch))
 
 
 def _packed(packer: _Packer, task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -192,30 +244,46 @@ def _packed(packer: _Packer, task: Task, table: pa.Table) -> Iterator[pa.RecordB
 def pack_events(
     given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of any columns. Those that are no events, or do not fit, are left out."""
+    """Rows of any columns. Those that are no events, or do not fit, are put out as refused."""
     task = Task(*given)
     types = planned(task.library, task.selected)[0].library.types
-    records = read_rows(batches, types, with_arrival=task.has_arrival)
-    yield from pack_read(task, ((n, each) for n, each in records if isinstance(each, Event)))
+    yield from pack_read(task, read_rows(batches, types, with_arrival=task.has_arrival))
 
 
-def pack_read(task: Task, events: Iterator[tuple[int, Event]]) -> Iterator[pa.RecordBatch]:
-    """Events that fit their types, each with its arrival, wherever they were read from."""
+def pack_read(
+    task: Task, records: Iterator[tuple[int, Event | Rejected]]
+) -> Iterator[pa.RecordBatch]:
+    """Events that fit their types and records that are none, each with its arrival.
+
+    Wherever they were read from, what is refused keeps its text and its problems.
+    """
     packer = _Packer(task)
     plan, groups = planned(task.library, task.selected)
-    wanting = [Wanting(plan, each.group, keep_unkeyed=False) for each in groups]
+    wanting = [Wanting(plan, each.group, keep_unkeyed=False, names_rules=True) for each in groups]
     held: list[list[tuple[int, int, bool, int, bytes]]] = [[] for _ in groups]
-    for arrival, event in events:
+    refused: list[Rejected] = []
+    measures = Measures()
+    for arrival, event in records:
+        if isinstance(event, Rejected):
+            refused.append(event)
+            continue
         packer.see(event.time)
         reports = True
         for rows, group, wants in zip(held, groups, wanting, strict=True):
-            for bucket in wants.buckets(event):
+            buckets = wants.buckets(event)
+            measures.count_read(wants.matched, event.time)
+            for bucket in buckets:
                 place = bucket % group.buckets(task.buckets)
                 rows.append((place, event.time, reports, arrival, write_event(event)))
                 reports = False
         if sum(map(len, held)) >= EVENTS_AT_ONCE:
             yield from _packed_events(packer, task, held)
             held = [[] for _ in groups]
+        if len(refused) >= EVENTS_AT_ONCE:
+            yield from packer.refuse(refused)
+            refused = []
+    yield from packer.refuse(refused)
+    yield from packer.measured(measures)
     yield from _packed_events(packer, task, held)
     yield from packer.clocks()
 

@@ -16,10 +16,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
-from ensue.spark.streaming.bucket import KIND, LATE, LATE_KIND
+from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, PROBLEMS, REJECTED_KIND
 from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
 from ensue.spark.streaming.job import split
-from ensue.spark.streaming.kafka import REFUSED_KIND, records_of, refused, refused_records
+from ensue.spark.streaming.kafka import (
+    records_of,
+    refused,
+    refused_records,
+    refused_rows_as_records,
+)
 
 BATCH_FOLDER = "ensue_batch"
 
@@ -32,21 +37,25 @@ def takes_apart(config: PipelineConfig) -> bool:
 def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
     """What writes a micro-batch."""
     own_place = [LATE_KIND] if config.late is not None else []
-    own_place += [REFUSED_KIND] if config.rejected is not None else []
-    only_outputs = config.late is not None and (
-        config.rejected is not None or config.source.format != KAFKA
-    )
+    own_place += [REJECTED_KIND] if config.rejected is not None else []
+    only_outputs = len(own_place) == 2
 
     def write(batch: DataFrame, number: int) -> None:
         batch.persist()
         try:
             made = batch.filter(~sf.col(KIND).isin(*own_place)) if own_place else batch
-            _write(made.drop(KIND, LATE) if only_outputs else made, config, config.sink, number)
+            kept = made.drop(KIND, LEFT_OUT, PROBLEMS) if only_outputs else made
+            _write(kept, config, config.sink, number)
+            _, left_out = split(batch)
             if config.late is not None:
-                _, came_late = split(batch)
+                came_late = left_out.filter(sf.col("kind") == LATE_KIND).drop("kind")
                 _write(came_late, config, config.late, number)
-            if config.rejected is not None:
+            if config.rejected is not None and config.source.format == KAFKA:
                 _write_refused(refused(batch), config, config.rejected, number)
+            elif config.rejected is not None:
+                rows = left_out.filter(sf.col("kind") == REJECTED_KIND)
+                rows = rows.select(sf.col("event").alias("row"), "problems")
+                _write_refused(rows, config, config.rejected, number)
         finally:
             batch.unpersist()
 
@@ -75,7 +84,9 @@ def _write(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> 
 
 def _write_refused(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
     if sink.format == KAFKA:
-        _write_topic(refused_records(rows), config, sink)
+        from_topic = config.source.format == KAFKA
+        records = refused_records(rows) if from_topic else refused_rows_as_records(rows)
+        _write_topic(records, config, sink)
     else:
         _write_folder(rows, sink, number)
 
