@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from ensue.library import load
 from tests.cli.conftest import Ensue
 
 LIBRARY = """
@@ -163,3 +165,78 @@ class TestWrongCalls:
         path.write_text("eventtype A : B {};")
 
         assert ensue("explain", path, "X").code == 2
+
+
+class TestHowItRuns:
+    @pytest.fixture
+    def rules(self, tmp_path: Path) -> Path:
+        path = tmp_path / "rules.cor"
+        path.write_text(
+            "eventtype A {}; eventtype B {}; eventtype Out {};\n"
+            "Out ecl Both (A a, B b) { repeat { notify { accumulate { a, b } } } }\n"
+            "Out correlation Soon (A a, B b) a ; b within 5 s { case true: push new Out {}; }\n"
+            "Out correlation Back (A a, B b) l:a ; b { case l: push new Out {}; toggle(l); }\n"
+        )
+        return path
+
+    def section(self, out: str) -> list[str]:
+        """The lines of the section, with words put together that were wrapped."""
+        lines = out.split("How it runs\n")[1].splitlines()
+        return [" ".join(line.split()) for line in lines]
+
+    @pytest.mark.parametrize(
+        ("name", "step", "batch"),
+        [
+            ("Both", "step on a table:", "batch in compiled loops over columns, on its table"),
+            ("Soon", "step by the transitions of its machine:", "batch in compiled loops over"),
+            (
+                "Back",
+                "step from remembered events: label `l` is",
+                "batch event by event: label `l`",
+            ),
+        ],
+    )
+    def test_the_form_of_each_engine_is_named_with_its_reason(
+        self, ensue: Ensue, rules: Path, name: str, step: str, batch: str
+    ) -> None:
+        out = " ".join(self.section(ensue("explain", rules, name).out))
+
+        assert step in out
+        assert batch in out
+
+    def test_every_pass_is_told_with_what_it_found_and_left(
+        self, ensue: Ensue, rules: Path
+    ) -> None:
+        lines = self.section(ensue("explain", rules, "Both").out)
+
+        assert "drop_unreachable 12 states, 7 transitions -> 6 states, 5 transitions" in lines
+        assert any(line.startswith("optimised ") for line in lines)
+
+    def test_unoptimised_tells_of_the_machine_as_it_is_built(
+        self, ensue: Ensue, rules: Path
+    ) -> None:
+        plain = ensue("explain", rules, "Both").out
+        built = ensue("explain", rules, "Both", "--unoptimised").out
+
+        assert "Its machine, optimised" in plain
+        assert "[accumulate ✗]" not in plain
+        assert "Its machine, as it is built" in built
+        assert "[accumulate ✗]" in built
+        assert "\n  optimised" not in built
+
+    def test_a_rule_without_a_machine_says_so_and_draws_none(
+        self, ensue: Ensue, rules: Path
+    ) -> None:
+        assert "Its machine" not in ensue("explain", rules, "Back").out
+
+    def test_json_tells_how_it_runs_too(self, ensue: Ensue, rules: Path) -> None:
+        told = json.loads(ensue("explain", rules, "Both", "--format", "json").out)
+
+        assert told["runs"]["batch"].startswith("in compiled loops over columns")
+
+    def test_a_file_of_tables_is_explained_like_its_text(self, ensue: Ensue, rules: Path) -> None:
+        tables = rules.with_suffix(".tables")
+        tables.write_bytes(load(rules).tables())
+
+        assert "on a table" in ensue("explain", tables, "Both").out
+        assert "as it is built" in ensue("explain", tables, "Both", "--unoptimised").out

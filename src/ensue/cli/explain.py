@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from ensue.cli.how_it_runs import how_it_runs, machine_lines
 from ensue.cli.libraries import load_library, require_correlation
 from ensue.cli.terminal import show
 from ensue.cli.wording import draw, in_words, outline
@@ -24,8 +25,8 @@ from ensue.lang.expressions.printing import print_expression
 from ensue.lang.printer import print_key, print_labels
 from ensue.library import Library
 from ensue.machine.drawing import to_dot, to_json, to_mermaid, to_svg
-from ensue.machine.model import Machine
-from ensue.machine.plan import plan
+from ensue.machine.plan import Plan, plan
+from ensue.machine.prepared import plan_in
 
 FORMATS = ("text", "json", "mermaid", "dot", "svg")
 WIDTH = 80
@@ -45,14 +46,14 @@ def explain(
         typer.Option(metavar="FORMAT", help="How to show it: text, json, mermaid, dot or svg."),
     ] = "text",
     unoptimised: Annotated[
-        bool, typer.Option("--unoptimised", help="Draw the machine as it is first built.")
+        bool, typer.Option("--unoptimised", help="Show the machine as it is first built.")
     ] = False,
 ) -> None:
     """Explain a correlation in words, or draw its machine.
 
     What it waits for, in a sentence and as an outline; its ports, clauses and labels; what it puts
-    out and when; which correlations feed it, and which it feeds; in which form it runs, and why.
-    The other formats draw the machine that it becomes.
+    out and when; which correlations feed it, and which it feeds; how each engine runs it, and why;
+    what the passes have left of its machine. The other formats draw that machine.
 
     \b
     Example:
@@ -73,9 +74,9 @@ def explain(
     library = load_library([Path(file) for file in files])
     require_correlation(library, name)
     if format != "text":
-        sys.stdout.write(drawing(library.correlations[name], format, unoptimised))
+        sys.stdout.write(drawing(library, library.correlations[name], format, unoptimised))
         return
-    for line in explanation(library, library.correlations[name]):
+    for line in explanation(library, library.correlations[name], unoptimised):
         show(line, "bold" if line and not line[0].isspace() else "")
 
 
@@ -92,9 +93,14 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def drawing(correlation: syntax.Correlation, format: str, unoptimised: bool) -> str:  # noqa: A002
+def drawing(
+    library: Library,
+    correlation: syntax.Correlation,
+    format: str,  # noqa: A002
+    unoptimised: bool,
+) -> str:
     """The machine of a correlation, as text of a format."""
-    planned = plan(correlation)
+    planned = _planned(library, correlation, unoptimised)
     machine = planned.built if unoptimised else planned.machine
     if machine is None:
         raise UsageError(
@@ -104,7 +110,11 @@ def drawing(correlation: syntax.Correlation, format: str, unoptimised: bool) -> 
     match format:
         case "json":
             about = {"correlation": correlation.name, "form": planned.form, "why": planned.why}
-            return to_json(machine, **about) + "\n"
+            runs = {
+                word.strip() or "note": text
+                for word, text in how_it_runs(library.checked, correlation, unoptimised)
+            }
+            return to_json(machine, **about, runs=runs) + "\n"
         case "mermaid":
             return to_mermaid(machine)
         case "dot":
@@ -113,7 +123,9 @@ def drawing(correlation: syntax.Correlation, format: str, unoptimised: bool) -> 
             return to_svg(machine, correlation.name)
 
 
-def explanation(library: Library, correlation: syntax.Correlation) -> Iterator[str]:
+def explanation(
+    library: Library, correlation: syntax.Correlation, unoptimised: bool = False
+) -> Iterator[str]:
     """The lines of the explanation; a line that is not indented starts a section."""
     kind = "an ECL expression" if isinstance(correlation, syntax.EclCorrelation) else "a filter"
     yield f"{correlation.name}, {kind} that puts out {correlation.output}"
@@ -147,7 +159,8 @@ def explanation(library: Library, correlation: syntax.Correlation) -> Iterator[s
     yield from _columns(list(_neighbours(library, correlation)))
     yield ""
     yield "How it runs"
-    yield from _columns(list(_form(correlation)))
+    yield from _columns(list(how_it_runs(library.checked, correlation, unoptimised)))
+    yield from _machine(library, correlation, unoptimised)
 
 
 def _waits_for(correlation: syntax.Correlation) -> Iterator[str]:
@@ -156,7 +169,7 @@ def _waits_for(correlation: syntax.Correlation) -> Iterator[str]:
         roots = correlation.branches
     else:
         roots = (correlation.body,)
-    can_draw = (sys.stdout.encoding or "").lower().startswith("utf")
+    can_draw = _can_draw()
     for number, root in enumerate(roots, 1):
         if len(roots) > 1:
             yield f"  branch {number}, which triggers by itself:"
@@ -325,16 +338,25 @@ def _neighbours(library: Library, correlation: syntax.Correlation) -> Iterator[t
     yield "feeds", ", ".join(feeds.get(correlation.name, ())) or "none"
 
 
-def _form(correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:
-    planned = plan(correlation)
-    yield planned.form, planned.why
-    if planned.built is not None and planned.machine is not None:
-        yield "built", _size(planned.built)
-        yield "optimised", _size(planned.machine)
+def _planned(library: Library, correlation: syntax.Correlation, unoptimised: bool) -> Plan:
+    """Tables bring no machine as it was built: that is made again."""
+    return plan(correlation) if unoptimised else plan_in(library.checked, correlation)
 
 
-def _size(machine: Machine) -> str:
-    return f"{len(machine.names):,} states, {len(machine.transitions):,} transitions"
+def _machine(library: Library, correlation: syntax.Correlation, unoptimised: bool) -> Iterator[str]:
+    planned = _planned(library, correlation, unoptimised)
+    machine = planned.built if unoptimised else planned.machine
+    if machine is None:
+        return
+    yield ""
+    yield f"Its machine, {'as it is built' if unoptimised else 'optimised'}"
+    arrow = "→" if _can_draw() else "->"
+    for line in machine_lines(machine, arrow):
+        yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ")
+
+
+def _can_draw() -> bool:
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def _columns(rows: list[tuple[str, str]]) -> Iterator[str]:

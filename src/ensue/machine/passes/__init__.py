@@ -7,6 +7,8 @@ changes, and numbers what is left.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ensue.machine.model import Machine
 from ensue.machine.passes.handing_over import merge_handovers
 from ensue.machine.passes.inlining import inline_derived
@@ -20,7 +22,9 @@ __all__ = [
     "inline_derived",
     "merge_handovers",
     "optimise",
+    "optimising",
     "renumber",
+    "size_of",
 ]
 
 ROUNDS = 10
@@ -28,9 +32,35 @@ ROUNDS = 10
 
 
 def optimise(machine: Machine) -> Machine:
+    for _, left in optimising(machine):
+        machine = left
+    return machine
+
+
+def optimising(machine: Machine) -> Iterator[tuple[str, Machine]]:
+    """Each pass in its turn, and what it has left."""
     for _ in range(ROUNDS):
         before = machine
-        machine = merge_handovers(inline_derived(drop_useless(drop_unreachable(machine))))
+        for each in (drop_unreachable, drop_useless, inline_derived, merge_handovers):
+            machine = each(machine)
+            yield each.__name__, machine
         if machine == before:
             break
-    return renumber(machine)
+    yield renumber.__name__, renumber(machine)
+
+
+def size_of(machine: Machine) -> tuple[int, int]:
+    """The states that are still looked at or set, and the transitions.
+
+    Until they are renumbered, states that are gone keep their numbers.
+    """
+    used = set(machine.initial)
+    for each in machine.transitions:
+        used.update(each.target, *each.enabling)
+    for branch in machine.branches:
+        used.update(state for _, state in branch.labels)
+        used.update(state for _, _, state in branch.places)
+    for switch in machine.switches:
+        used.update(switch.target)
+        used.add(switch.requires)
+    return len(used), len(machine.transitions)
