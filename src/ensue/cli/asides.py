@@ -37,13 +37,15 @@ class RefusedRecords:
         self._path = dead_letter
         self._file = _open(dead_letter, files)
 
-    def take(self, record: Rejected) -> None:
+    def take(self, record: Rejected, place: str | None = None) -> None:
+        """`place` says where it stands, if not at its number in the file."""
         self.count += 1
         if self._file:
             raw = _bytes(record.raw) if self._as_lines else _as_json(record)
             self._file.write(raw + b"\n")
         if self.count <= MOST_NAMED or not sys.stderr.isatty():
-            say(f"{self._name}:{record.number}: {'; '.join(record.problems)}", "red")
+            where = place or f"{self._name}:{record.number}"
+            say(f"{where}: {'; '.join(record.problems)}", "red")
         elif self.count == MOST_NAMED + 1:
             rest = f"all are in `{self._path}`" if self._path else "`--dead-letter FILE` keeps them"
             say(f"{self._name}: more records are refused than are named here; {rest}", "red")

@@ -22,7 +22,13 @@ from ensue.cli.libraries import (
     mention_warnings,
     require_correlation,
 )
-from ensue.cli.on_spark import SPARK, start_on_spark
+from ensue.cli.on_spark import (
+    SPARK,
+    FilesOnSpark,
+    is_for_executors,
+    run_on_executors,
+    start_on_spark,
+)
 from ensue.cli.progress import Progress, progress_bars
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
@@ -112,6 +118,7 @@ def run(
       ensue run rules.cor --events events.jsonl
       tail -f log.jsonl | ensue run rules.cor --events - --lateness 5s
       ensue run rules.cor -e may.parquet --out found.jsonl --dead-letter bad.jsonl
+      ensue run rules.cor -e 'may/*.parquet' --engine spark --out found.parquet
 
     \b
     Exit codes:
@@ -131,6 +138,12 @@ def run(
     if correlation is not None:
         require_correlation(library, correlation)
     mention_warnings(library, libraries)
+    if engine == SPARK and is_for_executors(events, out):
+        run_on_executors(
+            FilesOnSpark(library, events, format, out, dead_letter, correlation, end, strict),
+            [allowed_lateness is not None and "--lateness", explain and "--explain"],
+        )
+        return
     if engine == SPARK:
         run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
     else:

@@ -1,15 +1,17 @@
-"""`ensue run --engine spark`: events that were read from a file, run on Spark.
+"""`ensue run --engine spark`: events that were read from one file, run on Spark.
 
 In come events; out go outputs in the order of every other engine, and the counts of the run. The
 session is the one that is active, or a local one; whoever starts the command through `spark-submit`
-gets that cluster. Files are read, and refused records told, where every other engine does it.
+gets that cluster. A single file is read, and its refused records told, where every other engine
+does it; folders of files are read by executors (`files`).
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -25,8 +27,47 @@ from ensue.spark.mapping import ARRIVAL, EVENT_DDL, write_event
 from ensue.spark.worker import COUNTED, Task, bound, map_payloads
 
 
-def session() -> SparkSession:
-    """The active session, or a quiet local one over all cores."""
+@contextmanager
+def started_session() -> Iterator[SparkSession]:
+    """A session for one short job: quiet, and stopped at its end unless it was there before."""
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        yield there
+        return
+    with _without_words_of_java():
+        started = session(SHORT_LIVED)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
+@contextmanager
+def _without_words_of_java() -> Iterator[None]:
+    """What Java says of its modules and logs when it starts is no news to anybody.
+
+    A process that is started here keeps the standard error that it finds. What fails later is told
+    by exceptions.
+    """
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+SHORT_LIVED = {
+    # Java would compile for longer than it runs.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+def session(settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The active session, or a quiet local one over all cores, which takes the settings."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("ensue")
     if "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
@@ -39,6 +80,7 @@ def session() -> SparkSession:
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.log.level", "ERROR")
             .config("spark.sql.shuffle.partitions", str(cores))
+            .config(map=dict(settings or {}))
         )
     return builder.getOrCreate()
 
@@ -59,6 +101,11 @@ def run_events(
         spark or session(), library, events, until, correlation, partitions=partitions
     )
     counts.events += len(events)
+    yield from outputs_in_order(job, counts)
+
+
+def outputs_in_order(job: Job, counts: Counts) -> Iterator[Event]:
+    """The outputs of a job that makes whole events with their order, one by one."""
     for row in job.outputs().orderBy("order").select("correlation", "event").toLocalIterator():
         output = decode(row["event"])
         if row["correlation"] == COUNTED:
