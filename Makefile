@@ -29,7 +29,7 @@ format: setup
 	$(BIN)/ruff check --fix .
 
 demo: setup
-	@$(BIN)/ensue demo
+	@$(BIN)/ensue demo --spark
 
 docs: setup
 	$(BIN)/mkdocs build --strict

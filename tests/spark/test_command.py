@@ -52,3 +52,29 @@ def test_rules_over_rules_and_events_without_a_key_are_counted_alike(spark: Spar
 def test_what_streams_is_refused(spark: SparkSession) -> None:
     with pytest.raises(ensue.UsageError, match="leave out `--lateness`"):
         start_on_spark(ensue.parse(KEYED), None, 5, explain=False)
+
+
+def test_the_demo_ends_with_the_same_answers_on_spark(spark: SparkSession) -> None:
+    told = CliRunner().invoke(app, ["demo", "--spark"])
+
+    assert told.exit_code == 0
+    assert "equal: 2 outputs, every field and the order" in told.stdout
+
+
+def test_the_demo_says_what_is_missing_for_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+
+    told = CliRunner().invoke(app, ["demo", "--spark"])
+
+    assert told.exit_code == 0
+    assert "there is none in `JAVA_HOME` (/nowhere); install Java 17" in told.stdout
+    assert "What to try next" in told.stdout
+
+
+def test_without_java_the_engine_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+
+    with pytest.raises(ensue.UsageError, match="Spark runs on Java, and there is none"):
+        start_on_spark(ensue.parse(KEYED), None, None, explain=False)

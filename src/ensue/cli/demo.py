@@ -2,12 +2,14 @@
 
 The rule and the events are files of this package (`story/`), run like any others: what is shown as
 found is what the engine found. Only the words about those who were not found are written by hand,
-and a test holds them to the truth.
+and a test holds them to the truth. With `--spark` the story is run once more, on Spark, and its
+answers are held against the first ones; a machine that cannot do that says what it lacks.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -15,11 +17,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.terminal import console, counted
+from ensue.cli.on_spark import missing_for_spark
+from ensue.cli.terminal import EXIT_FINDINGS, console, counted
+from ensue.engine.counts import Counts
 from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
-from ensue.library import parse
+from ensue.library import Library, parse
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -41,19 +45,31 @@ def demo(
         Path | None,
         typer.Option(metavar="DIR", help="Write the rule and the events to a folder, and end."),
     ] = None,
+    spark: Annotated[
+        bool,
+        typer.Option("--spark", help="Run the story a second time, on Spark, and compare."),
+    ] = False,
 ) -> None:
     """Tell a story in a minute: a rule, events, what follows.
 
     \b
     Example:
       ensue demo
+      ensue demo --spark
       ensue demo --write demo
+
+    \b
+    Exit codes:
+      0  good
+      1  --spark, and its answers differ
+      2  a wrong call
     """
     if write is not None:
         _write_files(write)
         return
     rule, events = _read(LIBRARY), [decode(line) for line in _read(EVENTS).splitlines()]
-    outputs = list(parse(rule, LIBRARY).run(events))
+    library = parse(rule, LIBRARY)
+    outputs = list(library.run(events))
     _say("Somebody is trying passwords", "bold")
     _say("")
     _say("A rule watches the logins of a company. For each user apart it waits for three")
@@ -70,8 +86,11 @@ def demo(
     _say("  And what does not:")
     for user, reason in NOT_FOUND.items():
         _line((f"  {user:<6}", "bold"), reason)
+    equal = _tell_on_spark(library, events, outputs) if spark else True
     _heading("What to try next")
     _show_next_steps()
+    if not equal:
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _read(name: str) -> str:
@@ -156,6 +175,39 @@ def _show_output(output: Event) -> None:
         (facts["labels"], "yellow"),
         f" was active; causes: {causes}",
     )
+
+
+def _tell_on_spark(library: Library, events: Sequence[Event], outputs: Sequence[Event]) -> bool:
+    """Whether Spark gives the same answers; if it cannot be asked, the story is as good as told."""
+    _heading("The same story, on Spark")
+    lacking = missing_for_spark()
+    if lacking is not None:
+        _say(f"  skipped: {lacking}")
+        return True
+    from ensue.spark.command import run_events, started_session
+
+    begun = time.monotonic()
+    _progress("starting Spark on this machine; that takes some seconds")
+    with started_session() as session:
+        _progress(f"running the rule over the {counted(len(events), 'event')}")
+        again = list(run_events(library, events, Counts(), spark=session))
+    for output in again:
+        _line((f"  {output.data['user']:<6}", "bold"), (output.data["advice"], "bold red"))
+    seconds = time.monotonic() - begun
+    equal = again == list(outputs)
+    _say("")
+    if equal:
+        what = f"{counted(len(again), 'output')}, every field and the order"
+        _line(("  equal", "bold green"), f": {what} ({seconds:.0f} s)")
+    else:
+        _line(("  different", "bold red"), ": Spark does not give the answers above")
+        _line("  this is a mistake of ours; please report it with the version of PySpark")
+    return equal
+
+
+def _progress(text: str) -> None:
+    _say(f"  {text} ...", "dim")
+    sys.stdout.flush()
 
 
 def _show_next_steps() -> None:
