@@ -27,7 +27,7 @@ from ensue.spark.mapping import ARRIVAL, EVENT_DDL, OUTPUT_DDL
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Group, Plan, Rule, plan_of
 from ensue.spark.predicates import NotInSqlError
-from ensue.spark.reading import Reading, reading_of
+from ensue.spark.reading import Reading, check_arrival, reading_of
 from ensue.spark.streaming.dispatch import also_over_streams, rejects_from_streams
 from ensue.spark.worker import (
     CLOCK,
@@ -146,8 +146,7 @@ class Job:
         loaded = as_library(library)
         plan = plan_of(loaded.checked, correlations)
         layout = layout_of(events, columns)
-        if arrival is not None and arrival not in events.columns:
-            raise UsageError(f"there is no column `{arrival}` to take the arrival from")
+        check_arrival(events, arrival)
         types = loaded.checked.types
         rules = [rule for group in plan.groups for rule in group.rules if not _is_fed(plan, rule)]
         check_columns(layout, types, rules)

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ensue.errors import UsageError
 from ensue.events.cloudevents import VERSION
 from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions import (
     Arithmetic,
     Call,
@@ -34,7 +36,7 @@ from ensue.lang.expressions import (
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
 from ensue.spark.conformance import all_of, any_of, attribute, fits_type, is_event, undeclared
-from ensue.spark.layout import Layout, Source, instant, micros
+from ensue.spark.layout import Layout, Source, instant, kind_of_type, micros
 from ensue.spark.plan import Group, Rule
 from ensue.spark.predicates import NotInSqlError, Resolve, Sql, conjuncts, holds, literal
 
@@ -83,6 +85,23 @@ def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
     )
     nulls = tuple(n for n in declared if n not in present and is_attribute_column(n))
     return Reading(all_of(conditions), keys, travelling, nulls, tuple(dict.fromkeys(in_python)))
+
+
+def check_arrival(events: DataFrame, arrival: str | None) -> None:
+    """Raises `UsageError` if there is no such column, or it holds no integers."""
+    if arrival is None:
+        return
+    if arrival not in events.columns:
+        raise UsageError(
+            f"there is no column `{arrival}` to take the arrival from;"
+            f" {did_you_mean(arrival, events.columns)}"
+        )
+    type_ = events.schema[arrival].dataType
+    if kind_of_type(type_) != "integer":
+        raise UsageError(
+            f"the column `{arrival}`, which is to tell the order of arrival, is"
+            f" `{type_.simpleString()}`: it must hold integers, as offsets are"
+        )
 
 
 def wanted_by_rule(group: Group, layout: Layout, types: TypeSystem) -> dict[str, Column]:

@@ -142,8 +142,23 @@ def test_what_has_no_meaning_for_a_stream_is_refused(spark: SparkSession, tmp_pa
         correlate(stream, LIBRARY, order=True)
     with pytest.raises(UsageError, match="`buckets` is 0"):
         correlate(stream, LIBRARY, buckets=0)
-    with pytest.raises(UsageError, match="`Value`"):
+
+
+def test_what_the_stream_cannot_give_is_said_before_it_starts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_pieces(tmp_path / "events", [table(readings(4, Random(4)))])
+    stream = stream_of(spark, tmp_path / "events")
+    as_text = stream.withColumn("Value", stream["Value"].cast("string"))
+
+    with pytest.raises(UsageError, match=r"`Jump` reads .* `Reading`.*`Value`.*has no column"):
         correlate(stream.drop("Value"), LIBRARY)
+    with pytest.raises(UsageError, match=r"`Jump` reads.*`Value`.*the column `Value` is `string`"):
+        correlate(as_text, LIBRARY)
+    with pytest.raises(UsageError, match="`Value`, which is to tell the order of arrival"):
+        correlate(stream, LIBRARY, arrival="Value")
+    with pytest.raises(UsageError, match=r"no column `Sensr`.*`Sensor`"):
+        correlate(stream, LIBRARY, arrival="Sensr")
 
 
 def test_what_has_no_meaning_for_a_bounded_input_is_refused(

@@ -28,7 +28,7 @@ from ensue.spark.mapping import ARRIVAL
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.predicates import NotInSqlError
-from ensue.spark.reading import Reading, reading_of, wanted_by_rule
+from ensue.spark.reading import Reading, check_arrival, reading_of, wanted_by_rule
 from ensue.spark.streaming.bucket import (
     KIND,
     LEFT_OUT,
@@ -167,8 +167,7 @@ class StreamJob:
         loaded = as_library(library)
         plan = plan_of(loaded.checked, correlations)
         layout = layout_of(events, columns)
-        if arrival is not None and arrival not in events.columns:
-            raise UsageError(f"there is no column `{arrival}` to take the arrival from")
+        check_arrival(events, arrival)
         if buckets is not None and buckets < 1:
             raise UsageError(f"`buckets` is {buckets}, and there must be at least one")
         types = loaded.checked.types
