@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ensue.engine.batch.texts import Texts
 from ensue.events.times import datetime_of, microseconds_of
 from ensue.lang.expressions.evaluation import MISSING
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
@@ -69,8 +70,11 @@ class Column:
         return list(values)
 
     def take(self, rows: Rows) -> Column:
-        values = self.values.take(pa.array(rows)) if self.kind == "string" else self.values[rows]
-        return Column(self.kind, values, None if self.missing is None else self.missing[rows])
+        missing = None if self.missing is None else self.missing[rows]
+        if self.kind != "string":
+            return Column(self.kind, self.values[rows], missing)
+        # What is missing is as good as any other text.
+        return Column(self.kind, Texts.of(self.values).take(rows), missing)
 
 
 def absent(count: int) -> Column:

@@ -20,7 +20,8 @@ from ensue.engine.batch.batches import Batch, EventBatch
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.keys import Keys, Numbers
-from ensue.engine.batch.made import Made, OutputMaker, Readings
+from ensue.engine.batch.made import Made
+from ensue.engine.batch.making import OutputMaker, Readings
 from ensue.engine.batch.matching import MOST_BITS, Matcher
 from ensue.engine.batch.order import past_positions
 from ensue.engine.batch.ordered import FilledWindow, OrderedTable

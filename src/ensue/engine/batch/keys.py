@@ -17,20 +17,12 @@ import pyarrow as pa
 
 from ensue.engine.batch import kernels
 from ensue.engine.batch.column import Column, Rows
+from ensue.engine.batch.texts import Texts
 from ensue.engine.ports import Key, key_text
 from ensue.lang.expressions.evaluation import MISSING
 
 EVERYTHING: Rows = np.empty(0, np.int64)
 Numbers = npt.NDArray[np.int32]
-
-
-def text_buffers(array: pa.Array) -> tuple[Any, Any]:
-    """The bytes and offsets of a string array, its own offset taken into account."""
-    _, offsets, data = array.buffers()
-    begin = array.offset
-    ends = np.frombuffer(offsets, np.int32)[begin : begin + len(array) + 1]
-    held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return held, ends
 
 
 class TextNumbers:
@@ -47,7 +39,7 @@ class TextNumbers:
         out = np.empty(rows.size or len(texts), np.int32)
         if not out.size:
             return out
-        data, offsets = text_buffers(texts)
+        data, offsets = Texts.of(texts)
         at = 0
         while True:
             at, self.count = kernels.number_texts(
@@ -70,6 +62,10 @@ class TextNumbers:
         used = int(self._begins[self.count])
         if used + length > self._arena.size:
             self._arena = _grown(self._arena, max(self._arena.size * 2, used + length))
+
+    def held(self) -> Texts:
+        """All texts, by number, as they are kept."""
+        return Texts.held(self._arena, self._begins[: self.count + 1])
 
     def texts(self) -> pa.Array:
         """All texts, by number."""
@@ -199,6 +195,15 @@ class Keys:
             return pa.array(self._table.values()).take(places).cast(pa.string())
         keys = self.all()
         return pa.array([key_text(keys[number]) for number in numbers.tolist()], pa.string())
+
+    def held_texts(
+        self, numbers: npt.NDArray[np.integer[Any]]
+    ) -> tuple[Texts, npt.NDArray[np.int64]]:
+        """The same as texts that are kept, and for each of the keys its number among them."""
+        if isinstance(self._table, TextNumbers):
+            return self._table.held(), numbers.astype(np.int64)
+        distinct, places = np.unique(numbers, return_inverse=True)
+        return Texts.of(self.texts(distinct)), places
 
     # --- snapshots --------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from ensue.engine.batch.batches import Batch, TableBatch
 from ensue.engine.batch.column import Column, Rows, joined
 from ensue.engine.batch.predicates import Parts
+from ensue.engine.batch.texts import NO_TEXTS, Texts
 from ensue.events import cloudevents
 from ensue.events.event import Event
 
@@ -99,18 +100,38 @@ class Remembered:
         if len(groups) == 1:
             return groups[0][0].column(parts, readings)
         taken = joined([part.column(parts, readings[at]) for part, at in groups])
-        return taken.take(np.argsort(np.concatenate([at for _, at in groups]), kind="stable"))
+        places = np.empty(readings.size, np.int64)
+        places[np.concatenate([at for _, at in groups])] = np.arange(readings.size)
+        return taken.take(places)
 
-    def ids(self, readings: Rows, of_timers: str | None) -> pa.Array:
-        """The ids of readings; a reading that is the firing of a timer has none of its own."""
-        column = self.column(ID, readings)
-        if column.missing is None:
-            return column.values
-        if column.missing.all():
-            return pa.array([of_timers] * len(readings), pa.string())
-        return pc.if_else(
-            pa.array(column.missing), pa.scalar(of_timers, pa.string()), column.values
-        )
+    def ids(self, readings: Rows, of_timers: str | None) -> tuple[Texts, Texts, Rows]:
+        """The ids of readings: old texts, new texts, and the place of each through both of them.
+
+        Places go up with the readings. A reading that is the firing of a timer has no id of its
+        own: without a text for it, its place is -1.
+        """
+        last = self.parts[-1]
+        is_old = np.ones(readings.shape, np.bool_)
+        new = NO_TEXTS
+        places = readings - last.first
+        if isinstance(last, Recent) and last.which is None:
+            column = last.batches[0].column(ID)
+            if column.missing is None:
+                is_old, new = places < 0, Texts.of(column.values)
+                if not is_old.any():
+                    return NO_TEXTS, new, last.rows[places]
+                places[~is_old] = last.rows[places[~is_old]]
+        numbers = np.unique(readings[is_old])
+        held = self.column(ID, numbers)
+        places[~is_old] += len(numbers)
+        places[is_old] = at = np.searchsorted(numbers, readings[is_old])
+        if held.missing is None:
+            return Texts.of(held.values), new, places
+        if of_timers is None:
+            places[is_old] = np.where(held.missing[at], -1, at)
+        own = held.values if held.kind == "string" else pa.nulls(len(numbers), pa.string())
+        texts = pc.if_else(pa.array(held.missing), pa.scalar(of_timers or ""), own)
+        return Texts.of(texts), new, places
 
     def events(self, readings: Rows) -> list[Event]:
         groups = self._grouped(readings)

@@ -18,7 +18,8 @@ import pyarrow as pa
 from ensue.engine.batch.batches import Batch, Instants
 from ensue.engine.batch.column import Column, Rows, absent
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment
-from ensue.engine.batch.made import Made, Readings
+from ensue.engine.batch.made import Made
+from ensue.engine.batch.making import Readings
 from ensue.engine.batch.order import EVENT, alarm_positions, event_positions
 from ensue.engine.batch.predicates import Parts
 from ensue.engine.batch.timed_walk import TimedFirings, TimedWalk

@@ -3,8 +3,9 @@
 Two are alike if they differ in their names and in what their ports ask of an event, and in nothing
 else: then they have one machine, one table and the same statements. A `RuleGroup` holds what they
 share (the table, the numbers of keys, the events that are remembered, the maker of outputs) and
-the states of all, by rule and key. `Member` is one of them to the rest of the engine: its state is
-saved and restored as that of any other correlation.
+the states of all: as bits where that will do (`slices`), else as numbers (`numbered`). `Member` is
+one of them to the rest of the engine: its state is saved and restored as that of any other
+correlation.
 
 Feeding others, or being fed, is not for groups; nor are windows, several ways to ask for a key and
 predicates inside an expression. Past `MOST_STATES` and past the budget of the table a group says
@@ -13,13 +14,11 @@ that it has to be left, and the engine lets each of its members run on its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch import rule_kernels
 from ensue.engine.batch.actions import EclActions, FilterActions
 from ensue.engine.batch.correlations import (
     SMALLEST_CLEARING,
@@ -28,14 +27,16 @@ from ensue.engine.batch.correlations import (
     Positions,
     Segment,
     asked_of,
-    held_by,
     place_count,
 )
 from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.keys import Keys, Numbers
-from ensue.engine.batch.made import Made, OutputMaker, Readings
+from ensue.engine.batch.made import Made, MadeInTurn
+from ensue.engine.batch.making import OutputMaker, Readings
+from ensue.engine.batch.numbered import NumberedStates
 from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.row_lists import RowLists, RowNumbers
+from ensue.engine.batch.slices import SlicedStates
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
@@ -45,7 +46,10 @@ from ensue.machine.model import Machine, PortAtom, PredicateAtom
 
 MOST_PORTS = 8
 MOST_STATES = 1 << 25
-"""Rules times keys, past which a group has too many states that nobody is in."""
+"""Rules times keys, past which a group has too many states that nobody is in.
+
+As bits they take an eighth of the memory or less, and count as that.
+"""
 
 
 def likeness(correlation: Correlation) -> Correlation | None:
@@ -75,7 +79,15 @@ class Member:
     path: Path
     number: int
     group: RuleGroup
-    walk: TableWalk
+
+    @property
+    def walk(self) -> TableWalk:
+        """Its states and places; what is changed in them goes back by `put_back`."""
+        self.group.grow()
+        return self.group.states.walk_of(self.number)
+
+    def put_back(self, walk: TableWalk) -> None:
+        self.group.put_back(self.number, walk)
 
     @property
     def keys(self) -> Keys:
@@ -121,9 +133,6 @@ class RuleGroup:
         self._lists = np.array(
             [[self._row_lists.number(port) for port in each] for each in ports], np.int64
         )
-        # Up to three lists are merged in the quickest way if they are three: others are empty.
-        padding = ((0, 0), (0, max(0, 3 - len(one.ports))))
-        self._lists = np.pad(self._lists, padding, constant_values=self._row_lists.count)
         bit_of = {PortAtom(port.name): bit for bit, port in enumerate(one.ports)}
         actions: FilterActions | EclActions
         bind_first = self.has_start = False
@@ -135,48 +144,37 @@ class RuleGroup:
             actions = EclActions(one, machine)
         table = Table(machine, TABLE_STATES)
         self._filled = FilledTable(table, actions, bit_of, place_count(machine))
-        self._symbol_of = np.full(1 << MOST_PORTS, -1, np.int32)
         self.remembered = Remembered(*asked_of(one))
         names = [each.name for each in correlations]
         self.maker = OutputMaker(names, bind_first, self.keys, types, self.remembered)
-        self.members = [
-            Member(name, path, number, self, TableWalk(self._filled))
-            for number, name in enumerate(names)
-        ]
-        self._states = np.zeros((len(names), 0), np.int32)
-        self._places = np.zeros((self._filled.places + 1, len(names), 0), np.int64)
+        self.members = [Member(name, path, number, self) for number, name in enumerate(names)]
+        self.states: SlicedStates | NumberedStates = SlicedStates(
+            self._filled, self._lists, self._row_lists.count, bit_of, self.has_start
+        )
 
     def grow(self) -> None:
         """Have a state for every key that is numbered."""
-        before = self._states.shape[1]
-        if self.keys.count > before:
-            size = max(self.keys.count, 2 * before)
-            # Zeros that nobody has written to take no memory.
-            states = np.zeros((len(self.members), size), np.int32)
-            places = np.zeros((*self._places.shape[:2], size), np.int64)
-            states[:, :before] = self._states
-            places[:-1, :, :before] = self._places[:-1]
-            self._states, self._places = states, places
-            for number, member in enumerate(self.members):
-                member.walk.states = states[number]
-                member.walk.places = places[:, number].T
+        self.states.grow(self.keys.count)
 
     @property
     def is_too_large(self) -> bool:
         """Whether its members are better off on their own."""
-        return (
-            len(self.members) * self.keys.count > self.most_states
-            or len(self._filled.known) > self.table_states
-        )
+        return self.states.size > self.most_states or len(self._filled.known) > self.table_states
 
-    def read(self, segment: Segment) -> tuple[Made, Positions]:
+    def read(self, segment: Segment) -> tuple[Made | MadeInTurn, Positions]:
         """What all of them put out, and the place in the stream of the reading behind each."""
         batch = segment.batch
         lists = self._row_lists.of(batch)
         keys = self._number_keys(segment, lists)
         first = self.remembered.next
         self.remembered.add([batch], np.arange(len(batch)), None)
-        made = self.maker.make(self._walk(lists, keys, first), Readings(first, batch.times, keys))
+        made = MadeInTurn(
+            [
+                self.maker.make(firings, Readings(first, batch.times[:end], keys[:end]))
+                for firings, end in self._walk(lists, keys, first)
+                if len(firings.at)
+            ]
+        )
         return made, segment.positions[made.at]
 
     def _number_keys(self, segment: Segment, lists: Sequence[RowNumbers]) -> Numbers:
@@ -194,58 +192,36 @@ class RuleGroup:
             keys[rows] = self.keys.number(columns, rows)
         return keys
 
-    def _walk(self, lists: Sequence[RowNumbers], keys: Numbers, before: int) -> Firings:
-        self.grow()
-        by_key, rank_of = rule_kernels.rows_by_key(keys, self.keys.count)
-        key_of = keys[by_key]
-        end = np.array([len(keys)], np.int32)
-        ranks = np.concatenate([p for each in lists for p in (np.sort(rank_of[each]), end)] + [end])
-        list_from = np.cumsum([0, *(len(each) + 1 for each in lists)])
-        merged, bits = np.empty(len(keys), np.int32), np.empty(len(keys), np.uint8)
+    def _walk(
+        self, lists: Sequence[RowNumbers], keys: Numbers, before: int
+    ) -> Iterator[tuple[Firings, int]]:
+        """What fires in the rows of a batch, and up to which row, some at a time."""
         without_key = np.zeros(len(self.members), np.int64)
-        filled, out = self._filled, _Fired(max(1024, len(keys) // 8), self._filled.places)
-        rule = at = fired = 0
-        while True:
-            rule, at, fired = rule_kernels.walk_rules(
-                ranks, list_from, self._lists, merged, bits, rule, at, by_key, key_of,
-                self._symbol_of, filled.array, filled.bind_from, filled.bind_places,
-                self._states, self._places, before,
-                out.rules, out.at, out.actions, out.places, fired, without_key,
-            )  # fmt: skip
-            if rule == len(self.members):
-                break
-            symbol = int(filled.number_symbols(bits[at : at + 1])[0])
-            self._symbol_of[bits[at]] = symbol
-            state = int(self._states[rule, key_of[merged[at]]])
-            if filled.array[state, symbol, 0] < 0:
-                filled.fill(state, symbol)
-            elif fired == len(out.at):
-                out.grow()
+        read = 0
+        for firings, read in self.states.read(lists, keys, self.keys.count, before, without_key):
+            yield firings, read
+        if read < len(keys):
+            rest = [each[each >= read] for each in lists]
+            self._use_numbers()
+            yield from self.states.read(rest, keys, self.keys.count, before, without_key)
         for number in np.flatnonzero(without_key).tolist():
             self._counts.without_key[self.members[number].name] += int(without_key[number])
-        # Rules come one after the other, and a row has one key: in the order of rows they stay so.
-        order, _ = rule_kernels.rows_by_key(out.at[:fired].astype(np.int32), len(keys))
-        return Firings(
-            out.at[order], out.actions[order], out.places[order], filled.actions, out.rules[order]
-        )
+
+    def _use_numbers(self) -> None:
+        """Hold the states as numbers from now on."""
+        numbered = NumberedStates(self._filled, self._lists, self._row_lists.count)
+        walks = (self.states.walk_of(number) for number in range(len(self.members)))
+        numbered.take_over(walks, self.keys.count)
+        self.states = numbered
+
+    def put_back(self, number: int, walk: TableWalk) -> None:
+        """Take in what was restored for one of them, before anything is read."""
+        if isinstance(self.states, SlicedStates) and not self.states.put(number, walk):
+            self._use_numbers()
+            self.states.walk_of(number).states[: len(walk.states)] = walk.states
+            self.states.walk_of(number).places[: len(walk.states)] = walk.places
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self._states.size // 4):
-            self.remembered.forget_all_but(held_by([member.walk for member in self.members]))
-
-
-class _Fired:
-    """Arrays that firings are written to."""
-
-    def __init__(self, size: int, places: int) -> None:
-        self.rules: Any = np.empty(size, np.int64)
-        self.at: Any = np.empty(size, np.int64)
-        self.actions: Any = np.empty(size, np.int64)
-        self.places: Any = np.empty((size, places), np.int64)
-
-    def grow(self) -> None:
-        self.rules, self.at, self.actions, self.places = (
-            np.concatenate([each, np.empty_like(each)])
-            for each in (self.rules, self.at, self.actions, self.places)
-        )
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.states.size // 4):
+            self.remembered.forget_all_but(self.states.held())

@@ -1,0 +1,283 @@
+"""Makes the outputs of correlations over one batch.
+
+In come firings; out goes a `Made`: the outputs in their order, each with the reading that it came
+from. The same to the letter as `ensue.engine.outputs`, but made by statement, in columns: the texts
+of all outputs of one statement are written by one loop each, however many rules they are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ensue.engine.batch import text_kernels
+from ensue.engine.batch.actions import Emitted, Push, Sent
+from ensue.engine.batch.column import Column, Rows, absent, column_of
+from ensue.engine.batch.fitting import LARGEST_FLOAT
+from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.made import ColumnGroup, EventGroup, Made
+from ensue.engine.batch.predicates import NotInColumnsError, Parts, outcomes, values_by_row
+from ensue.engine.batch.remembered import Remembered
+from ensue.engine.batch.texts import NO_TEXTS, Texts, written
+from ensue.engine.batch.trigger_counts import Counted, TriggerCounts
+from ensue.engine.batch.walks import Firings
+from ensue.engine.outputs import TIMER
+from ensue.events.conformance import conform_value
+from ensue.events.event import Event
+from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
+from ensue.lang.expressions import Expression
+from ensue.lang.expressions.evaluation import MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What a correlation has read of a batch: one row for each reading.
+
+    Firings come in the order of the stream; the readings of different keys may not, where there
+    are timers.
+    """
+
+    first: int
+    times: npt.NDArray[np.int64]
+    keys: Numbers
+    latest: int | None = None
+
+    @property
+    def last(self) -> int:
+        """The last moment at which something was read."""
+        return int(self.times[-1]) if self.latest is None else self.latest
+
+
+@dataclass(frozen=True, slots=True)
+class _PutOut:
+    """Outputs in their order, by what they are of: for each its reading, correlation, trigger."""
+
+    rules: Rows
+    times: npt.NDArray[np.int64]
+    keys: Numbers
+    triggers: Texts
+    trigger_of: Rows
+    numbers: Rows
+
+    def at(self, places: Rows) -> _PutOut:
+        """Some of them."""
+        return _PutOut(
+            self.rules[places],
+            self.times[places],
+            self.keys[places],
+            self.triggers,
+            self.trigger_of[places],
+            self.numbers[places],
+        )
+
+
+class OutputMaker:
+    """Makes the outputs of one correlation, or of several that put out by the same statements."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        bind_first: bool,
+        keys: Keys,
+        types: TypeSystem,
+        remembered: Remembered,
+    ) -> None:
+        self._names = Texts.of(pa.array(names, pa.string()))
+        self._sources = Texts.of(pa.array([f"ensue/{name}" for name in names], pa.string()))
+        self._first = bind_first
+        self._keys = keys
+        self._types = types
+        self._remembered = remembered
+        self._counts = TriggerCounts()
+
+    @property
+    def counted_at(self) -> int | None:
+        return self._counts.at
+
+    @property
+    def counted(self) -> Mapping[Counted, int]:
+        """How many outputs a trigger had at the last moment at which there were any."""
+        return self._counts.counted
+
+    def recall(self, at: int | None, counted: Mapping[Counted, int]) -> None:
+        """Take in counts of a snapshot."""
+        self._counts.recall(at, counted)
+
+    def make(self, firings: Firings, read: Readings) -> Made:
+        """What firings put out. Nothing of them is held on to."""
+        occurring = np.flatnonzero(np.bincount(firings.actions, minlength=1)).tolist()
+        sizes_of = np.array([len(action) for action in firings.table], np.int64)
+        if all(sizes_of[each] == 1 for each in occurring):
+            at, rules = firings.at.copy(), firings.rules
+            rules = None if rules is None else rules.copy()
+            begins = np.arange(len(at))
+        else:
+            sizes = sizes_of[firings.actions]
+            begins = np.cumsum(sizes) - sizes
+            at = np.repeat(firings.at, sizes)
+            rules = None if firings.rules is None else np.repeat(firings.rules, sizes)
+        if not len(at):
+            return Made(at, [])
+        put_out = self._put_out(at, rules, read)
+        groups: list[ColumnGroup | EventGroup] = []
+        for action in occurring:
+            if len(occurring) == 1 and sizes_of[action] == 1:
+                push = firings.table[action][0]
+                groups.append(self._group(push, begins, firings.places, put_out))
+                continue
+            here = np.flatnonzero(firings.actions == action)
+            places, bound = begins[here], firings.places[here]
+            for offset, push in enumerate(firings.table[action]):
+                chosen = places + offset
+                groups.append(self._group(push, chosen, bound, put_out.at(chosen)))
+        return Made(at, groups, rules)
+
+    def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
+        times, keys = read.times[at], read.keys[at]
+        old, new, trigger_of = self._remembered.ids(read.first + at, TIMER)
+        triggers = new if old is NO_TEXTS else old
+        numbers = self._counts.number(at, rules, times, keys, triggers, trigger_of, read.last)
+        of = np.zeros(len(at), np.int64) if rules is None else rules
+        return _PutOut(of, times, keys, triggers, trigger_of, numbers)
+
+    def _group(
+        self, push: Push, places: Rows, bound: npt.NDArray[np.int64], put_out: _PutOut
+    ) -> ColumnGroup | EventGroup:
+        """What one statement has put out; `put_out` is of these outputs only."""
+        readings = {port: self._reading(bound[:, each]) for port, each in push.shape.bound}
+        keys, key_of = NO_TEXTS, np.zeros(0, np.int64)
+        if self._keys.keyed:
+            keys, key_of = self._keys.held_texts(put_out.keys)
+        count = len(places)
+        provenance = {
+            "correlation": self._names.take(put_out.rules),
+            "trigger": put_out.triggers.take(put_out.trigger_of),
+            "labels": pa.repeat(pa.scalar(push.shape.labels), count),
+            "causes": self._causes(list(readings.values()), count),
+        }
+        if self._keys.keyed:
+            provenance["partitionkey"] = keys.take(key_of)
+        if isinstance(push.what, Sent):
+            return self._sent(push.what, places, put_out.times, readings, provenance)
+        type_name = push.what.type
+        data: dict[str, tuple[ValueType, Column]] = {}
+        if not isinstance(push.what, Emitted):
+            lookup = _Bound(self._remembered, readings, count).column
+            attributes = self._types.attributes(type_name)
+            data = {
+                each.name: (
+                    attributes[each.name],
+                    _fitting(each.value, attributes[each.name], lookup, count),
+                )
+                for each in push.what.assignments
+            }
+        ids = written(
+            text_kernels.write_ids, count, *self._names, put_out.rules,
+            *put_out.triggers, put_out.trigger_of, put_out.times,
+            self._keys.keyed, *keys, key_of, put_out.numbers,
+        )  # fmt: skip
+        sources = self._sources.take(put_out.rules)
+        return ColumnGroup(places, type_name, ids, sources, put_out.times, data, provenance)
+
+    def _reading(self, places: npt.NDArray[np.int64]) -> Any:
+        if places.shape[1] == 1:
+            return places[:, 0]
+        return places.min(axis=1) if self._first else places.max(axis=1)
+
+    def _causes(self, readings: Sequence[Rows], count: int) -> pa.Array:
+        """The ids of the bound events, each once, in the order in which they were read."""
+        if not readings:
+            return pa.repeat(pa.scalar(""), count)
+        old, new, places = self._remembered.ids(np.column_stack(readings), None)
+        return written(text_kernels.join_texts, count, *old, *new, places)
+
+    def _sent(
+        self,
+        sent: Sent,
+        places: Rows,
+        times: npt.NDArray[np.int64],
+        readings: Mapping[str, Rows],
+        provenance: Mapping[str, pa.Array],
+    ) -> EventGroup:
+        rows = zip(*(each.to_pylist() for each in provenance.values()), strict=True)
+        made = [
+            Event(
+                event.id,
+                event.source,
+                event.type,
+                time,
+                event.data,
+                {**event.extensions, **dict(zip(provenance, row, strict=True))},
+            )
+            for event, time, row in zip(
+                self._remembered.events(readings[sent.port]), times.tolist(), rows, strict=True
+            )
+        ]
+        return EventGroup(places, made)
+
+
+class _Bound:
+    """Names of a transformer: a port, then a name in the event that is bound to it."""
+
+    def __init__(self, remembered: Remembered, readings: Mapping[str, Rows], count: int) -> None:
+        self._remembered = remembered
+        self._readings = readings
+        self._count = count
+        self._known: dict[Parts, Column] = {}
+
+    def column(self, parts: Parts) -> Column:
+        if parts not in self._known:
+            port, *rest = parts
+            if rest and port in self._readings:
+                known = self._remembered.column(tuple(rest), self._readings[port])
+            else:
+                known = absent(self._count)
+            self._known[parts] = known
+        return self._known[parts]
+
+
+def _fitting(expression: Expression, type_: ValueType, lookup: Any, count: int) -> Column:
+    """The values of an expression, null where there was an error or where they do not fit."""
+    try:
+        found = outcomes(expression, lookup, count)
+        column = Column(found.kind, found.values, found.errors)
+        fitted = _fit(column, type_)
+        if fitted is not None:
+            return fitted
+    except NotInColumnsError:
+        pass
+    return column_of(
+        [_conformed(each, type_) for each in values_by_row(expression, lookup, np.arange(count))]
+    )
+
+
+def _conformed(value: Any, type_: ValueType) -> Any:
+    if value is MISSING:
+        return MISSING
+    try:
+        return conform_value(value, type_)
+    except ValueError:
+        return MISSING
+
+
+def _fit(column: Column, type_: ValueType) -> Column | None:
+    """The column as its attribute holds it; None if that has to be asked value by value."""
+    values = column.values
+    if type_.name in INTEGER_RANGES and column.kind == "integer":
+        low, high = INTEGER_RANGES[type_.name]
+        wrong = (values < low) | (values > min(high, 2**63 - 1))
+        return Column(
+            "integer", values, wrong if column.missing is None else wrong | column.missing
+        )
+    if type_.kind == "real" and column.kind in ("integer", "real"):
+        reals = values.astype(np.float64, copy=False)
+        wrong = ~(np.abs(reals) < (LARGEST_FLOAT if type_.name == "float" else np.inf))
+        return Column("real", reals, wrong if column.missing is None else wrong | column.missing)
+    if type_.name == column.kind and column.kind in ("boolean", "string", "timestamp"):
+        return column
+    return None
