@@ -22,7 +22,7 @@ from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.keys import Keys, Numbers
 from ensue.engine.batch.made import Made
 from ensue.engine.batch.making import OutputMaker, Readings
-from ensue.engine.batch.matching import MOST_BITS, Matcher
+from ensue.engine.batch.matching import Matcher, why_not_matched
 from ensue.engine.batch.order import past_positions
 from ensue.engine.batch.ordered import FilledWindow, OrderedTable
 from ensue.engine.batch.predicates import Parts, names_in
@@ -47,10 +47,10 @@ from ensue.lang.syntax import (
     Statement,
 )
 from ensue.machine.determinise import Table
-from ensue.machine.model import Machine, PredicateAtom
+from ensue.machine.model import Machine
 from ensue.machine.plan import Plan, plan
 
-MOST_PLACES = 256
+MOST_PLACES = 4096
 """Past so many places a key is too large for an array of them."""
 TABLE_STATES = 20_000
 """Past so many states of a table the machine is stepped directly, if its labels never change."""
@@ -117,9 +117,8 @@ def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path
     timers = Timers(correlation, machine)
     if len(timers) and (why := why_not_in_columns(correlation, machine)):
         return Path("events", why), None
-    tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
-    if len(correlation.ports) + tests > MOST_BITS:
-        return Path("events", f"it has more than {MOST_BITS} ports and predicates"), None
+    if why := why_not_matched(correlation, machine):
+        return Path("events", why), None
     if place_count(machine) > MOST_PLACES:
         return Path("events", f"its ports have more than {MOST_PLACES} places"), None
     if len(timers):
@@ -147,7 +146,6 @@ class ColumnCorrelation:
         self._types = types
         self._depth = 1
         self._matcher = Matcher(correlation, machine, types)
-        places = place_count(machine)
         bind_first = False
         self.has_start = False
         self.walk: Walk
@@ -158,20 +156,27 @@ class ColumnCorrelation:
         else:
             self._actions = EclActions(correlation, machine)
         self.machine = machine
-        bit_of = self._matcher.bit_of
-        table = OrderedTable(machine) if machine.window else Table(machine, TABLE_STATES)
-        timers = Timers(correlation, machine)
-        if len(timers):
-            timed = FilledTimed(table, self._actions, bit_of, places, timers)
-            self.walk = TimedWalk(timed)
-        elif machine.window is not None:
-            self.walk = WindowWalk(FilledWindow(table, self._actions, bit_of, places))
-        else:
-            self.walk = TableWalk(FilledTable(table, self._actions, bit_of, places))
-        can_be_left = not len(timers) and not fits_linear_walk(machine)
+        self._timers = Timers(correlation, machine)
+        match self._empty_table():
+            case FilledTimed() as timed:
+                self.walk = TimedWalk(timed)
+            case FilledWindow() as ordered:
+                self.walk = WindowWalk(ordered)
+            case filled:
+                self.walk = TableWalk(filled)
+        can_be_left = not len(self._timers) and fits_linear_walk(machine)
         self.patience = Patience() if can_be_left else None
         self.remembered = Remembered(*asked_of(correlation))
         self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
+
+    def _empty_table(self) -> FilledTable:
+        """A table of which nothing is filled, for what the correlation has: timers, a window."""
+        machine, bit_of, places = self.machine, self._matcher.bit_of, place_count(self.machine)
+        table = OrderedTable(machine) if machine.window else Table(machine, TABLE_STATES)
+        if len(self._timers):
+            return FilledTimed(table, self._actions, bit_of, places, self._timers)
+        kind = FilledTable if machine.window is None else FilledWindow
+        return kind(table, self._actions, bit_of, places)
 
     def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
@@ -193,8 +198,8 @@ class ColumnCorrelation:
         found = [(segment, matches) for segment, matches in found if matches.rows.size]
         if not found:
             none = np.empty(0, np.int64)
-            nothing, nobody = np.empty(0, np.uint8), np.empty(0, np.int32)
-            return Gathered([], none, nothing, nobody, none, None, nowhere)
+            nobody = np.empty(0, np.int32)
+            return Gathered([], none, self._matcher.no_bits, nobody, none, None, nowhere)
         rows = _concatenated([matches.rows for _, matches in found])
         bits = _concatenated([matches.bits for _, matches in found])
         keys = _concatenated([matches.keys for _, matches in found])
@@ -226,9 +231,20 @@ class ColumnCorrelation:
             self.leave_table("its table kept growing")
             later = self.walk.read(bits[at:], keys[at:], times[at:], count, first + at)
             return firings.then(later, at)
-        if len(walk.filled.known) > self.table_states:
-            self.leave_table(f"its table has more than {self.table_states:,} states")
+        self._hold_to_budget()
         return firings
+
+    def _hold_to_budget(self) -> None:
+        """Leave a table that has grown too large; or empty it, if it cannot be left."""
+        walk = self.walk
+        if isinstance(walk, LinearWalk) or len(walk.filled.known) <= self.table_states:
+            return
+        if self.patience is not None:
+            self.leave_table(f"its table has more than {self.table_states:,} states")
+            return
+        walk.renew(self._empty_table())
+        # What keys are in by now has to have room, and something besides.
+        self.table_states = max(self.table_states, 2 * len(walk.filled.known))
 
     def leave_table(self, why: str) -> None:
         """Step the machine from now on, if it can be."""

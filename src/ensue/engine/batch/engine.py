@@ -21,7 +21,7 @@ from ensue.engine.batch.batches import Batch, EventBatch, TableBatch, TableReadi
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment, path_of
-from ensue.engine.batch.made import Made, join_tables, reordered
+from ensue.engine.batch.made import Made, MadeInTurn, join_tables, reordered
 from ensue.engine.batch.order import (
     depth_of,
     event_positions,
@@ -55,7 +55,7 @@ from ensue.machine.prepared import brought_plan
 ROWS_AT_ONCE = 1 << 18
 """How many rows go through at a time: few enough for their columns to stay in the cache."""
 
-Output = tuple[Made, Positions]
+Output = tuple[Made | MadeInTurn, Positions]
 Running = ColumnCorrelation | EventCorrelation | Member
 
 
@@ -327,14 +327,14 @@ class BatchEngine:
         outputs: list[Output] = []
         if len(batch):
             for group in self._groups:
-                made, read = group.read(base)
-                if len(made):
-                    outputs.append((made, self._placed(read, group.numbers[made.rules])))
+                every = group.read(base)
+                if len(every):
+                    outputs.append((every, self._places_in_group(group, every, positions)))
         for name in self._reading_order:
             running = self.correlations[name]
-            segments = [base, *fed[name]] if len(batch) else fed[name]
             if isinstance(running, Member):
                 continue
+            segments = [base, *fed[name]] if len(batch) else fed[name]
             if isinstance(running, EventCorrelation):
                 made, read = running.read(segments, self.clock)
             elif isinstance(running, TimedCorrelation):
@@ -353,6 +353,14 @@ class BatchEngine:
         for group in [each for each in self._groups if each.is_too_large]:
             self._leave(group)
         return outputs
+
+    def _places_in_group(
+        self, group: RuleGroup, made: MadeInTurn, positions: Positions
+    ) -> Positions:
+        if self._is_plain and len(group.members) == len(self.correlations):
+            # Nobody else puts out anything, so these stand in the order of all already.
+            return positions[:0]
+        return self._placed(positions[made.at], group.numbers[made.rules])
 
     def _placed(self, read: Positions, number: Any) -> Positions:
         """The places of outputs in the order of all; `number` says whose they are."""

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.actions import Action, Entry
+from ensue.engine.batch.keys import IntegerNumbers
 from ensue.machine.determinise import Table, TableState
 from ensue.machine.model import AnyAtom, Machine
 
@@ -42,13 +43,13 @@ class Symbols:
         self._machine = machine
         self._bit_of = bit_of
         self._number_of: dict[int, int] = {}
+        self._numbers: list[IntegerNumbers] = []
+        self._symbol_of_pattern: list[int] = []
         self._lut = np.empty(0, np.int32)
 
     def number(self, bits: Any) -> Any:
         if bits.dtype.itemsize > 2:
-            distinct, places = np.unique(bits, return_inverse=True)
-            self._add(int(each) for each in distinct)
-            return np.array([self._number_of[int(each)] for each in distinct], np.int32)[places]
+            return self._number_many(bits.reshape(len(bits), -1))
         if not self._lut.size:
             self._lut = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
         numbers = self._lut[bits]
@@ -58,6 +59,24 @@ class Symbols:
                 self._lut[pattern] = number
             numbers = self._lut[bits]
         return numbers
+
+    def _number_many(self, words: Any) -> Any:
+        """Number patterns of many bits: the words of each, one after the other, by hash tables."""
+        found = np.zeros(len(words), np.int32)
+        for place in range(words.shape[1]):
+            if len(self._numbers) <= 2 * place:
+                self._numbers += [IntegerNumbers(), IntegerNumbers()]
+            of_word, of_pair = self._numbers[2 * place : 2 * place + 2]
+            one = of_word.number(words[:, place].astype(np.int64))
+            found = of_pair.number(found.astype(np.int64) << 32 | one)
+        known = len(self._symbol_of_pattern)
+        if found.size and int(found.max()) >= known:
+            fresh, first = np.unique(found, return_index=True)
+            for row in first[fresh >= known].tolist():
+                pattern = sum(int(word) << 64 * n for n, word in enumerate(words[row]))
+                self._add([pattern])
+                self._symbol_of_pattern.append(self._number_of[pattern])
+        return np.array(self._symbol_of_pattern, np.int32)[found]
 
     def add(self, atoms: frozenset[int]) -> int:
         """A symbol that no event has: the firing of a timer."""
@@ -134,6 +153,17 @@ class FilledTable:
                 self.array = taller(self.array, 2 * number, -1)
             self._added(state, number)
         return number
+
+    def renumbered(self, states: npt.NDArray[np.int32], of: FilledTable) -> Any:
+        """States of another table of the same machine, by the numbers that they have here."""
+        used, which = np.unique(states, return_inverse=True)
+        known = [of.known[number] for number in used.tolist()]
+        numbers = [NOT_STARTED if s is None else self.number(self._alone(s)) for s in known]
+        return np.array(numbers, np.int32)[which]
+
+    def _alone(self, state: TableState) -> TableState:
+        """The state without the moves that are known from it."""
+        return TableState(state.active)
 
     def _identity(self, state: TableState) -> object:
         """What two states have in common that are one."""

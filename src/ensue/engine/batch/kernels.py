@@ -271,15 +271,25 @@ def walk_table(
 
 
 @inlined
-def _slot_of_shape(branch: Any, labels: Any, bound: Any, size: Any) -> Any:
-    mixed = _mixed(_mixed(np.uint64(branch), np.uint64(labels)), np.uint64(bound))
+def _slot_of_shape(shape: Any, size: Any) -> Any:
+    mixed = np.uint64(0)
+    for word in range(shape.size):
+        mixed = _mixed(mixed, shape[word])
     return np.int64(mixed & np.uint64(size - 1))
+
+
+@inlined
+def _is_shape(known: Any, shape: Any) -> Any:
+    same = 0
+    while same < shape.size and known[same] == shape[same]:
+        same += 1
+    return same == shape.size
 
 
 @compiled
 def place_shapes(slots: Any, shapes: Any, count: int) -> None:
     for number in range(count):
-        slot = _slot_of_shape(shapes[number, 0], shapes[number, 1], shapes[number, 2], slots.size)
+        slot = _slot_of_shape(shapes[number], slots.size)
         while slots[slot] != 0:
             slot = (slot + 1) & (slots.size - 1)
         slots[slot] = number + 1
@@ -315,6 +325,7 @@ def walk_window(
     readings_before: int,
     slots: Any,
     shapes: Any,
+    label_words: int,
     is_silent: Any,
     known: int,
     fired_at: Any,
@@ -328,13 +339,14 @@ def walk_window(
     `kinds` is 1 for a transition that binds, 2 for one that binds only the first, 3 for one that
     fires, 4 for one that emits; `numbers` says which place, branch or type. What is set in a pass
     is not there for its inputs: `present` keeps the starts that the event found, where a program is
-    not so simple that nothing is set before its input. A firing has a shape (branch, labels,
-    places; the last two as bits); shapes are numbered in a hash table, and firings of a silent one
-    are not noted.
+    not so simple that nothing is set before its input. A firing has a shape: a word for its branch,
+    `label_words` for its labels and the others for its places, as bits. Shapes are numbered in a
+    hash table, and firings of a silent one are not noted.
     """
     count = starts.shape[1]
     width = places.shape[1] - 1
     present = np.empty(count, np.int64)
+    found = np.zeros(shapes.shape[1], np.uint64)
     for at in range(first, symbols.size):
         if fired + most_fired > fired_at.size or 2 * (known + most_fired) > slots.size:
             return at, fired, known
@@ -361,32 +373,31 @@ def walk_window(
             kind = kinds[number]
             if kind >= 3:
                 branch = np.int64(numbers[number])
-                labels = np.int64(0)
-                bound = np.int64(0)
+                found[:] = np.uint64(0)
+                found[0] = np.uint64(branch)
                 if kind == 3:
                     oldest = now - window
                     if start < oldest:
                         continue
                     for each in range(label_from[branch], label_from[branch + 1]):
                         if starts[key, label_states[each]] >= oldest:
-                            labels |= np.int64(1) << (each - label_from[branch])
+                            bit = np.uint64(each - label_from[branch])
+                            word = np.uint64(1) + (bit >> np.uint64(6))
+                            found[word] |= np.uint64(1) << (bit & np.uint64(63))
                     for each in range(place_from[branch], place_from[branch + 1]):
                         if starts[key, place_states[each]] >= oldest:
-                            bound |= np.int64(1) << (each - place_from[branch])
-                slot = _slot_of_shape(branch, labels, bound, slots.size)
+                            bit = np.uint64(each - place_from[branch])
+                            word = np.uint64(1 + label_words) + (bit >> np.uint64(6))
+                            found[word] |= np.uint64(1) << (bit & np.uint64(63))
+                slot = _slot_of_shape(found, slots.size)
                 shape = slots[slot] - 1
-                while shape >= 0 and (
-                    shapes[shape, 0] != branch
-                    or shapes[shape, 1] != labels
-                    or shapes[shape, 2] != bound
-                ):
+                while shape >= 0 and not _is_shape(shapes[shape], found):
                     slot = (slot + 1) & (slots.size - 1)
                     shape = slots[slot] - 1
                 if shape < 0:
                     shape = known
-                    shapes[shape, 0] = branch
-                    shapes[shape, 1] = labels
-                    shapes[shape, 2] = bound
+                    for each in range(found.size):
+                        shapes[shape, each] = found[each]
                     known += 1
                     slots[slot] = known
                 if not is_silent[shape]:

@@ -21,11 +21,14 @@ from ensue.lang.expressions.tree import Comparison, Expression, Literal, Name
 from ensue.lang.syntax import CommonKey, Correlation, EventPort
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
 
-MOST_BITS = 64
+WORD = 64
+"""So many ports and predicates have room in one number; for more, a row has several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
+    """`bits` has a number for each row, or a row of numbers."""
+
     rows: Rows
     bits: Any
     keys: Numbers
@@ -49,16 +52,21 @@ class Matcher:
         self._dtype: Any = next(
             kind
             for kind in (np.uint8, np.uint16, np.uint32, np.uint64)
-            if np.iinfo(kind).bits >= min(self.size, MOST_BITS)
+            if np.iinfo(kind).bits >= min(self.size, WORD)
         )
+        words = (self.size + WORD - 1) // WORD
+        self._is_wide = words > 1
+        self.no_bits: Any = np.empty((0, words) if self._is_wide else 0, self._dtype)
         names = list(types.types)
-        self._by_type: Any = np.zeros(len(names) + 1, self._dtype)
+        shape = (len(names) + 1, words) if self._is_wide else len(names) + 1
+        self._by_type: Any = np.zeros(shape, self._dtype)
         self._accepted = []
-        for bit, port in enumerate(self._ports[:MOST_BITS]):
+        for bit, port in enumerate(self._ports):
             accepted = np.zeros(len(names) + 1, np.bool_)
             accepted[[names.index(name) for name in types.subtypes(port.type)]] = True
             self._accepted.append(accepted)
-            self._by_type[accepted] |= self._dtype(1 << bit)
+            word = self._word(self._by_type, bit)
+            word[accepted] |= self._dtype(1 << bit % WORD)
         self._groups = self._key_groups(correlation)
 
     def _key_groups(self, correlation: Correlation) -> list[tuple[tuple[str, ...], int]]:
@@ -78,9 +86,9 @@ class Matcher:
             for test in port_tests(port):
                 held = batch.holds(test, batch.rows_of_types(self._accepted[bit]))
                 self._keep(bits, bit, held)
-        rows = np.flatnonzero(bits)
+        rows = np.flatnonzero(bits.any(axis=1) if self._is_wide else bits)
         if not rows.size:
-            return Matches(rows, bits[:0], np.empty(0, np.int32), 0)
+            return Matches(rows, self.no_bits, np.empty(0, np.int32), 0)
         read = bits if rows.size == len(bits) else bits[rows]
         if not keys.keyed:
             found = Matches(rows, read, np.zeros(rows.size, np.int32), 0)
@@ -92,8 +100,13 @@ class Matcher:
 
     def _keep(self, bits: Any, bit: int, held: Any) -> None:
         """Take a bit from all rows of which a test does not hold."""
-        one = self._dtype(1 << bit)
-        bits &= held.astype(self._dtype) * one | ~one
+        one = self._dtype(1 << bit % WORD)
+        word = self._word(bits, bit)
+        word &= held.astype(self._dtype) * one | ~one
+
+    def _word(self, bits: Any, bit: int) -> Any:
+        """The numbers in which a bit is, to be changed in place."""
+        return bits[:, bit // WORD] if self._is_wide else bits
 
     def _by_common_key(self, batch: Batch, keys: Keys, rows: Rows, bits: Any) -> Matches:
         columns = [batch.column((name,)) for name in self._groups[0][0]]
@@ -135,10 +148,20 @@ class Matcher:
         wanted = np.zeros(len(batch), np.bool_)
         wanted[found.rows] = True
         bits = found.bits.copy()
-        for number, predicate in enumerate(self._predicates):
+        for bit, predicate in enumerate(self._predicates, len(self._ports)):
             held = batch.holds(predicate, wanted)[found.rows]
-            bits |= held.astype(self._dtype) * self._dtype(1 << len(self._ports) + number)
+            word = self._word(bits, bit)
+            word |= held.astype(self._dtype) * self._dtype(1 << bit % WORD)
         return Matches(found.rows, bits, found.keys, found.without_key)
+
+
+def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
+    """Why the rows of a correlation cannot be told in columns, if they cannot."""
+    tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
+    common = all(isinstance(key, CommonKey) for key in correlation.clauses.by)
+    if len(correlation.ports) + tests > WORD and not common:
+        return f"it has more than {WORD} ports and predicates, and ports with keys of their own"
+    return None
 
 
 def port_tests(port: EventPort) -> list[Expression]:

@@ -130,6 +130,11 @@ class FilledWindow(FilledTable):
             NOBODYS if written < 0 else FIRST_REGISTER + written,
         )
 
+    def _alone(self, state: TableState) -> TableState:
+        if isinstance(state, OrderedState):
+            return OrderedState.of(state.registers, state.order)
+        return super()._alone(state)
+
     def _identity(self, state: TableState) -> object:
         return state.identity if isinstance(state, OrderedState) else state.active
 

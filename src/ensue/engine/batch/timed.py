@@ -105,6 +105,7 @@ class TimedCorrelation(ColumnCorrelation):
         if before.size:
             firings = _in_order(firings, positions)
         made = self.maker.make(firings, Readings(first, times, keys, int(times.max())))
+        self._hold_to_budget()
         return made, positions[made.at]
 
     def _read_past(self, segments: Sequence[Segment], clock: int | None) -> None:

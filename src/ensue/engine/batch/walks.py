@@ -12,7 +12,7 @@ key, and steps the machine: for machines whose tables have grown past their budg
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -123,6 +123,11 @@ class TableWalk:
             self.states = taller(self.states, size, NOT_STARTED)
             self.places = taller(self.places, size, 0)
 
+    def renew(self, empty: FilledTable) -> None:
+        """Go on with an empty table, from the states that keys are in."""
+        self.states = empty.renumbered(self.states, self.filled)
+        self.filled = empty
+
     def is_busy(self) -> npt.NDArray[np.bool_]:
         """Which keys are in another state than at their start."""
         return ~self.filled.is_idle()[self.states]
@@ -171,7 +176,9 @@ class LinearWalk:
         self.places = np.zeros((0, places + 1), np.int64)
         self.actions: list[Action] = [self._begin]
         self._slots = np.zeros(256, np.int32)
-        self._shapes = np.zeros((128, 3), np.int64)
+        self._label_words = _words(len(branch.labels) for branch in machine.branches)
+        place_words = _words(len(branch.places) for branch in machine.branches)
+        self._shapes = np.zeros((128, 1 + self._label_words + place_words), np.uint64)
         self._is_silent = np.zeros(128, np.bool_)
 
     def read(self, bits: Any, keys: Numbers, times: Any, key_count: int, before: int) -> Firings:
@@ -185,7 +192,7 @@ class LinearWalk:
             at, fired, known = kernels.walk_window(
                 symbols, times, keys, at, *programs, *self._flat,
                 self._window, self.starts, self.places, before,
-                self._slots, self._shapes, self._is_silent, known,
+                self._slots, self._shapes, self._label_words, self._is_silent, known,
                 out.at, out.actions, out.places, fired, self._most_fired,
             )  # fmt: skip
             self._work_out(known)
@@ -203,7 +210,9 @@ class LinearWalk:
     def _work_out(self, known: int) -> None:
         """The actions of shapes that have not been seen before."""
         for number in range(len(self.actions) - 1, known):
-            action = self._actions_of.fired(*(int(each) for each in self._shapes[number]))
+            branch, *words = (int(each) for each in self._shapes[number])
+            labels = _joined(words[: self._label_words])
+            action = self._actions_of.fired(branch, labels, _joined(words[self._label_words :]))
             self.actions.append(action)
             self._is_silent[number] = not action
 
@@ -385,11 +394,15 @@ def moving_states(machine: Machine) -> list[int]:
     return [state for state in range(len(machine.names)) if state not in fixed]
 
 
-def fits_linear_walk(machine: Machine) -> str | None:
-    """Why the machine cannot be stepped in columns, if it cannot."""
-    if machine.switches:
-        return "labels are changed within a window"
-    for branch in machine.branches:
-        if max(len(branch.labels), len(branch.places)) > 62:
-            return "a branch has more than 62 labels or places"
-    return None
+def fits_linear_walk(machine: Machine) -> bool:
+    """Whether the machine can be stepped in columns: not if its labels change."""
+    return not machine.switches
+
+
+def _words(bits: Iterable[int]) -> int:
+    """How many words of 64 bits the most of these bits take; at least one."""
+    return (max(bits, default=1) + 63) // 64 or 1
+
+
+def _joined(words: Sequence[int]) -> int:
+    return sum(word << 64 * place for place, word in enumerate(words))

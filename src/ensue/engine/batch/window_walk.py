@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ensue.engine.batch import kernels, window_kernels
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import NOT_STARTED, taller
+from ensue.engine.batch.filled import NOT_STARTED, FilledTable, taller
 from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.ordered import (
     ALWAYS,
@@ -90,6 +90,12 @@ class WindowWalk:
         if missing > 0:
             more = np.zeros((len(self.registers), missing), np.int64)
             self.registers = np.concatenate([self.registers, more], axis=1)
+
+    def renew(self, empty: FilledTable) -> None:
+        """Go on with an empty table, from the states that keys are in."""
+        assert isinstance(empty, FilledWindow)
+        self.states = empty.renumbered(self.states, self.filled)
+        self.filled = empty
 
     def drop_expired(self, now: int) -> None:
         """Drop what has left the window by now, for every key."""
