@@ -15,6 +15,7 @@ from ensue.engine.ports import Reading
 from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.firing import Firing, Noted, bound_events, in_order, reading_of
 from ensue.engine.step.rows import Row, Rows, Speaking, Step
+from ensue.engine.step.windows import WindowSteps
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -47,6 +48,7 @@ class FilterFacts:
             self.speaking = tuple(case.condition for case in correlation.cases if case.statements)
         self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
         self._firings: dict[Step, tuple[Firing, ...]] = {}
+        self._windowed: dict[tuple[int, int], Firing] = {}
 
     def firings(self, step: Step) -> tuple[Firing, ...]:
         known = self._firings.get(step)
@@ -57,6 +59,15 @@ class FilterFacts:
                 if isinstance(effect, Fired)
             )
             self._firings[step] = known
+        return known
+
+    def firing(self, steps: WindowSteps, fired: tuple[int, int]) -> Firing:
+        """What a branch of a machine with a window does when it fires."""
+        known = self._windowed.get(fired)
+        if known is None:
+            effect = steps.fired(*fired)
+            known = Firing(self.correlation, self.types, effect, self.ports)
+            self._windowed[fired] = known
         return known
 
 
@@ -254,3 +265,75 @@ class WindowedFilter(FilterRunner):
         oldest = now - (machine.window or 0)
         alive = {state for state, start in self.active.items() if start >= oldest}
         return alive == machine.initial
+
+
+class QuickWindow(WindowedFilter):
+    """A filter with a window on a machine that was written out."""
+
+    __slots__ = ("starts", "steps")
+
+    def __init__(
+        self,
+        facts: FilterFacts,
+        steps: WindowSteps,
+        stepper: Stepper,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs,
+        started: int,
+    ) -> None:
+        self.steps = steps
+        super().__init__(facts, stepper, number, timers, outputs, started)
+        self.starts = steps.first
+
+    @property
+    def active(self) -> Starts:
+        return self.steps.to_starts(self.starts)
+
+    @active.setter
+    def active(self, active: Starts) -> None:
+        self.starts = self.steps.from_starts(active)
+
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        steps = self.steps
+        oldest = time - steps.window
+        self.starts, fired = steps.take(mask)(self.starts, self.places, noted, time, oldest)
+        if fired is None:
+            return []
+        if self._timers:
+            self.triggered(time)
+        facts = self.facts
+        made: list[Event] = []
+        if not facts.changes_labels:
+            event_id = noted[1].id if isinstance(noted[1], Event) else None
+            for each in fired:
+                made += facts.firing(steps, each).run(self.outputs, self.places, time, event_id)
+            return made
+        while fired is not None:
+            effects = [steps.fired(branch, counting) for branch, counting in fired]
+            made += self._transformed(effects, time, noted)
+            if not self._changed:
+                break
+            self.starts, fired = steps.take(0)(self.starts, self.places, noted, time, oldest)
+            if fired is not None:
+                self.triggered(time)
+        return made
+
+    def switch(self, kind: str, label: str) -> None:
+        active = self.active
+        switch = self.facts.switches[kind, label]
+        if switch.requires in active:
+            for state in switch.clear:
+                active.pop(state, None)
+            active.update(dict.fromkeys(switch.target, NOW))
+            self.active = active
+
+    def is_idle(self, now: int) -> bool:
+        first = self.steps.first
+        if self.starts == first:
+            return True
+        oldest = now - self.steps.window
+        return all(
+            (start >= oldest) == (begun >= oldest)
+            for start, begun in zip(self.starts, first, strict=True)
+        )

@@ -31,6 +31,7 @@ from ensue.engine.step.predicates import (
 )
 from ensue.engine.step.rows import Step
 from ensue.engine.step.rules import FastKey, Rule, fast_key
+from ensue.engine.step.windows import Nothing
 from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.expressions import Expression
@@ -45,7 +46,7 @@ PLANS_REMEMBERED = 4096
 
 KeyNames = tuple[str, ...]
 Entry = tuple[
-    Mapping[Any, Any], Mapping[int, Step], int, int, "Rule | SplitReading", frozenset[str]
+    Mapping[Any, Any], Mapping[int, Step | Nothing], int, int, "Rule | SplitReading", frozenset[str]
 ]
 """Instances to look in, the row of keys that have none, the mask, which key, who reads it, and the
 ports that it matches."""
@@ -262,12 +263,10 @@ class TypeRoutines:
             return NEVER, NEVER, 0, 0, split, ports
         for _, _, bit in matched:
             mask |= bit
-        in_full = rule.has_timeouts or rule.form != "table"
         key = self.keys[names.pop()]
-        if in_full or rule.rows is None:
+        if rule.has_timeouts or rule.form == "memory":
             return NEVER, NEVER, mask, key, rule, ports
-        first = rule.rows.first if rule.lets_keys_go else NEVER
-        return rule.instances, first, mask, key, rule, ports
+        return rule.instances, rule.first_steps, mask, key, rule, ports
 
 
 # --- what generated code calls ------------------------------------------------------------------
@@ -498,7 +497,10 @@ def push(event):
                 places = instance.places
                 for place in binds: places[place] = noted
             continue
-        outputs = let_read(rule, key, mask, ports, event)
+        if instance is not None and rule.is_direct:
+            if noted is None: noted = (next(numbers), event)
+            outputs = instance.step(mask, time, noted)
+        else: outputs = let_read(rule, key, mask, ports, event)
         if outputs:
             made += outputs
             if rule.is_fed_from:

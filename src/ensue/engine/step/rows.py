@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ensue.engine.step.windows import WindowSteps
 from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
 from ensue.machine.determinise import Input, Move, Table, TableState
@@ -143,6 +144,7 @@ class SharedRows:
     def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
         self.limits = limits
         self._known: dict[tuple[Machine, Speaking | None], Rows] = {}
+        self._windows: dict[Machine, WindowSteps] = {}
 
     def of(self, machine: Machine, speaking: Speaking | None = None) -> Rows:
         """The rows of a machine. `speaking` are the cases that say something, if that is all."""
@@ -151,6 +153,13 @@ class SharedRows:
         if rows is None:
             rows = self._known[shape, speaking] = Rows(shape, self.limits, speaking)
         return rows
+
+    def window(self, machine: Machine) -> WindowSteps:
+        shape = structure(machine)
+        steps = self._windows.get(shape)
+        if steps is None:
+            steps = self._windows[shape] = WindowSteps(shape)
+        return steps
 
 
 def structure(machine: Machine) -> Machine:

@@ -17,8 +17,9 @@ from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key, Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.step.ecl import EclFacts, EclRunner
-from ensue.engine.step.filters import FilterFacts, TabledFilter, WindowedFilter
-from ensue.engine.step.rows import Rows, SharedRows
+from ensue.engine.step.filters import FilterFacts, QuickWindow, TabledFilter, WindowedFilter
+from ensue.engine.step.rows import Rows, SharedRows, Step
+from ensue.engine.step.windows import Nothing, WindowSteps, is_written_out
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
@@ -83,6 +84,7 @@ class Rule:
         self.form: Form
         self.machine: Machine | None
         self.rows: Rows | None = None
+        self.steps: WindowSteps | None = None
         self.facts: FilterFacts | None = None
         self.group: Group | None = None
         self._types = types
@@ -97,6 +99,8 @@ class Rule:
         initially = isinstance(correlation, FilterCorrelation) and correlation.initially
         # What has run statements, or counts time from its start, is not as before it started.
         self.lets_keys_go = not (initially or self.has_clock or self.form == "memory")
+        # An instance that is there can simply be stepped: nobody has to be told of its due times.
+        self.is_direct = not self.has_clock and self.form != "memory"
 
     def _starter(self, shared: SharedRows, saved: SavedForm | None) -> Start:
         correlation = self.correlation
@@ -112,7 +116,10 @@ class Rule:
         if isinstance(correlation, FilterCorrelation):
             facts = self.facts = FilterFacts(correlation, self.machine, self._types)
             if self.form == "linear":
-                return partial(WindowedFilter, facts, Stepper(self.machine))
+                if not is_written_out(self.machine, self._is_keyed):
+                    return partial(WindowedFilter, facts, Stepper(self.machine))
+                self.steps = shared.window(self.machine)
+                return partial(QuickWindow, facts, self.steps, Stepper(self.steps.machine))
             self.rows = shared.of(self.machine, facts.speaking)
             return partial(TabledFilter, facts, self.rows)
         self.rows = shared.of(self.machine)
@@ -127,10 +134,25 @@ class Rule:
     def name(self) -> str:
         return self.correlation.name
 
+    @property
+    def first_steps(self) -> Mapping[int, Step | Nothing]:
+        """What events do to a key that has not started, as far as it is known."""
+        if not self.lets_keys_go:
+            return {}
+        if self.steps is not None:
+            return self.steps.idle
+        return self.rows.first if self.rows is not None else {}
+
+    def _first_step(self, mask: int) -> Step | Nothing | None:
+        if self.steps is not None:
+            return self.steps.first_step(mask)
+        return None if self.rows is None else self.rows.step(self.rows.first, mask)
+
     def take_over(self, old: Rule) -> None:
         """Go on with the instances of a rule that means the same and has the same machine."""
         self.instances, self.started = old.instances, old.started
         self.rows, self.starter, self.facts = old.rows, old.starter, old.facts
+        self.steps = old.steps
 
     @property
     def saved_form(self) -> SavedForm:
@@ -162,10 +184,9 @@ class Rule:
         made: list[Event] = []
         instance = self.instances.get(key)
         if instance is None:
-            if self.lets_keys_go and self.rows is not None:
-                first = self.rows.first
-                step = first.get(mask) or self.rows.step(first, mask)
-                if step.is_nothing:
+            if self.lets_keys_go:
+                step = self.first_steps.get(mask) or self._first_step(mask)
+                if step is not None and step.is_nothing:
                     return None, []
             instance = self.begin(key, event.time)
             if isinstance(self.correlation, FilterCorrelation) and self.correlation.initially:
