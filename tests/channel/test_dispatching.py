@@ -128,6 +128,21 @@ def test_events_of_higher_priority_overtake_in_their_consumers_queue_and_between
     channel.close()
 
 
+def test_an_urgent_event_lends_its_place_to_no_other_of_its_consumer() -> None:
+    channel, called = one_thread(), empty()
+    for name in ("one", "two"):
+        channel.consumers.connect(name, lambda each: called.append(each.data["n"]), name)
+    with held(channel):
+        channel.push(extended("one", data={"n": 3}, priority=4))
+        channel.push(extended("one", data={"n": 1}, priority=9))
+        channel.push(extended("one", data={"n": 5}))
+        channel.push(extended("two", data={"n": 2}, priority=5))
+        channel.push(extended("two", data={"n": 4}, priority=4))
+
+    assert called == [1, 2, 3, 4, 5]
+    channel.close()
+
+
 def test_a_slow_consumer_does_not_hold_up_others() -> None:
     channel = builder("full").dispatching("pool", threads=2).done()
     go_on, called = threading.Event(), empty()
@@ -235,6 +250,23 @@ def test_a_blocked_supplier_goes_on_as_soon_as_there_is_room() -> None:
     assert channel.settle()
 
     assert len(got) == 500
+    channel.close()
+
+
+def test_a_blocked_supplier_goes_on_when_a_larger_queue_is_promised() -> None:
+    channel, got = one_thread(), empty()
+    consumer = channel.consumers.connect(
+        "small", got.append, "Notify", capacity=1, overflow=Block("60 s")
+    )
+    with held(channel):
+        channel.push(event())
+        supplier = threading.Thread(target=lambda: channel.push(event()))
+        supplier.start()
+        consumer.require(capacity=2)
+        supplier.join(30)
+        assert not supplier.is_alive()
+
+    assert len(got) == 2
     channel.close()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,29 @@ def test_every_component_of_the_papers_table_is_there(example: ModuleType) -> No
         "navigational steering": ("Navigational",),
         "navigation display": ("Display",),
     }
+
+
+PAPERS_TABLE = {
+    "AirframeUpdate": "repeat { notify { gps } }",
+    "TacticalSteering": "modes { in (tm) do { repeat { notify { af } } } in (nm) do { false } }",
+    "NavigationalSteering": """modes {
+        in (tm) do { false }
+        in (nm) do { repeat { notify { select { nav, af } } } }
+    }""",
+    "NavigationDisplay": """modes {
+        in (tm) do { repeat { notify { accumulate { af, tacst } } } }
+        in (nm) do { repeat { notify { accumulate { af, navst } } } }
+    }""",
+}
+
+
+@pytest.mark.parametrize("name", PAPERS_TABLE)
+def test_the_rules_are_those_of_the_papers_table(name: str) -> None:
+    text = (EXAMPLE / "rules.cor").read_text("utf-8")
+    definition = re.search(rf"ecl {name} \(.*?\)\n\{{\n(.*?)\n\}}", text, re.DOTALL)
+
+    assert definition is not None
+    assert definition[1].split() == PAPERS_TABLE[name].split()
 
 
 def test_a_flight_shows_what_the_whole_library_says_of_the_same_events(example: ModuleType) -> None:

@@ -93,10 +93,10 @@ class Asynchronous:
     def _give_turns(self) -> None:
         for _ in range(TURNS_AT_A_TIME):
             with self._lock:
-                if not self._line.size:
+                receiver = self._line.take()
+                if receiver is None:
                     self._is_awake = False
                     return
-                receiver = self._line.take()
             if receiver.is_coroutine:
                 task = self._loop.create_task(self._await_turn(receiver))
                 self._tasks.add(task)

@@ -2,7 +2,8 @@
 
 There is a queue for each standing (consumer priority, sub-priority, event priority) and a heap of
 the standings that have somebody: so what waits in one place costs no comparisons, however many do.
-Every strategy keeps one. Nothing here is locked.
+Every strategy keeps one. A receiver that has to stand further in front than it does is put in once
+more; what is left of it in its old place is passed over. Nothing here is locked.
 """
 
 from __future__ import annotations
@@ -36,17 +37,22 @@ class Line:
             heappush(self._standings, standing)
         queue.append(receiver)
         self.size += 1
+        receiver.place_in_line = standing
 
-    def take(self) -> Receiver:
-        standing = self._standings[0]
-        queue = self._queues[standing]
-        receiver = queue.popleft()
-        self.size -= 1
-        if not queue:
-            heappop(self._standings)
-            if len(self._queues) > EMPTY_QUEUES_KEPT:
-                del self._queues[standing]
-        return receiver
+    def take(self) -> Receiver | None:
+        """The next, or None if nobody is left."""
+        while self._standings:
+            standing = self._standings[0]
+            queue = self._queues[standing]
+            receiver = queue.popleft()
+            self.size -= 1
+            if not queue:
+                heappop(self._standings)
+                if len(self._queues) > EMPTY_QUEUES_KEPT:
+                    del self._queues[standing]
+            if receiver.place_in_line == standing:
+                return receiver
+        return None
 
     def take_all(self) -> list[Receiver]:
-        return [self.take() for _ in range(self.size)]
+        return list(iter(self.take, None))

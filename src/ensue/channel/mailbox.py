@@ -56,6 +56,7 @@ class Mailbox(ABC):
         self._losses = Losses(name, around.on_drop)
         self._inbox = Inbox()
         self._outbox: deque[Slot] = deque()
+        self._reason_for_leaving = Reason.DISCONNECTED
         self._is_in_line = False
         self._level_in_line = 0
         self._reading = Reading(step)
@@ -82,6 +83,8 @@ class Mailbox(ABC):
             self._time_to_live = _length(quality.time_to_live)
             self._key_of = conflation(quality.conflate)
             self._choose_ways()
+            # There may be room now where there was none, or a policy that does not wait for it.
+            self._waiting.wake_all()
 
     def change_step(self, step: Step | None, guard: Guard | None) -> None:
         """Let a new step read what comes from now on; what waits is still the old one's."""
@@ -314,8 +317,11 @@ class Mailbox(ABC):
         return self._inbox.top_level > self._level_in_line and not self._turn.locked()
 
     def _send_out(self, events: Sequence[Event], arrived: int | None = None) -> None:
-        """What a step has let through is next."""
-        if events:
+        """What a step has let through is next, unless the consumer has left meanwhile."""
+        if self.state == "disconnected":
+            for event in events:
+                self._losses.note(event, self._reason_for_leaving)
+        elif events:
             since = self.around.clock.now() if arrived is None else arrived
             self._outbox.extend(Slot(event, since, 0, None) for event in events)
 
@@ -325,6 +331,7 @@ class Mailbox(ABC):
         self._waiting.wake_all()
 
     def _leave(self, reason: Reason) -> int:
+        self._reason_for_leaving = reason
         self._become("disconnected")
         count = 0
         while self._inbox.size or self._outbox:
@@ -340,7 +347,7 @@ class Mailbox(ABC):
             self._send_out(self._reading.done(slot.step))
 
     def _reason_of_state(self) -> Reason:
-        return Reason.SUSPENDED if self.state == "suspended" else Reason.DISCONNECTED
+        return Reason.SUSPENDED if self.state == "suspended" else self._reason_for_leaving
 
 
 def _length(duration: DurationLike | None) -> int | None:

@@ -135,12 +135,11 @@ class ThreadPool:
                     if self._line.size and self._asleep:
                         self._asleep.pop().release()
                     break
-                if self._line.size:
-                    receiver = self._line.take()
-                    if self._line.size and self._asleep:
-                        self._asleep.pop().release()
-                else:
+                receiver = self._line.take()
+                if receiver is None:
                     self._asleep.append(bed)
+                elif self._line.size and self._asleep:
+                    self._asleep.pop().release()
             if receiver is None:
                 if urgency is not None:
                     urgency.stand_by()

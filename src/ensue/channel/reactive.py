@@ -94,7 +94,6 @@ class Reactive:
                     receiver.offer_within(event, receiver.patience)
 
     def _give_turns(self, line: Line) -> None:
-        while line.size:
-            receiver = line.take()
+        while (receiver := line.take()) is not None:
             if receiver.turn():
                 line.put(receiver)

@@ -39,6 +39,7 @@ class Receiver(Mailbox):
         super().__init__(name, number, call, quality, around, step)
         self.is_coroutine = call is not None and is_coroutine(call)
         self.is_watched = False
+        self.place_in_line: tuple[int, ...] | None = None
         self.delivered = 0
         self.failures = 0
         self.laxity = LaxityMeter()
@@ -63,7 +64,8 @@ class Receiver(Mailbox):
         ):
             return False
         self._called_directly += 1
-        arrived = self.around.clock.now() if self._deadline is not None else 0
+        deadline = self._deadline
+        arrived = 0 if deadline is None else self.around.clock.now()
         try:
             self.call(event)  # type: ignore[misc]
         except Exception as error:
@@ -71,8 +73,8 @@ class Receiver(Mailbox):
         else:
             self.delivered += 1
             self._failed_in_row = 0
-            if self._deadline is not None:
-                self._note_laxity(arrived)
+            if deadline is not None:
+                self._note_laxity(deadline, arrived)
         finally:
             self._turn.release()
         if self.is_watched:
@@ -188,13 +190,14 @@ class Receiver(Mailbox):
     def _note_success(self, slot: Slot) -> None:
         self.delivered += 1
         self._failed_in_row = 0
-        if self._deadline is not None:
-            self._note_laxity(slot.arrived)
+        # Read once: promises may change at any moment.
+        deadline = self._deadline
+        if deadline is not None:
+            self._note_laxity(deadline, slot.arrived)
 
-    def _note_laxity(self, arrived: int) -> None:
-        if self._deadline is not None:
-            taken = self.around.clock.now() - arrived
-            self.laxity.note(self.quality.priority, self._deadline, taken)
+    def _note_laxity(self, deadline: int, arrived: int) -> None:
+        taken = self.around.clock.now() - arrived
+        self.laxity.note(self.quality.priority, deadline, taken)
 
     def _note_failure(self, event: Event, error: Exception) -> None:
         with self._lock:

@@ -44,9 +44,15 @@ class Connection(Protocol):
     def leave(self) -> None:
         """Say goodbye and close."""
 
+    def retire(self) -> None:
+        """Bring nothing more: another connection has taken its place."""
+
 
 class Session:
-    """`link` names it on both sides; `neighbour` is the id of the channel at the other end."""
+    """`link` names it on both sides; `neighbour` is the id of the channel at the other end.
+
+    `waiting` is what waits for room for an event that arrived; nothing overtakes it.
+    """
 
     def __init__(
         self, federation: Federation, link: str, reliable: bool, buffer: int, patience: float
@@ -58,6 +64,7 @@ class Session:
         self.connections = 0
         self.received = 0
         self.is_over = False
+        self.waiting: asyncio.Task[None] | None = None
         self._federation = federation
         self._buffer = buffer
         self._patience = patience
@@ -144,6 +151,10 @@ class Session:
             self.received = self._acknowledged = 0
         self.neighbour = hello.channel
         self.connections += 1
+        before = self._connection
+        if before is not None and self.reliable:
+            # The other side has given it up already, which a connection that waits does not notice.
+            before.retire()
         with self._lock:
             # The federation tells a new link all it knows, and what is kept is sent again.
             self._outgoing = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import cast
 from uuid import uuid4
 
@@ -56,10 +56,10 @@ class TcpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._unread = bytearray()
         self._is_waiting = False
+        self._is_retired = False
         self._ack_timer: asyncio.TimerHandle | None = None
         self._beat_timer: asyncio.TimerHandle | None = None
         self._last_heard = 0.0
-        self._waits: set[asyncio.Task[None]] = set()
         self.lost: asyncio.Future[None] = LINKS.loop.create_future()
 
     @property
@@ -79,6 +79,11 @@ class TcpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def retire(self) -> None:
+        """Read no more: another connection brings what is unread here, in its place."""
+        self._is_retired = True
+        self.abort()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._last_heard = LINKS.loop.time()
@@ -91,6 +96,8 @@ class TcpConnection(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
         if self._session is not None:
+            # What a lost connection has brought and nobody has read yet is sent again.
+            self._is_retired = self._is_retired or self._session.reliable
             self._session.detach(self)
         if not self.lost.done():
             self.lost.set_result(None)
@@ -98,7 +105,7 @@ class TcpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._last_heard = LINKS.loop.time()
         self._unread += data
-        if not self._is_waiting:
+        if not self._is_waiting and not self._is_retired:
             self._read_frames()
 
     def _read_frames(self) -> None:
@@ -146,24 +153,27 @@ class TcpConnection(asyncio.Protocol):
             self.write(session.hello())
         self._session = session
         session.attach(self, hello)
+        if session.waiting is not None and not session.waiting.done():
+            # A connection before this one has brought an event that still waits for room.
+            self._wait_for(session.waiting)
 
-    def _wait_for(self, room: object) -> None:
+    def _wait_for(self, room: Awaitable[None]) -> None:
         """Read no further until everybody has room for the event at hand."""
         self._is_waiting = True
-        transport = self._transport
+        session, transport = self._session, self._transport
+        assert session is not None
         assert transport is not None
         transport.pause_reading()
 
         async def wait() -> None:
-            await room  # type: ignore[misc]
+            await room
             self._is_waiting = False
             if not transport.is_closing():
                 transport.resume_reading()
-            self._read_frames()
+            if not self._is_retired:
+                self._read_frames()
 
-        task = LINKS.loop.create_task(wait())
-        self._waits.add(task)
-        task.add_done_callback(self._waits.discard)
+        session.waiting = LINKS.loop.create_task(wait())
 
     def _acknowledge_soon(self) -> None:
         waiting = self._session.unacknowledged if self._session is not None else 0

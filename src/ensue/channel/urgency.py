@@ -104,3 +104,12 @@ def _join_class(level: int, cores: set[int]) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_permitted() -> bool:
+    """Whether the system lets threads of this process join its real-time class."""
+    answers: list[bool] = []
+    asking = threading.Thread(target=lambda: answers.append(_join_class(1, _last_core())))
+    asking.start()
+    asking.join()
+    return answers == [True]
