@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 LEAST_NOISE = 0.1
-TIMED = ("events/s", "s", "ms", "µs/event")
+TIMED = ("events/s", "s", "ms", "µs", "µs/event")
 """Units that depend on how fast the machine was; ratios and bytes do not."""
+LEAST = 1e-9
+"""What stands for a figure of nothing at all, of which no ratio could be taken."""
 STEEPER = 0.15
 """By how much a slope may grow before it is a finding."""
 
@@ -79,7 +81,7 @@ def slowdown(old: dict[str, Any], new: dict[str, Any]) -> float:
 
 
 def change_of(old: dict[str, Any], new: dict[str, Any], speed: float) -> Change:
-    ratio = new["median"] / old["median"]
+    ratio = max(new["median"], LEAST) / max(old["median"], LEAST)
     if new["better"] == "lower":
         ratio = 1 / ratio
     noise = max(LEAST_NOISE, old["spread"] + new["spread"])

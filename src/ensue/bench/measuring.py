@@ -9,10 +9,8 @@ from dataclasses import replace
 from ensue.bench import SUBJECTS
 from ensue.bench.effort import Effort
 from ensue.bench.environment import environment
-from ensue.bench.report import Curve, Figure, Report
+from ensue.bench.report import Figure, Finding, Report
 from ensue.errors import UsageError
-
-Finding = Figure | Curve
 
 
 def measure(

@@ -133,6 +133,29 @@ class Curve:
         }
 
 
+@dataclass(frozen=True)
+class Table:
+    """Figures that belong together, in rows of text: others' beside ours, or many of a kind."""
+
+    name: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "head": self.head, "rows": self.rows}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing that a subject has made itself, as SVG."""
+
+    name: str
+    svg: str
+
+
+Finding = Figure | Curve | Table | Picture
+
+
 def fitted_slope(points: Sequence[tuple[float, float]]) -> float:
     """The exponent of the power of the size that fits best (least squares of the logarithms)."""
     if len(points) < 2:
@@ -152,12 +175,19 @@ class Report:
     environment: dict[str, Any]
     figures: list[Figure] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
 
-    def add(self, finding: Figure | Curve) -> None:
-        if isinstance(finding, Figure):
-            self.figures.append(finding)
-        else:
-            self.curves.append(finding)
+    def add(self, finding: Finding) -> None:
+        match finding:
+            case Figure():
+                self.figures.append(finding)
+            case Curve():
+                self.curves.append(finding)
+            case Table():
+                self.tables.append(finding)
+            case Picture():
+                self.pictures.append(finding)
 
     def close(self) -> None:
         """Note the load at the end too: the figures were taken between the two."""
@@ -172,6 +202,7 @@ class Report:
             "environment": self.environment,
             "figures": [each.as_json() for each in self.figures],
             "curves": [each.as_json() for each in self.curves],
+            "tables": [each.as_json() for each in self.tables],
         }
         return json.dumps(members, indent=2) + "\n"
 

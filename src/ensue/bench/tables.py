@@ -56,6 +56,10 @@ def tables_of(report: Report) -> Iterator[str]:
     """The whole report, as lines."""
     if report.figures:
         yield from lines_of(FIGURE_HEAD, [figure_row(each) for each in report.figures])
+    for table in report.tables:
+        yield ""
+        yield table.name
+        yield from lines_of((*table.head, ""), [(*row, "") for row in table.rows])
     plots = dict.fromkeys(each.plot for each in report.curves)
     for number, plot in enumerate(plots):
         if number or report.figures:

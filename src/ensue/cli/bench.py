@@ -12,8 +12,7 @@ from ensue.bench import SUBJECTS
 from ensue.cli.terminal import console, say, show
 
 if TYPE_CHECKING:
-    from ensue.bench.measuring import Finding
-    from ensue.bench.report import Report
+    from ensue.bench.report import Finding, Report
 
 STYLES = (("missed", "yellow"), ("met", "green"))
 
@@ -88,6 +87,8 @@ def _draw(report: Report, folder: Path) -> None:
     from ensue.bench.plot import draw
 
     folder.mkdir(parents=True, exist_ok=True)
+    for picture in report.pictures:
+        (folder / f"{picture.name}.svg").write_text(picture.svg, "utf-8")
     for plot in dict.fromkeys(each.plot for each in report.curves):
         curves = [each for each in report.curves if each.plot == plot]
         subject, _, engine = plot.rpartition("-")

@@ -1,0 +1,20 @@
+"""The event channel beside the paper that it follows: latency, deadlines, spacing, look-up.
+
+Unlike elsewhere in this room, what counts is the wall clock: an event is late or it is not. What
+else is at work on the machine therefore shows, in the largest figures first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ensue.bench import channel_latency, channel_load, channel_spacing
+from ensue.bench.effort import Effort
+from ensue.bench.report import Figure, Picture, Table
+
+
+def measure(effort: Effort) -> Iterator[Figure | Table | Picture]:
+    yield from channel_latency.measure_collocated(effort)
+    yield from channel_latency.measure_two_processes(effort)
+    yield from channel_load.measure(effort)
+    yield from channel_spacing.measure(effort)
