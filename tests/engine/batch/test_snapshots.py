@@ -68,6 +68,17 @@ def test_keys_that_have_nothing_under_way_take_no_room() -> None:
     assert len(engine.snapshot()) < 10_000
 
 
+def test_what_has_left_its_window_takes_no_room() -> None:
+    """Nor do the events that it was bound to: one event is enough to move the clock past them."""
+    engine = BatchEngine(library("within 1 min").checked)
+    engine.push_batch(steps("A", 0, 1))
+    engine.push_batch(steps("B", 1, 2))
+    before = len(engine.snapshot())
+    engine.push_batch(steps("A", 600, 3).slice(0, 1))
+
+    assert len(engine.snapshot()) < 10_000 < before
+
+
 def test_a_snapshot_of_another_library_is_refused() -> None:
     snapshot = BatchEngine(library().checked).snapshot()
 

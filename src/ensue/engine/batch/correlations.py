@@ -145,6 +145,7 @@ class ColumnCorrelation:
         self._counts = counts
         self._types = types
         self._depth = 1
+        self._latest: int | None = None
         self._matcher = Matcher(correlation, machine, types)
         bind_first = False
         self.has_start = False
@@ -216,6 +217,7 @@ class ColumnCorrelation:
             )
             positions = positions[order]
         batches = [segment.batch for segment, _ in found]
+        self._latest = int(times[-1])
         return Gathered(batches, rows, bits, keys, times, which, positions)
 
     def _walk(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
@@ -286,12 +288,18 @@ class ColumnCorrelation:
         """Have a state for every key that is numbered."""
         self.walk.grow(self.keys.count)
 
+    def drop_expired(self) -> None:
+        """Let every key drop what has left its window by the last moment that was read."""
+        if isinstance(self.walk, WindowWalk) and self._latest is not None:
+            self.walk.drop_expired(self._latest)
+
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
         if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.walk.places.size // 2):
             self.let_go()
 
     def let_go(self) -> None:
+        self.drop_expired()
         self.remembered.forget_all_but(held_by([self.walk]))
 
 

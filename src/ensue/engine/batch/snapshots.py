@@ -121,6 +121,8 @@ def _past_of(snapshot: bytes) -> tuple[int | None, list[PastReading]] | None:
 def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
     walk, keys, maker = running.walk, running.keys, running.maker
     running.make_room()
+    if isinstance(running, ColumnCorrelation):
+        running.drop_expired()
     count = keys.count
     keeps_all = running.has_start or not keys.keyed
     busy = np.ones(count, np.bool_) if keeps_all else walk.is_busy()[:count]
@@ -166,11 +168,11 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
     objects = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind == "object"}
     return ColumnState(
         stepped=not isinstance(walk, TableWalk),
-        keys=_arrow_bytes(pa.table(columns)),
+        keys=arrow_bytes(pa.table(columns)),
         general_keys=general,
         states=states,
-        kept=_arrow_bytes(pa.table({_name(n): present_or_none(c) for n, c in plain.items()})),
-        objects={_name(n): _object_bytes(c) for n, c in objects.items()},
+        kept=arrow_bytes(pa.table({_name(n): present_or_none(c) for n, c in plain.items()})),
+        objects={_name(n): object_bytes(c) for n, c in objects.items()},
         whole=[write_event(e) for e in kept.whole] if kept and kept.whole else None,
         counted_at=maker.counted_at,
         counted=[(int(np.searchsorted(chosen, key)), id_, n) for (key, id_), n in counted.items()],
@@ -178,7 +180,7 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
 
 
 def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
-    table = _arrow_table(state.keys)
+    table = arrow_table(state.keys)
     keys, remembered, maker = running.keys, running.remembered, running.maker
     if state.general_keys is not None:
         at = keys.restore_general(msgspec.msgpack.decode(state.general_keys, type=list[Key]))
@@ -198,9 +200,9 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
         known = [walk.filled.number_of_set(frozenset(each)) for each in state.states]
         if at.size:
             walk.states[at] = np.array(known, np.int32)[table.column("state").to_numpy()]
-    kept = _arrow_table(state.kept)
+    kept = arrow_table(state.kept)
     columns = {_parts(name): _column(kept.column(name)) for name in kept.schema.names}
-    columns |= {_parts(name): _object_column(held) for name, held in state.objects.items()}
+    columns |= {_parts(name): object_column(held) for name, held in state.objects.items()}
     rows = len(next(iter(columns.values()))) if columns else 0
     whole = None
     if state.whole is not None:
@@ -243,7 +245,7 @@ def _parts(name: str) -> tuple[str, ...]:
     return tuple(name.split("."))
 
 
-def _arrow_bytes(table: pa.Table) -> bytes:
+def arrow_bytes(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="zstd")
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
@@ -251,7 +253,7 @@ def _arrow_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _arrow_table(data: bytes) -> pa.Table:
+def arrow_table(data: bytes) -> pa.Table:
     try:
         return pa.ipc.open_stream(data).read_all()
     except pa.ArrowException as error:
@@ -272,7 +274,7 @@ def _column(held: pa.ChunkedArray) -> Column:
     return Column(kinds[array.type], values, missing)
 
 
-def _object_bytes(column: Column) -> bytes:
+def object_bytes(column: Column) -> bytes:
     """Each value with a mark: missing, too large an integer for msgpack, or as it is."""
 
     def marked(value: Any) -> tuple[str, Any]:
@@ -285,7 +287,7 @@ def _object_bytes(column: Column) -> bytes:
     return msgspec.msgpack.encode([marked(value) for value in column.to_list()])
 
 
-def _object_column(data: bytes) -> Column:
+def object_column(data: bytes) -> Column:
     marked = msgspec.msgpack.decode(data, type=list[tuple[str, Any]])
     values = np.empty(len(marked), object)
     values[:] = [
