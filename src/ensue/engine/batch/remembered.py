@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.batches import Batch, TableBatch
-from ensue.engine.batch.column import Column, Rows, joined
+from ensue.engine.batch.column import Column, Mask, Rows, joined
 from ensue.engine.batch.predicates import Parts
 from ensue.engine.batch.texts import NO_TEXTS, Texts
 from ensue.events import cloudevents
@@ -27,22 +27,28 @@ ID: Parts = ("id",)
 
 @dataclass(frozen=True)
 class Recent:
-    """The readings of one batch: reading `first + n` is row `rows[n]` of `batches[which[n]]`."""
+    """The readings of one batch: reading `first + n` is row `rows[n]` of `batches[which[n]]`.
+
+    Without `rows` and `which` it is row n, of the only batch.
+    """
 
     first: int
     batches: Sequence[Batch]
-    rows: Rows
+    rows: Rows | None
     which: Rows | None = None
+
+    def rows_at(self, places: Rows) -> Rows:
+        return places if self.rows is None else self.rows[places]
 
     def column(self, parts: Parts, readings: Rows) -> Column:
         at = readings - self.first
         if self.which is None:
-            return self.batches[0].column(parts).take(self.rows[at])
+            return self.batches[0].column(parts).take(self.rows_at(at))
         parts_of, order = [], []
         for number, batch in enumerate(self.batches):
             here = np.flatnonzero(self.which[at] == number)
             if here.size:
-                parts_of.append(batch.column(parts).take(self.rows[at[here]]))
+                parts_of.append(batch.column(parts).take(self.rows_at(at[here])))
                 order.append(here)
         places = np.argsort(np.concatenate(order), kind="stable")
         return joined(parts_of).take(places)
@@ -50,10 +56,10 @@ class Recent:
     def events(self, readings: Rows) -> list[Event]:
         at = readings - self.first
         if self.which is None:
-            return events_of(self.batches[0], self.rows[at])
+            return events_of(self.batches[0], self.rows_at(at))
         return [
             self.batches[w].event(int(r))
-            for w, r in zip(self.which[at].tolist(), self.rows[at], strict=True)
+            for w, r in zip(self.which[at].tolist(), self.rows_at(at), strict=True)
         ]
 
 
@@ -95,6 +101,12 @@ class Remembered:
         self.next += len(rows)
         self.recent_rows += len(rows)
 
+    def add_all(self, batch: Batch) -> None:
+        """Every row of a batch is a reading."""
+        self.parts.append(Recent(self.next, [batch], None))
+        self.next += len(batch)
+        self.recent_rows += len(batch)
+
     def column(self, parts: Parts, readings: Rows) -> Column:
         groups = self._grouped(readings)
         if len(groups) == 1:
@@ -111,16 +123,18 @@ class Remembered:
         own: without a text for it, its place is -1.
         """
         last = self.parts[-1]
-        is_old = np.ones(readings.shape, np.bool_)
-        new = NO_TEXTS
-        places = readings - last.first
+        new, places = NO_TEXTS, readings - last.first
+        is_old: Mask | None = None
         if isinstance(last, Recent) and last.which is None:
             column = last.batches[0].column(ID)
             if column.missing is None:
-                is_old, new = places < 0, Texts.of(column.values)
-                if not is_old.any():
-                    return NO_TEXTS, new, last.rows[places]
-                places[~is_old] = last.rows[places[~is_old]]
+                new = Texts.of(column.values)
+                if not places.size or places.min() >= 0:
+                    return NO_TEXTS, new, last.rows_at(places)
+                is_old = places < 0
+                places[~is_old] = last.rows_at(places[~is_old])
+        if is_old is None:
+            is_old = np.ones(readings.shape, np.bool_)
         numbers = np.unique(readings[is_old])
         held = self.column(ID, numbers)
         places[~is_old] += len(numbers)

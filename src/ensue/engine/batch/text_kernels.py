@@ -235,11 +235,17 @@ def join_texts(old: Any, old_from: Any, new: Any, new_from: Any, index: Any, end
     ends[0] = 0
     for row in range(count):
         # By exchanges without branches: nobody can foresee in which order ports are bound.
-        for end in range(width - 1, 0, -1):
+        for end in range(min(width, 4) - 1, 0, -1):
             for column in range(end):
                 one, other = index[row, column], index[row, column + 1]
                 index[row, column] = min(one, other)
                 index[row, column + 1] = max(one, other)
+        for column in range(4, width):
+            place = index[row, column]
+            while column > 0 and index[row, column - 1] > place:
+                index[row, column] = index[row, column - 1]
+                column -= 1
+            index[row, column] = place
         found = 0
         for column in range(width):
             place = index[row, column]

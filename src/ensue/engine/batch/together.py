@@ -24,14 +24,13 @@ from ensue.engine.batch.correlations import (
     SMALLEST_CLEARING,
     TABLE_STATES,
     Path,
-    Positions,
     Segment,
     asked_of,
     place_count,
 )
 from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.keys import Keys, Numbers
-from ensue.engine.batch.made import Made, MadeInTurn
+from ensue.engine.batch.made import MadeInTurn
 from ensue.engine.batch.making import OutputMaker, Readings
 from ensue.engine.batch.numbered import NumberedStates
 from ensue.engine.batch.remembered import Remembered
@@ -161,21 +160,20 @@ class RuleGroup:
         """Whether its members are better off on their own."""
         return self.states.size > self.most_states or len(self._filled.known) > self.table_states
 
-    def read(self, segment: Segment) -> tuple[Made | MadeInTurn, Positions]:
-        """What all of them put out, and the place in the stream of the reading behind each."""
+    def read(self, segment: Segment) -> MadeInTurn:
+        """What all of them put out, by the rows of the segment."""
         batch = segment.batch
         lists = self._row_lists.of(batch)
         keys = self._number_keys(segment, lists)
         first = self.remembered.next
-        self.remembered.add([batch], np.arange(len(batch)), None)
-        made = MadeInTurn(
+        self.remembered.add_all(batch)
+        return MadeInTurn(
             [
                 self.maker.make(firings, Readings(first, batch.times[:end], keys[:end]))
                 for firings, end in self._walk(lists, keys, first)
                 if len(firings.at)
             ]
         )
-        return made, segment.positions[made.at]
 
     def _number_keys(self, segment: Segment, lists: Sequence[RowNumbers]) -> Numbers:
         """The key of each row that anyone reads."""
