@@ -15,6 +15,7 @@ SUBJECTS: Mapping[str, str] = {
     "batch": "events a second from Arrow tables, and of the loops alone",
     "curves": "cost against expression, keys, rules and window",
     "channel": "latency, deadlines, spacing and look-up of the event channel, beside the paper",
+    "spark": "rules on Spark, in batch and in streams, beside Spark itself and Flink",
     "esper": "the same events and patterns through Esper, beside both engines",
 }
 """What can be measured; a subject is the module of that name."""

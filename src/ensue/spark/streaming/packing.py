@@ -112,18 +112,20 @@ class _Packer:
         if latest is not None:
             self.latest = latest if self.latest is None else max(self.latest, latest)
 
-    def pack(self, group: StreamGroup, buckets: Any, table: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Rows for a group; `buckets` says for each row its bucket."""
+    def pack(
+        self, group: StreamGroup, buckets: Any, rows: Any, table: pa.Table
+    ) -> Iterator[pa.RecordBatch]:
+        """Some rows of a table for a group; `buckets` says for each of them its bucket."""
         order = np.argsort(buckets, kind="stable")
-        table = table.take(pa.array(order)).combine_chunks()
+        table = table.take(pa.array(rows[order])).combine_chunks()
         found, firsts = np.unique(buckets[order], return_index=True)
         ends = [*firsts[1:].tolist(), len(order)]
-        rows = [
+        packed = [
             self._row(group.name, bucket, to_bytes(table.slice(first, end - first)))
             for bucket, first, end in zip(found.tolist(), firsts.tolist(), ends, strict=True)
         ]
         self._part += 1
-        yield _batch(rows)
+        yield _batch(packed)
 
     def clocks(self) -> Iterator[pa.RecordBatch]:
         """For every bucket the time that the partition has reached."""
@@ -177,14 +179,16 @@ def pack_columns(
     task = Task(*given)
     packer = _Packer(task)
     held: list[pa.RecordBatch] = []
+    size = 0
     for batch in batches:
         yield from packer.refuse(_refused(task, batch.column(batch.num_columns - 1)))
         if batch.num_rows:
             held.append(batch)
+            size += batch.nbytes
             packer.see(pc.max(batch.column(0)).as_py())
-        if sum(each.nbytes for each in held) > CHUNK_BYTES:
+        if size > CHUNK_BYTES:
             yield from _packed(packer, task, pa.Table.from_batches(held))
-            held = []
+            held, size = [], 0
     if held:
         yield from _packed(packer, task, pa.Table.from_batches(held))
     yield from packer.clocks()
@@ -234,8 +238,7 @@ def _packed(packer: _Packer, task: Task, table: pa.Table) -> Iterator[pa.RecordB
         kept |= {task.names[each]: table.column(first_column + each) for each in columns}
         claimed = claimed.copy()
         claimed[rows] = True
-        chosen = pa.Table.from_pydict(kept).take(pa.array(rows))
-        yield from packer.pack(group, buckets[rows], chosen)
+        yield from packer.pack(group, buckets[rows], rows, pa.Table.from_pydict(kept))
 
 
 # --- rows that become events --------------------------------------------------------------------
@@ -298,4 +301,4 @@ def _packed_events(
             if task.has_arrival:
                 kept[ARRIVAL] = pa.array(arrivals, pa.int64())
             kept[PAYLOAD] = pa.array(payloads, pa.binary())
-            yield from packer.pack(group, np.array(buckets), pa.table(kept))
+            yield from packer.pack(group, np.array(buckets), np.arange(len(rows)), pa.table(kept))

@@ -1,0 +1,101 @@
+"""Flink beside us: the same events from the same files, in its own environment.
+
+Flink is no dependency of Ensue, and its libraries would not agree with ours: when this runs first,
+it is installed from PyPI into a virtual environment in the user's cache folder, and Maven fetches
+what it needs to read Parquet. The rule stands in `benchmarks/flink` of the repository, in SQL; a
+process of its own runs it with a parallelism of two, and in batch mode, which is the faster of
+Flink's two. Its times do not include the start of that process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensue.errors import UsageError
+
+VERSION = "2.3.0"
+TOOLS = ("java", "mvn")
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Seconds of each repeat, without the first one."""
+
+    scan: Sequence[float]
+    rule: Sequence[float]
+    matches: int
+
+
+@dataclass(frozen=True)
+class Flink:
+    """Ready to run."""
+
+    python: Path
+    program: Path
+    jars: Sequence[Path]
+
+    def run(self, events: str, repeats: int, mode: str = "batch") -> Rounds:
+        command = [str(self.python), str(self.program), events, str(repeats), mode]
+        text = _output_of([*command, *map(str, self.jars)])
+        lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        rounds = [line for line in lines if not line["warming_up"]]
+        matches = {line["matches"] for line in lines}
+        if len(matches) != 1:
+            raise RuntimeError(f"Flink's rounds found different numbers of matches: {matches}")
+        return Rounds(
+            [line["scan"] for line in rounds], [line["rule"] for line in rounds], matches.pop()
+        )
+
+
+def prepare() -> Flink:
+    """Fetch what is missing. Raises `UsageError` if this machine cannot."""
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        names = ", ".join(f"`{tool}`" for tool in missing)
+        raise UsageError(
+            "`ensue bench spark` needs `java` and `mvn` on the path to run Flink beside Spark, and"
+            f" there is no {names}; install Java 17 and Maven, or leave Flink out with `--quick`"
+        )
+    sources = _sources()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ensue" / "flink"
+    environment, jars = cache / VERSION, cache / f"jars-{VERSION}"
+    python = environment / "bin" / "python"
+    if not (environment / "installed").exists():
+        _output_of([sys.executable, "-m", "venv", "--clear", str(environment)])
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        _output_of([*pip, f"apache-flink=={VERSION}"])
+        (environment / "installed").touch()
+    if not list(jars.glob("*.jar")):
+        _output_of(
+            ["mvn", "--batch-mode", "--quiet", "--file", str(sources / "pom.xml"), PLUGIN,
+             f"-DoutputDirectory={jars}", "-DexcludeTransitive=true"]
+        )  # fmt: skip
+    return Flink(python, sources / "match_recognize.py", sorted(jars.glob("*.jar")))
+
+
+def _sources() -> Path:
+    for root in (Path.cwd(), Path(__file__).parents[3]):
+        folder = root / "benchmarks" / "flink"
+        if (folder / "pom.xml").exists():
+            return folder
+    raise UsageError(
+        "`ensue bench spark` needs the folder `benchmarks/flink` of Ensue's repository; "
+        "run it from a checkout"
+    )
+
+
+def _output_of(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stdout + done.stderr).strip().splitlines()
+        said = "\n  ".join(lines[-5:])
+        raise UsageError(f"`{command[0]}` ended with {done.returncode} and said\n  {said}")
+    return done.stdout
