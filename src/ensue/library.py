@@ -95,9 +95,13 @@ class Library:
         """
         return Run(self._checked, engine, duration_microseconds(lateness), explain)
 
-    def resume(self, snapshot: bytes) -> Run:
-        """Go on from a snapshot of a run of this library, on the engine that it was taken on."""
-        return Run.resume(self._checked, snapshot)
+    def resume(self, snapshot: bytes, engine: str | None = None) -> Run:
+        """Go on from a snapshot of a run of this library.
+
+        It goes on with the engine that the snapshot was taken on, or with the one that is named.
+        Raises `SnapshotError` if the bytes are no such snapshot, or cannot move to that engine.
+        """
+        return Run.resume(self._checked, snapshot, engine)
 
     def run(
         self,

@@ -278,7 +278,7 @@ class Run:
     # --- snapshots ------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """All that is needed to go on from here, in this process or another, on the same engine.
+        """All that is needed to go on from here, in this process or another.
 
         A run by the definitions (the reference engine, or one that explains) saves every event
         that it has read, and reads them again when it is resumed; see `snapshots`.
@@ -310,15 +310,22 @@ class Run:
         )
 
     @classmethod
-    def resume(cls, library: CheckedLibrary, snapshot: bytes) -> Run:
+    def resume(cls, library: CheckedLibrary, snapshot: bytes, engine: str | None = None) -> Run:
+        """Go on from a snapshot, on the engine that it was taken on or on another one."""
         saved = read_snapshot(snapshot, library)
-        if saved.engine not in ENGINES:
+        name = saved.engine if engine is None else choose_engine(engine)
+        if name not in ENGINES:
             raise SnapshotError(f"the snapshot is of an engine `{saved.engine}` that is not here")
         if saved.history is not None:
-            return cls._replay(library, saved, saved.history)
-        run = cls(library, saved.engine, saved.order.lateness)
+            return cls._replay(library, saved, saved.history, name)
         if saved.state is None and saved.batch is None:
             raise SnapshotError("the snapshot is damaged: there is no state in it")
+        if name == "reference":
+            raise SnapshotError(
+                f"a snapshot of the engine `{saved.engine}` holds its state, and the engine"
+                " `reference` goes by the events themselves: resume it with `step` or `batch`"
+            )
+        run = cls(library, name, saved.order.lateness)
         counts = saved.counts
         run.counts.events, run.counts.outputs = counts.events, counts.outputs
         run.counts.late = counts.late
@@ -327,23 +334,42 @@ class Run:
         run._ordering.restore(
             saved.order.latest, [restore_event(each) for each in saved.order.waiting]
         )
-        if isinstance(run._engine, StepStream) and saved.state is not None:
-            restore_stream(run._engine, library, saved.state)
-        elif isinstance(run._engine, ReadsMany) and saved.batch is not None:
-            run._engine.restore(saved.batch)
-        else:
-            raise SnapshotError(f"the snapshot is damaged: its state is not `{saved.engine}`'s")
+        run._restore(library, saved)
         run._pushes = run._routines()
         return run
 
+    def _restore(self, library: CheckedLibrary, saved: Snapshot) -> None:
+        """Put the engine where the one that was saved has been."""
+        engine = self._engine
+        if isinstance(engine, StepStream):
+            state = saved.state
+            if saved.batch is not None:
+                from ensue.engine.batch.exchanging import stream_of_batch
+
+                state = stream_of_batch(saved.batch, library, saved.library)
+            if state is not None:
+                restore_stream(engine, library, state)
+        elif isinstance(engine, ReadsMany):
+            if saved.batch is not None:
+                engine.restore(saved.batch)
+            elif saved.state is not None:
+                from ensue.engine.batch.engine import BatchEngine
+                from ensue.engine.batch.exchanging import restore_from_step
+
+                assert isinstance(engine, BatchEngine)
+                restore_from_step(engine, library, saved.state, self._ordering.settled)
+
     @classmethod
-    def _replay(cls, library: CheckedLibrary, saved: Snapshot, history: History) -> Run:
+    def _replay(
+        cls, library: CheckedLibrary, saved: Snapshot, history: History, engine: str
+    ) -> Run:
         match history:
             case [("library", str(text)), *rest]:
                 begun = library if text == print_library(library.tree) else _parsed(text)
             case _:
                 raise SnapshotError("the snapshot is damaged: its history has no beginning")
-        run = cls(begun, saved.engine, saved.order.lateness, saved.explains)
+        explains = saved.explains and engine == saved.engine
+        run = cls(begun, engine, saved.order.lateness, explains)
         for entry in rest:
             match entry:
                 case "event", str(event):

@@ -283,6 +283,11 @@ class BatchEngine:
         self._positioned = state.positioned
         self._take_over(dict(zip(self.correlations, state.correlations, strict=True)))
 
+    def go_on(self, clock: int | None, states: Mapping[str, bytes]) -> None:
+        """Go on from the states of correlations, by their names; it has read nothing yet."""
+        self.clock = clock
+        self._take_over(states)
+
     def _fingerprint(self) -> str:
         return hashlib.sha256(print_library(self._library.tree).encode()).hexdigest()
 

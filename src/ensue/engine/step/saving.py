@@ -92,11 +92,15 @@ class SavedRule(msgspec.Struct, frozen=True):
 
 
 class SavedStream(msgspec.Struct, frozen=True):
-    """`read` numbers the events that are bound from here on."""
+    """`read` numbers the events that are bound from here on.
+
+    `apart`: these numbers compare within a rule only, so that rules are not stepped together.
+    """
 
     machines: list[PlainMachine]
     rules: list[SavedRule]
     read: int
+    apart: bool = False
 
 
 # --- events -------------------------------------------------------------------------------------
@@ -126,7 +130,7 @@ def save_stream(stream: StepStream, now: int | None) -> SavedStream:
         if rule.machine is not None:
             machine = machines.setdefault(to_plain(rule.machine), len(machines))
         rules.append(save_rule(rule, machine, now))
-    return SavedStream(list(machines), rules, next(stream.numbers))
+    return SavedStream(list(machines), rules, next(stream.numbers), stream.apart)
 
 
 def save_rule(rule: Rule, machine: int | None, now: int | None) -> SavedRule:
@@ -263,7 +267,7 @@ def restore_stream(stream: StepStream, library: CheckedLibrary, saved: SavedStre
                 forms[rule.name] = (form, machine)
             case _:
                 raise _damaged(f"`{rule.name}` has no form")
-    stream.begin_again(library, forms, saved.read)
+    stream.begin_again(library, forms, saved.read, saved.apart)
     for running, state in zip(stream.rules, saved.rules, strict=True):
         restore_rule(running, state)
     stream.settle()
@@ -278,7 +282,7 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
     rule.started = saved.started
     for place, (saved_key, number, places) in enumerate(saved.keys):
         extra = saved.extras.get(place, SavedExtra())
-        instance = rule.begin(_key(saved_key), 0, extra.number)
+        instance = rule.begin(restore_key(saved_key), 0, extra.number)
         active = _at(saved.states, number)
         if extra.due.keys() != instance.timers_due.keys():
             raise _damaged(f"`{rule.name}` has other timers")
@@ -341,7 +345,7 @@ def _restore_memory(instance: FilterInstance, saved: list[SavedBranch]) -> None:
         )
 
 
-def _key(saved: SavedKey) -> FastKey:
+def restore_key(saved: SavedKey) -> FastKey:
     if isinstance(saved, list):
         try:
             hash(key := tuple((kind, value) for kind, value in saved))

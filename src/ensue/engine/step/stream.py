@@ -63,6 +63,7 @@ class StepStream:
         self._looks: dict[str, Look] = {}
         self._remakes: list[Callable[[], None]] = []
         self.groups: dict[Shape, Group] = {}
+        self.apart = False
         self._outgrown: set[Shape] = set()
         self._alone: AbstractSet[str] = frozenset()
         self._places: Mapping[str, int] = {}
@@ -109,7 +110,8 @@ class StepStream:
         """Put rules of one shape together; `staying` are those that go on as they were."""
         shapes: dict[Shape, list[Rule]] = {}
         for rule in self.rules:
-            shape = None if rule.name in self._alone else shape_of(rule, self._types)
+            is_alone = self.apart or rule.name in self._alone
+            shape = None if is_alone else shape_of(rule, self._types)
             if shape is not None and shape not in self._outgrown:
                 shapes.setdefault(shape, []).append(rule)
         chosen = {
@@ -146,9 +148,10 @@ class StepStream:
             remake()
 
     def begin_again(
-        self, library: CheckedLibrary, forms: Mapping[str, SavedForm], read: int
+        self, library: CheckedLibrary, forms: Mapping[str, SavedForm], read: int, apart: bool
     ) -> None:
         """Be as new, with rules in the forms of a snapshot, for their instances to be put in."""
+        self.apart = apart
         self.numbers = count(read)
         self.rules, self.groups = [], {}
         self.change(library, forms)
