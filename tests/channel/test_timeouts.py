@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from ensue.channel import TIMEOUT, Timeout, VirtualClock, WallClock
+from ensue.channel import TIMEOUT, Timeout, VirtualClock, WallClock, correlated
 from ensue.channel.callouts import Callout, CalloutQueue
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from tests.channel.making import builder, empty, event, eventually, noting
+from tests.channel.making import LIBRARY, builder, empty, event, eventually, noting
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -147,6 +147,32 @@ def test_on_a_wall_clock_timeouts_come_by_themselves() -> None:
     channel.consumers.connect("gps", got.append, "Nothing").every("5 ms")
 
     assert eventually(lambda: len(got) >= 3)
+    channel.close()
+
+
+def test_a_correlation_hears_of_its_timer_at_the_very_moment_it_is_due() -> None:
+    clock, got = VirtualClock(), empty()
+    channel = builder().clock(clock).done()
+    channel.consumers.connect("watch", got.append, correlated(LIBRARY, "Silent"))
+    channel.push(event("DataNotify", at=0, SourceID=1, Value=1.0))
+
+    clock.move_to(9_999_999)
+    assert got == []
+    clock.move_to(10_000_000)
+    assert [each.time for each in got] == [10_000_000]
+
+
+def test_a_correlation_catches_up_with_a_clock_that_ran_ahead_of_its_turns() -> None:
+    clock, got = VirtualClock(), empty()
+    channel = builder("full").dispatching("pool", threads=1).clock(clock).done()
+    channel.consumers.connect("watch", got.append, correlated(LIBRARY, "Silent"))
+    channel.push(event("DataNotify", at=0, SourceID=1, Value=1.0))
+    assert channel.settle()
+
+    clock.advance("35 s")
+
+    assert eventually(lambda: len(got) == 3)
+    assert [each.time for each in got] == [10_000_000, 20_000_000, 30_000_000]
     channel.close()
 
 

@@ -11,7 +11,7 @@ event of type `GROUP` with all of them in its data, and the group starts afresh.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ensue.channel.policies import Reason
 from ensue.channel.steps import Step
@@ -41,7 +41,7 @@ def step_for(wants: Wants, types: TypeSystem, owner: str) -> Step:
 class WantStep:
     """Lets an event through, or not."""
 
-    tick = None
+    grace = None
 
     def __init__(self, wanted: Want, types: TypeSystem) -> None:
         self._wanted = wanted
@@ -52,6 +52,9 @@ class WantStep:
 
     def advance(self, now: int) -> Sequence[Event]:  # noqa: ARG002 - part of the protocol
         return ()
+
+    def next_due(self) -> int | None:
+        return None
 
     def finish(self) -> Sequence[Event]:
         return ()
@@ -65,13 +68,16 @@ class AnyStep:
 
     def __init__(self, parts: Sequence[Step]) -> None:
         self._parts = parts
-        self.tick = _shortest(parts)
+        self.grace = _least(part.grace for part in parts)
 
     def read(self, event: Event) -> Sequence[Event]:
         return _each_once([part.read(event) for part in self._parts])
 
     def advance(self, now: int) -> Sequence[Event]:
         return _each_once([part.advance(now) for part in self._parts])
+
+    def next_due(self) -> int | None:
+        return _least(part.next_due() for part in self._parts)
 
     def finish(self) -> Sequence[Event]:
         return _each_once([part.finish() for part in self._parts])
@@ -88,13 +94,16 @@ class AllStep:
         self._owner = owner
         self._satisfied: dict[int, Event] = {}
         self._made = 0
-        self.tick = _shortest(parts)
+        self.grace = _least(part.grace for part in parts)
 
     def read(self, event: Event) -> Sequence[Event]:
         return self._note([part.read(event) for part in self._parts])
 
     def advance(self, now: int) -> Sequence[Event]:
         return self._note([part.advance(now) for part in self._parts])
+
+    def next_due(self) -> int | None:
+        return _least(part.next_due() for part in self._parts)
 
     def finish(self) -> Sequence[Event]:
         return self._note([part.finish() for part in self._parts])
@@ -149,8 +158,8 @@ def _each_once(passed: Sequence[Sequence[Event]]) -> Sequence[Event]:
     return list({id(event): event for events in passed for event in events}.values())
 
 
-def _shortest(parts: Sequence[Step]) -> int | None:
-    return min((part.tick for part in parts if part.tick is not None), default=None)
+def _least(times: Iterable[int | None]) -> int | None:
+    return min((time for time in times if time is not None), default=None)
 
 
 def has_correlation(wants: Wants) -> bool:

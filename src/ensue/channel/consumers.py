@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ensue.channel.clock import DurationLike
     from ensue.channel.figures import ConsumerFigures
     from ensue.channel.steps import Step
-    from ensue.channel.timeouts import Ticking, Timer
+    from ensue.channel.timeouts import Timer
 
 
 class Consumer:
@@ -32,7 +32,6 @@ class Consumer:
         self._channel = channel
         self._receiver = receiver
         self._timers: list[Timer] = []
-        self._ticking: Ticking | None = None
         self._changing = threading.Lock()
         self.wants = wants
 
@@ -63,10 +62,11 @@ class Consumer:
         new = as_wants(wants)
         with self._changing:
             step = self._channel.step_for(new, self.name)
+            # First the alarm, so that the step finds it when it reads its first event.
+            self.set_alarm_for(step)
             self._receiver.change_step(step, self._channel.guard_for(new) if step is None else None)
             self._channel.look_up.put(self._receiver, tuple(interests(new)))
             self.wants = new
-            self.tick_for(step)
         self._channel.wants_changed()
 
     def require(self, **promises: Any) -> None:
@@ -101,15 +101,15 @@ class Consumer:
         timers, self._timers = self._timers, []
         for timer in timers:
             timer.cancel()
-        self.tick_for(None)
+        self.set_alarm_for(None)
 
-    def tick_for(self, step: Step | None) -> None:
+    def set_alarm_for(self, step: Step | None) -> None:
         """Let the channel's clock move a step that has timers in it."""
-        if self._ticking is not None:
-            self._ticking.cancel()
-            self._ticking = None
-        if step is not None and step.tick is not None:
-            self._ticking = self._channel.timeouts().tick(self._receiver, step.tick)
+        before, self._receiver.alarm = self._receiver.alarm, None
+        if before is not None:
+            before.cancel()
+        if step is not None and step.grace is not None:
+            self._receiver.alarm = self._channel.timeouts().alarm(self._receiver, step.grace)
 
     def _timer(self, kind: Any, period: DurationLike, name: str) -> Timer:
         timer = self._channel.timeouts().add(self._receiver, kind, period, name)
@@ -148,9 +148,9 @@ class ConsumerAdmin:
             self._connected += 1
             receiver = self._channel.new_receiver(name, self._connected, call, quality, step)
             consumer = Consumer(self._channel, receiver, wanted)
+            consumer.set_alarm_for(step)
             self._channel.look_up.put(receiver, tuple(interests(wanted)))
             self._consumers[name] = consumer
-        consumer.tick_for(step)
         self._channel.wants_changed()
         return consumer
 

@@ -3,8 +3,9 @@
 One step holds one run of a library by the step engine, for one consumer. With a name, only that
 correlation runs, over what the channel carries; without one, the whole library does, rules over
 rules included. Time passes for it with its events and, where it has timers, with the channel's
-clock: a tick, at a tenth of its shortest period, tells it how far the clock has come. Events that
-it cannot use are handed on with the reason. What a correlation means is the engine's.
+clock, which is asked to tell when the next of them is due: a little later than that, so that events
+made before can arrive. Events that it cannot use are handed on with the reason. What a correlation
+means is the engine's.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import EventPort, LibraryTree, Timeout, TimerPort
 from ensue.library import Library
 
-SHORTEST_TICK = 1_000
-LONGEST_TICK = 1_000_000
+LEAST_GRACE = 1_000
+MOST_GRACE = 1_000_000
 
 
 class CorrelationStep:
@@ -30,7 +31,7 @@ class CorrelationStep:
         library = chosen(wanted)
         self._run = library.start(engine="step", lateness=wanted.lateness)
         self._read_any = False
-        self.tick = _tick(library)
+        self.grace = _grace(library)
         self._drops: list[tuple[Event, Reason]] = []
 
     def read(self, event: Event) -> Sequence[Event]:
@@ -48,6 +49,9 @@ class CorrelationStep:
     def advance(self, now: int) -> Sequence[Event]:
         # Before its first event it has not started, and a clock could only make that event late.
         return self._run.advance(now) if self._read_any else ()
+
+    def next_due(self) -> int | None:
+        return None if self.grace is None else self._run.next_due()
 
     def finish(self) -> Sequence[Event]:
         return self._run.finish()
@@ -75,12 +79,12 @@ def ports_of(wanted: Correlated) -> Iterator[Want]:
                 yield Want(port.type, port.source, port.where)
 
 
-def _tick(library: Library) -> int | None:
-    """How often a library with timers must hear of the time."""
+def _grace(library: Library) -> int | None:
+    """A tenth of the shortest period, within bounds; None for a library without timers."""
     periods = [period for each in library.correlations for period in _periods(each)]
     if not periods:
         return None
-    return max(SHORTEST_TICK, min(LONGEST_TICK, min(periods) // 10))
+    return max(LEAST_GRACE, min(MOST_GRACE, min(periods) // 10))
 
 
 def _periods(part: Any) -> Iterator[int]:

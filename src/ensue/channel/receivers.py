@@ -13,6 +13,7 @@ what an event means is the step's.
 from __future__ import annotations
 
 import inspect
+from typing import TYPE_CHECKING
 
 from ensue.channel.figures import ConsumerFigures, LaxityMeter
 from ensue.channel.inbox import Slot
@@ -22,6 +23,9 @@ from ensue.channel.steps import Step
 from ensue.channel.turns import Call, Failure, Surroundings, Tick
 from ensue.events.event import Event
 from ensue.events.times import parse_time
+
+if TYPE_CHECKING:
+    from ensue.channel.timeouts import Alarm
 
 
 class Receiver(Mailbox):
@@ -39,6 +43,7 @@ class Receiver(Mailbox):
         super().__init__(name, number, call, quality, around, step)
         self.is_coroutine = call is not None and is_coroutine(call)
         self.is_watched = False
+        self.alarm: Alarm | None = None
         self.place_in_line: tuple[int, ...] | None = None
         self.delivered = 0
         self.failures = 0
@@ -167,6 +172,10 @@ class Receiver(Mailbox):
                 self.last_satisfied = self.around.clock.now()
                 self._send_out(passed, slot.arrived)
             self._send_out(self._reading.done(step))
+            is_current = step is self._reading.step
+        alarm = self.alarm
+        if alarm is not None and is_current:
+            alarm.set(step.next_due())
 
     def _end(self) -> bool:
         with self._lock:

@@ -29,9 +29,15 @@ class Step(Protocol):
     def take_drops(self) -> Sequence[tuple[Event, Reason]]:
         """Events that the step could not use, since it was last asked."""
 
+    def next_due(self) -> int | None:
+        """When it has to be told that time has passed; None if it waits for nothing."""
+
     @property
-    def tick(self) -> int | None:
-        """How often time has to pass for it, in microseconds; None if time means nothing to it."""
+    def grace(self) -> int | None:
+        """By how many microseconds it may be told later, so that events made before can arrive.
+
+        None if time means nothing to it.
+        """
 
 
 Guard = Callable[[Event], bool]

@@ -4,11 +4,12 @@ Each is one callout in the channel's heap. An interval keeps to its beat: a firi
 number of periods after the first, however late the one before ran. A watchdog is due a period
 after the consumer was last told something; it looks when it is due rather than being moved with
 every event, so that events pay nothing for it. A firing is an event of type `TIMEOUT`, queued and
-dispatched like any other at its consumer's priority. Ticks of steps run on the same heap.
+dispatched like any other at its consumer's priority. Alarms of steps run on the same heap.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Literal
 
 from ensue.channel.callouts import Callout, CalloutQueue
@@ -34,8 +35,8 @@ class Timeouts:
     ) -> Timer:
         return Timer(self, receiver, kind, microseconds_in(period, at_least=1), name)
 
-    def tick(self, receiver: Receiver, period: int) -> Ticking:
-        return Ticking(self, receiver, period)
+    def alarm(self, receiver: Receiver, grace: int) -> Alarm:
+        return Alarm(self, receiver, grace)
 
     def close(self) -> None:
         self.clock.release(self.callouts)
@@ -89,23 +90,47 @@ class Timer:
         self._receiver.offer_timeout(event)
 
 
-class Ticking:
-    """Lets time pass for a receiver's step."""
+class Alarm:
+    """Tells a receiver's step that time has passed, when the step says that it is due."""
 
-    def __init__(self, timeouts: Timeouts, receiver: Receiver, period: int) -> None:
+    def __init__(self, timeouts: Timeouts, receiver: Receiver, grace: int) -> None:
         self._timeouts = timeouts
         self._receiver = receiver
-        self._period = period
-        # On a wall clock an event made just before a tick may arrive just after it.
-        self._grace = period if isinstance(timeouts.clock, WallClock) else 0
+        # On a wall clock an event made just before the time may arrive just after it.
+        self._grace = grace if isinstance(timeouts.clock, WallClock) else 0
+        self._lock = threading.Lock()
+        self._due: int | None = None
+        self._callout: Callout | None = None
         self._is_on = True
-        self._callout = timeouts.callouts.schedule(timeouts.clock.now() + period, self._fire)
+
+    def set(self, due: int | None) -> None:
+        """Go off at a time, in place of the one before; at once if it is over."""
+        with self._lock:
+            if due == self._due or not self._is_on:
+                return
+            self._take_off()
+            if due is None:
+                return
+            now = self._timeouts.clock.now() - self._grace
+            if due > now:
+                self._due = due
+                self._callout = self._timeouts.callouts.schedule(due + self._grace, self._fire)
+                return
+        self._receiver.tick(now)
 
     def cancel(self) -> None:
-        self._is_on = False
-        self._timeouts.callouts.cancel(self._callout)
+        with self._lock:
+            self._is_on = False
+            self._take_off()
 
-    def _fire(self, due: int) -> None:
-        if self._is_on:
-            self._callout = self._timeouts.callouts.schedule(due + self._period, self._fire)
-            self._receiver.tick(due - self._grace)
+    def _take_off(self) -> None:
+        if self._callout is not None:
+            self._timeouts.callouts.cancel(self._callout)
+        self._callout = self._due = None
+
+    def _fire(self, at: int) -> None:
+        with self._lock:
+            if not self._is_on:
+                return
+            self._callout = self._due = None
+        self._receiver.tick(at - self._grace)
