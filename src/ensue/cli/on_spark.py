@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SPARK = "spark"
 _PATTERN = re.compile(r"[*?\[{]")
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/")
+_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
 
 
 def missing_for_spark() -> str | None:
@@ -149,7 +149,8 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
 
 
 def _write_folder(run: FileRun, asked: FilesOnSpark) -> int:
-    return run.write(str(asked.out))
+    # A path of this machine has lost one of the two strokes after a scheme.
+    return run.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
 
 
 def _write_lines(run: FileRun, asked: FilesOnSpark, counts: Counts) -> int:

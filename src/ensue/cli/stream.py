@@ -22,6 +22,7 @@ from ensue.library import Library
 if TYPE_CHECKING:
     from ensue.spark.streaming.config import PipelineConfig
     from ensue.spark.streaming.figures import Figures
+    from ensue.spark.streaming.rules import WatchedTable
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -41,6 +42,7 @@ def stream(files: StreamFiles) -> None:
     One line for each micro-batch goes to the standard error. Stopped or killed at any point, the
     same command goes on from its checkpoint, with nothing lost and nothing twice in a file sink.
     Rules that are added, replaced or removed in their files take effect at the next micro-batch.
+    Without library files, the rules are those of the table in `[rules]` of the configuration.
 
     \b
     Example:
@@ -51,31 +53,47 @@ def stream(files: StreamFiles) -> None:
       0  all that was there has been read, or the user has stopped it
       2  unusable library, configuration or source, or the stream has failed
     """
-    if len(files) < 2:
-        raise UsageError(
-            "`ensue stream` takes library files and then a configuration:"
-            " `ensue stream rules.cor stream.toml`"
-        )
     *libraries, config_path = files
     try:
         from ensue.spark.streaming.config import load_config
 
+        _check_call(libraries, config_path)
         config = load_config(config_path)
-        watched = WatchedRules(libraries)
-        library = load_library(watched.files)
+        if (config.rules is None) != bool(libraries):
+            raise UsageError(
+                "rules come from files, as `ensue stream rules.cor stream.toml`, or from the"
+                " table in `[rules]` of the configuration: give one of them, and only one"
+            )
         from ensue.spark.command import session
         from ensue.spark.streaming import pipeline
+        from ensue.spark.streaming.rules import WatchedTable
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j", "pandas"):
             raise
         raise UsageError("`ensue stream` needs PySpark: install `ensue[spark]`, and Java") from None
-    mention_warnings(library, watched.files)
+    watched: WatchedRules | WatchedTable
+    if config.rules is None:
+        watched = WatchedRules(libraries)
+        library = watched.load()
+        mention_warnings(library, watched.files)
+    else:
+        watched = WatchedTable(session(), config.rules)
+        library = watched.load()
     resumed = pipeline.remembered(config)
     running = RunningStream(session(), library, config)
     rules = counted(len(library.correlations), "rule")
     how = "going on from" if resumed else "begun, with"
     say(f"{rules} over `{config.source.name}`; {how} checkpoint `{config.stream.checkpoint}`")
     _follow(running, watched)
+
+
+def _check_call(libraries: Sequence[Path], config_path: Path) -> None:
+    """Raises `UsageError` for a library where the configuration should be."""
+    if config_path.suffix == ".cor" or (libraries and config_path.is_dir()):
+        raise UsageError(
+            "`ensue stream` takes library files and then a configuration:"
+            " `ensue stream rules.cor stream.toml`"
+        )
 
 
 class WatchedRules:
@@ -95,6 +113,9 @@ class WatchedRules:
         texts = {path: path.read_bytes() for path in files if path.is_file()}
         before, self._texts, self.files = self._texts, texts, files
         return texts != before
+
+    def load(self) -> Library:
+        return load_library(self.files)
 
 
 class RunningStream:
@@ -117,7 +138,7 @@ class RunningStream:
         self.library = library
 
 
-def _follow(running: RunningStream, watched: WatchedRules) -> None:
+def _follow(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
     """A line for each micro-batch, until the stream ends."""
     from ensue.spark.streaming.figures import figures_of
 
@@ -131,8 +152,7 @@ def _follow(running: RunningStream, watched: WatchedRules) -> None:
                     say(line_of(figures_of(progress)))
             if not active:
                 break
-            if watched.have_changed():
-                _change(running, watched.files)
+            _look(running, watched)
             time.sleep(SECONDS_BETWEEN_LOOKS)
     except KeyboardInterrupt:
         running.query.stop()
@@ -145,11 +165,13 @@ def _follow(running: RunningStream, watched: WatchedRules) -> None:
     say("all that was there has been read")
 
 
-def _change(running: RunningStream, files: Sequence[Path]) -> None:
-    """Take up the rules of the files, or say why not and leave those that run."""
+def _look(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
+    """Take up rules that have changed, or say why not and leave those that run."""
     before = {each.name: each for each in running.library.correlations}
     try:
-        library = load_library(files)
+        if not watched.have_changed():
+            return
+        library = watched.load()
         running.change(library)
     except LibraryError as error:
         show_findings(error.diagnostics, to_stderr=True)

@@ -95,9 +95,10 @@ class FileRun:
                 _without_arrival(Job.of(events, library, **options)),
                 _without_arrival(Job.of(events, library, **options, **whole)),
             )
-        rows = _lines(spark, path) if format_ == "jsonl" else _cells(spark, path)
+        rows, cells = (_lines(spark, path), ()) if format_ == "jsonl" else _cells(spark, path)
         ranked = _names(rows)
-        reading = partial(read_lines if format_ == "jsonl" else read_cells, (str(library), ranked))
+        worker = read_cells if cells else read_lines
+        reading = partial(worker, (str(library), ranked, cells))
         records = rows.mapInArrow(reading, _RECORD_DDL)
         events = records.filter(sf.col("payload").isNotNull()).select(
             ARRIVAL,
@@ -228,8 +229,8 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
     )
 
 
-def _cells(spark: SparkSession, path: str) -> DataFrame:
-    """The cells as text; a row of another number of cells comes as it is, in the last column."""
+def _cells(spark: SparkSession, path: str) -> tuple[DataFrame, tuple[str, ...]]:
+    """The cells as text, and their names; a row of another number of cells comes as it is."""
     reader = spark.read.option("recursiveFileLookup", "true").format("csv").option("header", "true")
     reader = reader.option("escape", '"').option("multiLine", "true").option("mode", "PERMISSIVE")
     names = _open(reader, path).columns
@@ -242,13 +243,13 @@ def _cells(spark: SparkSession, path: str) -> DataFrame:
     schema = ", ".join(f"`{name}` string" for name in (*names, "_corrupt_record"))
     reader = reader.schema(schema).option("enforceSchema", "false")
     cells = sf.array(*(sf.col(f"`{name}`") for name in names))
-    return _open(reader, path).select(
+    rows = _open(reader, path).select(
         _file().alias("file"),
         sf.lit(0).cast("bigint").alias("start"),
         cells.alias("cells"),
         sf.col("_corrupt_record").alias("corrupt"),
-        sf.array(*map(sf.lit, names)).alias("names"),
     )
+    return rows, tuple(names)
 
 
 @lru_cache(maxsize=16)
@@ -274,9 +275,11 @@ class _Places:
         return number, place, not (start or count)
 
 
-def read_lines(
-    given: tuple[str, tuple[str, ...]], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+Told = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""What a worker is told: the library, the names of the files, and those of their cells."""
+
+
+def read_lines(given: Told, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """JSON lines as events in bytes, or with what is wrong with them."""
     types, places = _types(given[0]), _Places(given[1])
     for batch in batches:
@@ -296,11 +299,9 @@ def read_lines(
         yield _batch(made)
 
 
-def read_cells(
-    given: tuple[str, tuple[str, ...]], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def read_cells(given: Told, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows of CSV as events in bytes, or with what is wrong with them."""
-    types, places = _types(given[0]), _Places(given[1])
+    types, places, names = _types(given[0]), _Places(given[1]), given[2]
     readers: dict[str, RowReader] = {}
     for batch in batches:
         made: list[tuple[Any, ...]] = []
@@ -309,11 +310,10 @@ def read_cells(
             number, place, _ = places.next(file, row["start"])
             if file not in readers:
                 name = _plain(file).rpartition("/")[2]
-                readers[file] = RowReader(Layout.of(row["names"], name), types, name, convert_text)
+                readers[file] = RowReader(Layout.of(names, name), types, name, convert_text)
             try:
                 if row["corrupt"] is not None:
-                    named = len(row["names"])
-                    raise EventError([f"the row has another number of cells than {named}"])
+                    raise EventError([f"the row has another number of cells than {len(names)}"])
                 event = _identified(readers[file], cells)
             except EventError as error:
                 raw = row["corrupt"] or ",".join(cell or "" for cell in cells)

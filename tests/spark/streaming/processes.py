@@ -7,6 +7,7 @@ it. A process leads a group of its own, so that Spark's Java goes down with it.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,11 +36,20 @@ buckets = 2
 [sink]
 format = "parquet"
 path = "{folder}/sink"
+partition_by = ["correlation", "ensue_date"]
 """
+LONGEST_RUN = 300
 LATE_SINK = """
 [late]
 format = "parquet"
 path = "{folder}/late"
+"""
+
+
+RULES_TABLE = """
+[rules]
+path = "{folder}/rules"
+every = "1 s"
 """
 
 
@@ -49,23 +59,51 @@ def prepare(
     late_sink: bool = False,
     library: str = LIBRARY,
     trigger: str = "available now",
+    rules_table: bool = False,
 ) -> None:
+    """With `rules_table` the rules are in a table, which is still to be written."""
     write_pieces(folder / "events", pieces)
     (folder / "rules").mkdir()
-    (folder / "rules" / "rules.cor").write_text(library)
+    if not rules_table:
+        (folder / "rules" / "rules.cor").write_text(library)
     text = CONFIG.replace("buckets = 2", f'buckets = 2\ntrigger = "{trigger}"')
     text += LATE_SINK if late_sink else ""
+    text += RULES_TABLE if rules_table else ""
     (folder / "stream.toml").write_text(text.format(folder=folder))
+
+
+# Java spends half of a short life on compiling what it will not run long enough to make up for.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def run_to_the_end(folder: Path) -> int:
+    """Read all that is there, and end; the code with which the command did."""
+    config = folder / "stream.toml"
+    endless = re.compile('trigger = ".*"')
+    config.write_text(endless.sub('trigger = "available now"', config.read_text()))
+    process = start(folder)
+    try:
+        return process.wait(LONGEST_RUN)
+    finally:
+        if process.poll() is None:
+            kill(process)
 
 
 def start(folder: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "ensue", "stream"]
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "OMP_NUM_THREADS": "1",
+        "SPARK_SUBMIT_OPTS": QUICK_START,
+    }
+    libraries = [str(folder / "rules")] if any(folder.glob("rules/*.cor")) else []
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(
-            [*command, str(folder / "rules"), str(folder / "stream.toml")],
+            [*command, *libraries, str(folder / "stream.toml")],
             stdout=log,
             stderr=log,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"},
+            env=environment,
             start_new_session=True,
         )
 

@@ -17,6 +17,11 @@ columns of the source fit the rules is told when the source has been opened, bef
     lateness = "10 s"
     trigger = "5 s"             # or "available now": read what is there, and end
 
+    [rules]                     # in place of files: a table with columns `name` and `text`
+    format = "delta"
+    path = "rules/"
+    every = "10 s"              # how often it is looked at
+
     [sink]
     format = "parquet"
     path = "matches/"
@@ -25,9 +30,9 @@ columns of the source fit the rules is told when the source has been opened, bef
     format = "parquet"
     path = "late/"
 
-    [rejected]                  # the same for records of Kafka that are no events
-    format = "kafka"
-    topic = "rejected"
+    [rejected]                  # the same for rows and records that are no events
+    format = "parquet"
+    path = "rejected/"
 """
 
 from __future__ import annotations
@@ -77,14 +82,32 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`mode` says how events are written to a topic; its `servers` may be those of the source."""
+    """`mode` says how events are written to a topic; its `servers` may be those of the source.
+
+    `partition_by` names columns by which folders of files are parted; `ensue_date` is the day.
+    """
 
     format: str
     path: str | None = None
     servers: str | None = None
     topic: str | None = None
     mode: Literal["binary", "structured"] = "structured"
+    partition_by: list[str] = []
     options: dict[str, Option] = {}
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table with columns `name` and `text`, as files or by its name, and how often to look."""
+
+    format: str = "parquet"
+    path: str | None = None
+    table: str | None = None
+    every: str = "10 s"
+    options: dict[str, Option] = {}
+
+    @property
+    def place(self) -> str:
+        return f"`{self.table or self.path}`"
 
 
 class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,6 +133,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: Sink | None = None
     rejected: Sink | None = None
     columns: dict[str, str] = {}
+    rules: Rules | None = None
     spark: dict[str, Option] = {}
 
     @property
@@ -151,6 +175,8 @@ def parse_config(text: str) -> PipelineConfig:
         _check_sink(name, sink, config)
     _check_places(config)
     _check_duration("lateness", config.stream.lateness)
+    if config.rules is not None:
+        _check_rules(config.rules)
     if config.stream.trigger != AVAILABLE_NOW:
         _check_duration("trigger", config.stream.trigger, f', or "{AVAILABLE_NOW}"')
     if config.stream.buckets is not None and config.stream.buckets < 1:
@@ -200,13 +226,9 @@ def _check_sink(name: str, sink: Sink, config: PipelineConfig) -> None:
 
 def _check_places(config: PipelineConfig) -> None:
     """In a topic of outputs nobody looks for anything else, and nothing may be lost."""
-    if config.rejected is not None and config.source.format != KAFKA:
-        raise UsageError("`[rejected]` is for a source of format `kafka`: leave it out")
     if config.sink.format != KAFKA:
         return
     needed = {"late": "late events", "rejected": "records that are no events"}
-    if config.source.format != KAFKA:
-        del needed["rejected"]
     for name, what in needed.items():
         if name not in config.sinks:
             raise UsageError(
@@ -230,12 +252,21 @@ def _check_format(table: str, given: str, allowed: tuple[str, ...]) -> None:
         raise UsageError(f"`format` in `[{table}]` is `{given}`, which is not known here; {hint}")
 
 
-def _check_duration(name: str, given: str, besides: str = "") -> None:
+def _check_rules(rules: Rules) -> None:
+    if (rules.path is None) == (rules.table is None):
+        raise UsageError(
+            "`[rules]` needs a `path` of files, or the name of a `table`, and one of them only"
+        )
+    _check_format("rules", rules.format, FILE_FORMATS)
+    _check_duration("every", rules.every, table="rules")
+
+
+def _check_duration(name: str, given: str, besides: str = "", table: str = "stream") -> None:
     try:
         duration_microseconds(given)
     except (EnsueError, ValueError):
         raise UsageError(
-            f'`{name}` in `[stream]` is "{given}": give a duration, as "10 s" or "5 min"{besides}'
+            f'`{name}` in `[{table}]` is "{given}": give a duration, as "10 s" or "5 min"{besides}'
         ) from None
 
 

@@ -16,11 +16,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ensue.errors import UsageError
 from ensue.library import Library
+from ensue.spark.streaming.begun import record_rules, rules_of_begun
 from ensue.spark.streaming.config import KAFKA, PipelineConfig
 from ensue.spark.streaming.connector import with_kafka
 from ensue.spark.streaming.job import correlate_stream
 from ensue.spark.streaming.kafka import correlate_kafka
-from ensue.spark.streaming.sinks import check_sinks, takes_apart, writer_of
+from ensue.spark.streaming.sinks import check_sinks, parted, takes_apart, writer_of
 from ensue.spark.streaming.sources import check_servers, open_source, reason_of
 
 
@@ -60,17 +61,40 @@ def start(spark: SparkSession, library: Library, config: PipelineConfig) -> Any:
         for servers in {config.source.servers, *map(config.servers_of, config.sinks.values())}:
             if servers is not None:
                 check_servers(servers)
+    # What cannot work is said before anything is written.
     made = plan(spark, library, config)
-    writer: Any = made.writeStream.outputMode("append")
+    parted(made, config.sink)
+    begun_with = rules_of_begun(spark, config.stream.checkpoint, library)
+    if begun_with is not None:
+        _start(spark, begun_with, config, finishing=True).awaitTermination()
+    record_rules(spark, config.stream.checkpoint, library)
+    return _start(spark, library, config, made)
+
+
+def _start(
+    spark: SparkSession,
+    library: Library,
+    config: PipelineConfig,
+    made: DataFrame | None = None,
+    finishing: bool = False,
+) -> Any:
+    """The query; `finishing` runs the micro-batch that was begun, and no other."""
+    made = plan(spark, library, config) if made is None else made
+    apart = takes_apart(config)
+    writer: Any = (made if apart else parted(made, config.sink)).writeStream.outputMode("append")
     writer = writer.option("checkpointLocation", config.stream.checkpoint)
     interval = config.stream.trigger_milliseconds
-    if interval is None:
+    if finishing:
+        writer = writer.trigger(once=True)
+    elif interval is None:
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{interval} milliseconds")
-    if takes_apart(config):
+    if apart:
         return writer.foreachBatch(writer_of(config)).start()
     writer = writer.format(config.sink.format).options(**config.sink.options)
+    if config.sink.partition_by:
+        writer = writer.partitionBy(*config.sink.partition_by)
     return writer.start(config.sink.path) if config.sink.path else writer.start()
 
 

@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
+from ensue.lang.diagnostics import did_you_mean
+from ensue.spark.files import DATE, dated
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, PROBLEMS, REJECTED_KIND
 from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
 from ensue.spark.streaming.job import split
@@ -62,6 +64,20 @@ def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
     return write
 
 
+def parted(rows: DataFrame, sink: Sink) -> DataFrame:
+    """The rows with the columns by which their folder is parted. Raises `UsageError`."""
+    asked = sink.partition_by
+    if DATE in asked and "time" in rows.columns:
+        rows = dated(rows)
+    for name in asked:
+        if name not in rows.columns:
+            raise UsageError(
+                f"`partition_by` names `{name}`, and no column of the rows is called that;"
+                f" {did_you_mean(name, [*rows.columns, DATE])}"
+            )
+    return rows
+
+
 def check_sinks(config: PipelineConfig, resumed: bool) -> None:
     """Raises `UsageError` where the micro-batches of another checkpoint would be replaced."""
     if resumed or not takes_apart(config):
@@ -98,7 +114,9 @@ def _write_topic(records: DataFrame, config: PipelineConfig, sink: Sink) -> None
 
 
 def _write_folder(rows: DataFrame, sink: Sink, number: int) -> None:
-    writer: Any = rows.write.format(sink.format).options(**sink.options)
+    writer: Any = parted(rows, sink).write.format(sink.format).options(**sink.options)
+    if sink.partition_by:
+        writer = writer.partitionBy(*sink.partition_by)
     if sink.path is None:
         writer.save()
         return
