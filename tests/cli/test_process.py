@@ -85,6 +85,21 @@ def test_whoever_reads_only_the_beginning_is_left_in_peace(rules: Path, tmp_path
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("command", [[], ["run"], ["bench"]])
+def test_whoever_reads_no_help_is_left_in_peace(command: list[str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "ensue", *command, "--help"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+
+    assert (process.returncode, told) == (0, b"")
+
+
 def test_a_stream_is_answered_while_it_goes_on(rules: Path) -> None:
     with subprocess.Popen(
         [*COMMAND, "run", str(rules), "--events", "-", "--lateness", "0 s"],

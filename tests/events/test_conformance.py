@@ -38,6 +38,23 @@ def test_a_whole_number_fits_a_real_and_is_held_as_one() -> None:
     assert exactly(held) == exactly(4.0)
 
 
+@pytest.mark.parametrize("value", [3, 3.0])
+def test_a_real_without_a_fraction_fits_an_integer_and_is_held_as_one(value: float) -> None:
+    held = conform(notify({"SourceID": value, "Value": 4.5}), NOTIFY).data["SourceID"]
+    assert exactly(held) == exactly(3)
+
+
+@pytest.mark.parametrize("value", [3.5, 70_000.0, float("nan"), float("inf"), 1e300])
+def test_any_other_real_fits_no_integer(value: float) -> None:
+    (problem,) = problems_of(notify({"SourceID": value, "Value": 4.5}))
+    assert "a whole number from -32768 to 32767" in problem
+
+
+def test_a_value_that_a_rule_makes_is_no_integer_if_it_is_a_real() -> None:
+    """Only events from outside are read that way: what a rule makes has the type that it has."""
+    assert not fits(3.0, ValueType("short"))
+
+
 def test_an_event_that_changes_leaves_the_original_as_it_was() -> None:
     event = notify({"SourceID": 3, "Value": 4})
     conform(event, NOTIFY)

@@ -121,7 +121,16 @@ def test_a_column_cannot_be_added_to_data_that_is_no_object() -> None:
     assert "`data` is no object" in rejected.problems[0]
 
 
-@pytest.mark.parametrize("cell", ["x", "3.0", "1_0", "٣", "70000", "9" * 5000, "true", "0x1"])
+@pytest.mark.parametrize("cell", ["3", "3.0", "+3.00"])
+def test_a_whole_number_may_be_written_as_a_real(cell: str) -> None:
+    (event,) = read(f"type,time,i\nOne,{TIME},{cell}\n")
+    assert isinstance(event, Event)
+    assert exactly(event.data["i"]) == exactly(3)
+
+
+@pytest.mark.parametrize(
+    "cell", ["x", "3.5", "3.", "3e0", "1_0", "٣", "70000", "9" * 5000, "true", "0x1"]
+)
 def test_a_cell_that_is_no_integer_of_the_range_is_rejected(cell: str) -> None:
     (problem,) = only_rejected(f"type,time,i\nOne,{TIME},{cell}\n").problems
     assert "attribute `i` of `One`" in problem

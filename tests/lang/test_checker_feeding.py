@@ -189,3 +189,32 @@ def test_thousands_of_unknown_names_are_reported_in_seconds() -> None:
 
     assert sum(each.code == "unknown-type" for each in diagnostics.found) == 10_000
     assert time.process_time() - began < 5
+
+
+NEVER_PUSHED = [
+    "Other correlation X (Top t) l:t { case l & !l: push new Other {}; }",
+    "Other correlation X (Top t) l:t || k:t { case l & k: push new Other {}; }",
+    "Other ecl X (Top t) { parallel { t, push(Other) { false } } }",
+]
+
+
+@pytest.mark.parametrize("rule", NEVER_PUSHED)
+def test_a_push_that_never_happens_closes_no_circle(rule: str) -> None:
+    _, refused = judged(f"{rule} Top ecl Y (Other o) {{ repeat {{ notify {{ o }} }} }}")
+
+    assert refused == []
+
+
+def test_a_port_that_has_no_place_is_never_sent_on() -> None:
+    rule = "Top correlation X (Other o, Middle m) o { case true: push m; push new Bottom {}; }"
+
+    assert feeds(f"{rule} Top ecl Y (Middle m) {{ notify {{ m }} }}")["X"] == ("Y",)
+    only_sent = rule.replace(" push new Bottom {};", "")
+    assert feeds(f"{only_sent} Top ecl Y (Middle m) {{ notify {{ m }} }}")["X"] == ()
+
+
+def test_a_label_that_may_be_aborted_is_left_out_and_lets_its_case_run() -> None:
+    rule = "Other correlation X (Top t) l:t || k:t { case l & k: push new Other {}; abort(k); }"
+    _, refused = judged(f"{rule} Top ecl Y (Other o) {{ repeat {{ notify {{ o }} }} }}")
+
+    assert refused == ["X -> Y -> X"]

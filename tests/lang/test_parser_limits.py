@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,32 @@ def test_limits_of_the_whole_library_are_checked_before_it_is_read() -> None:
     assert codes("eventtype A {}\n" * 3, Limits(definitions=2)) == ["limit-definitions"]
     assert codes("eventtype A {}", Limits(bytes=13)) == ["limit-bytes"]
     assert codes("x" * 5_000_000) == ["limit-bytes"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        in_filter(" ; ".join(["a"] * 1_000_000)),
+        "}" * 4_000_000,
+        "} " * 2_000_000,
+        "};" * 2_000_000,
+        "eventtype A {} " + ")" * 4_000_000,
+    ],
+    ids=["chain", "brackets", "spaced", "ended", "after a definition"],
+)
+def test_a_definition_too_long_to_be_read_quickly_is_refused_at_once(text: str) -> None:
+    begun = time.process_time()
+
+    assert codes(text) == ["limit-words"]
+    assert time.process_time() - begun < 10
+
+
+def test_words_are_counted_in_each_definition_and_comments_are_none() -> None:
+    limits = Limits(words=20)
+    plain = in_filter("a /* " + "word " * 30 + "*/")
+
+    assert codes(plain + "\n" + plain.replace("X", "Y"), limits) == []
+    assert codes(in_filter(" ; ".join(["a"] * 12)), limits) == ["limit-words"]
 
 
 @pytest.mark.parametrize(

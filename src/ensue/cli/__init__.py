@@ -26,16 +26,20 @@ from ensue.version import __version__
 class Commands(TyperGroup):
     """Turns whatever a command raises into an answer and an exit code."""
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """The help of `ensue` itself is written here, before any command is known."""
+        try:
+            return super().make_context(*arguments, **options)
+        except BrokenPipeError:
+            raise _reader_is_gone() from None
+
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            # Whoever read our output has seen enough. Python would complain once more when it
-            # flushes at its end, so what is left goes nowhere.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
+            raise _reader_is_gone() from None
         except LibraryError as error:
             show_findings(error.diagnostics, to_stderr=True)
             raise typer.Exit(EXIT_UNUSABLE) from None
@@ -57,6 +61,15 @@ class Commands(TyperGroup):
                 "red",
             )
             raise typer.Exit(EXIT_UNUSABLE) from None
+
+
+def _reader_is_gone() -> typer.Exit:
+    """Whoever read our output has seen enough.
+
+    Python would complain once more when it flushes at its end, so what is left goes nowhere.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return typer.Exit(0)
 
 
 def _is_usage_error(error: Exception) -> bool:

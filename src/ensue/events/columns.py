@@ -27,7 +27,7 @@ from ensue.events.cloudevents import (
     text_problem,
     version_problem,
 )
-from ensue.events.conformance import conform
+from ensue.events.conformance import conform, with_whole_numbers
 from ensue.events.event import RESERVED, Event, instant_of
 from ensue.events.types import TypeSystem, ValueType
 
@@ -194,7 +194,7 @@ class RowReader:
         return value
 
 
-_is_integer = re.compile(r"[+-]?[0-9]+").fullmatch
+_is_integer = re.compile(r"[+-]?[0-9]+(\.0+)?").fullmatch
 _is_real = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?").fullmatch
 _LONGEST_INTEGER = 40
 _BOOLEANS = {"true": True, "false": False}
@@ -205,7 +205,8 @@ def convert_text(value: Any, type_: ValueType) -> Any:
     text = value.strip()
     kind = type_.kind
     if kind == "integer" and len(text) <= _LONGEST_INTEGER and _is_integer(text):
-        return int(text)
+        # A column of integers with gaps is often written as one of reals: `1.0`.
+        return int(text.partition(".")[0])
     if kind == "real" and _is_real(text):
         return float(text)
     if kind == "boolean":
@@ -222,11 +223,7 @@ def convert_text(value: Any, type_: ValueType) -> Any:
 
 def convert_number(value: Any, type_: ValueType) -> Any:
     """A whole number in a column of reals, which is how a column of integers with gaps travels."""
-    if isinstance(value, float) and type_.kind == "integer" and value.is_integer():
-        return int(value)
-    if type_.element and isinstance(value, list):
-        return [convert_number(each, type_.element) for each in value]
-    return value
+    return with_whole_numbers(value, type_)
 
 
 def _missing_columns(missing: Sequence[str], columns: Sequence[str], where: str) -> str:

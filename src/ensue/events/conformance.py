@@ -1,10 +1,10 @@
 """Does an event fit its declared type? And a single value its attribute?
 
 In comes an event as a codec read it; out goes the same event, or a copy with values in the form
-that engines rely on (reals as floats, timestamps as aware datetimes in UTC). What does not fit is
-an `EventError` that names every problem at once. An event of a type that nobody declared passes
-as it is, and so do attributes that its type does not know. Text is not turned into numbers here:
-only CSV has that need, and `columns` meets it.
+that engines rely on (whole numbers as integers where those are declared, reals as floats,
+timestamps as aware datetimes in UTC). What does not fit is an `EventError` that names every problem
+at once. An event of a type that nobody declared passes as it is, and so do attributes that its type
+does not know. Text is not turned into numbers here: only CSV has that need, and `columns` meets it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def conform(event: Event, types: TypeSystem) -> Event:
                 )
             continue
         try:
-            held = _CHECKS[type_.name](value, type_)
+            held = _CHECKS[type_.name](with_whole_numbers(value, type_), type_)
         except ValueError as error:
             problems.append(f"attribute `{name}` of `{event.type}`: {error}")
         else:
@@ -60,6 +60,19 @@ def conform(event: Event, types: TypeSystem) -> Event:
     if not changed:
         return event
     return msgspec.structs.replace(event, data={**data, **changed})
+
+
+def with_whole_numbers(value: Any, type_: ValueType) -> Any:
+    """An event's value for an integer, where it is written as a real without a fraction.
+
+    JSON knows one kind of number, and a column of integers with gaps travels as one of reals.
+    """
+    if isinstance(value, float):
+        return int(value) if type_.kind == "integer" and value.is_integer() else value
+    if type_.element and isinstance(value, list | tuple):
+        held = [with_whole_numbers(each, type_.element) for each in value]
+        return held if any(a is not b for a, b in zip(held, value, strict=True)) else value
+    return value
 
 
 def conform_value(value: Any, type_: ValueType) -> Any:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 # Written so that there is one way only to match any text: a lookahead over it never blows up.
@@ -23,6 +24,9 @@ _IN_A_BODY = re.compile(
     rf"{_NAME}{_GAP}+(?:correlation|ecl){_GAP}+(?:(?i:and|or|xor|in)|abort|revive|toggle)\b"
 )
 _ONLY_GAPS = re.compile(rf"{_GAP}*")
+_WORD_OR_SIGN = re.compile(
+    rf"""(?:{_GAP})*("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|[A-Za-z0-9_.]+|[^\s])"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ class Piece:
 
 @cache
 def _scanner(nesting: int) -> re.Pattern[str]:
-    """Finds what a cut depends on. A `run` is a chain of more than `nesting` prefix operators."""
+    """Finds what a cut depends on. A `run` is a chain of more than `nesting` prefix operators.
+
+    Brackets that close are found together: a text may hold millions of them.
+    """
     more = f"{{{nesting},}}"
     return re.compile(
         rf"""
@@ -45,7 +52,7 @@ def _scanner(nesting: int) -> re.Pattern[str]:
                  | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
                  | \{{\s*\d+\s*\}})
         | (?P<open>[({{])
-        | (?P<close>[)}}])
+        | (?P<close>[)}}](?:\s*[)}}])*)
         | (?P<run>!(?:\s*!){more} | -(?:\s*-){more} | (?i:not)(?:\s+(?i:not)\b){more}
                 | {_NAME}\s*:(?:\s*{_NAME}\s*:){more})
         | (?P<definition>eventtype\b(?={_GAP}+{_NAME}{_GAP}*[:{{])
@@ -65,6 +72,15 @@ def by_depth(text: str, nesting: int) -> list[Piece]:
 def by_words(text: str, piece: Piece, nesting: int) -> Iterator[Piece]:
     """The definitions inside a piece that did not parse, one by one: there may be very many."""
     return _cut(text, piece.start, piece.end, nesting, trust_brackets=False)
+
+
+def words_past(text: str, piece: Piece, most: int) -> int | None:
+    """Where the first word or sign of a piece stands that is one too many, if there is one."""
+    if piece.end - piece.start <= most:
+        return None
+    found = _WORD_OR_SIGN.finditer(text, piece.start, piece.end)
+    beyond = next(islice(found, most, None), None)
+    return None if beyond is None else beyond.start(1)
 
 
 def is_blank(text: str, start: int, end: int) -> bool:
@@ -92,11 +108,17 @@ def _cut(text: str, start: int, end: int, nesting: int, trust_brackets: bool) ->
             if depth > deepest and too_deep is None:
                 too_deep = at
         elif kind == "close":
-            depth -= 1
-            if not trust_brackets and depth <= 0 and text[at] == "}":
-                after = _end_of_definition(text, match.end(), end)
-                yield Piece(start, after, too_deep)
-                start, depth, too_deep = after, 0, None
+            closed = None if trust_brackets else _closes_definition(match, depth)
+            if closed is None:
+                depth -= sum(map(match.group().count, ")}"))
+                continue
+            after = _end_of_definition(text, match.end(), end)
+            if closed < match.end():
+                # More brackets than were open: one piece, however many they are.
+                yield Piece(start, closed, too_deep)
+                start, too_deep = closed, None
+            yield Piece(start, after, too_deep)
+            start, depth, too_deep = after, 0, None
         elif kind in {"run", "runs"} and too_deep is None:
             too_deep = at
         elif kind == "definition" or (kind == "eventtype" and not trust_brackets):
@@ -110,6 +132,16 @@ def _cut(text: str, start: int, end: int, nesting: int, trust_brackets: bool) ->
                 start, depth = at, 0
     if not is_blank(text, start, end):
         yield Piece(start, end, too_deep)
+
+
+def _closes_definition(closing: re.Match[str], depth: int) -> int | None:
+    """The place past the bracket, of some that close, with which a definition ends."""
+    for place, sign in enumerate(closing.group(), closing.start() + 1):
+        if sign in ")}":
+            depth -= 1
+            if depth <= 0 and sign == "}":
+                return place
+    return None
 
 
 _SEMICOLONS = re.compile(rf"(?:{_GAP}*;)*")
@@ -127,8 +159,9 @@ def open_brackets(text: str, start: int, end: int) -> list[int]:
     for match in _scanner(1_000_000).finditer(text, start, end):
         if match.lastgroup == "open":
             found.append(match.start())
-        elif match.lastgroup == "close" and found:
-            found.pop()
+        elif match.lastgroup == "close":
+            closed = sum(map(match.group().count, ")}"))
+            del found[max(0, len(found) - closed) :]
     return found
 
 

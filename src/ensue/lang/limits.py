@@ -25,6 +25,11 @@ class Limits:
     bytes: int = _limit(
         4 * 1024 * 1024, "bytes in the files of a library", "split the library into several"
     )
+    words: int = _limit(
+        250_000,
+        "words and signs in a definition",
+        "write `x{n}` for what is repeated, or split the correlation into several",
+    )
     definitions: int = _limit(100_000, "definitions in a library", "split the library into several")
     nesting: int = _limit(
         100,

@@ -86,6 +86,8 @@ def parse_tree(
         span = Span(first_beyond, first_beyond + 1)
         report_limit(diagnostics, limits, "definitions", len(pieces), span)
         return LibraryTree()
+    if _report_words(text, pieces, diagnostics, limits):
+        return LibraryTree()
     with _collection_paused():
         return LibraryTree(tuple(_Reader(text, diagnostics, limits).read(pieces)))
 
@@ -194,6 +196,20 @@ class _Reader:
         ]
         definitions: list[Definition] = self.reading.transform(Tree("library", list(kept)))
         yield from definitions
+
+
+def _report_words(
+    text: str, pieces: Sequence[Piece], diagnostics: Diagnostics, limits: Limits
+) -> bool:
+    """Whether a definition is too long to be read quickly; if so, it is reported."""
+    found = False
+    for piece in pieces:
+        beyond = cutting.words_past(text, piece, limits.words)
+        if beyond is not None:
+            given = f"more than {limits.words:,}"
+            report_limit(diagnostics, limits, "words", given, Span(beyond, beyond + 1))
+            found = True
+    return found
 
 
 def _report_depth(tree: Tree[Token], diagnostics: Diagnostics, limits: Limits) -> bool:

@@ -2,9 +2,11 @@
 
 A correlation puts out exactly the types that it pushes: `push new T`, `push(T)` and `notify` a
 `T` whose source is `ensue/` and its name; `push a` whatever may come in on port `a`, from its own
-source. Who reads that is a port whose type can meet it and whose `from` does not rule it out.
-The pairs are never written out before it is known that there is no circle, as thousands of rules
-may put out the same type and thousands may read it.
+source. A push that never happens by its own words feeds nobody: one in a case whose labels exclude
+each other, of a port that has no place in the filter, or of `false`. Who reads what is put out is
+a port whose type can meet it and whose `from` does not rule it out. The pairs are never written out
+before it is known that there is no circle, as thousands of rules may put out the same type and
+thousands may read it.
 """
 
 from __future__ import annotations
@@ -14,9 +16,18 @@ from dataclasses import dataclass, field
 
 from ensue.lang.checking.circles import Node, circles
 from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.checking.pushing import may_run, ports_in
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
-from ensue.lang.syntax import Correlation, EclCorrelation, EventPort, Push, PushNew, PushPort
+from ensue.lang.syntax import (
+    Constant,
+    Correlation,
+    EclCorrelation,
+    EventPort,
+    Push,
+    PushNew,
+    PushPort,
+)
 
 # Stands for every source that no port asks for; a string of the language cannot hold it.
 _UNASKED = "\0"
@@ -46,11 +57,16 @@ def outputs_of(correlation: Correlation) -> Iterator[Output]:
     source = output_source(correlation.name)
     if isinstance(correlation, EclCorrelation):
         for part in expressions_in(correlation.body):
-            if isinstance(part, Push):
+            if isinstance(part, Push) and part.body != Constant(False):
                 yield Output(part.type or correlation.output, False, source)
         return
-    ports = {each.name: each for each in correlation.ports if isinstance(each, EventPort)}
-    cases = [statement for case in correlation.cases for statement in case.statements]
+    bound = set(ports_in(correlation.branches))
+    ports = {
+        each.name: each
+        for each in correlation.ports
+        if isinstance(each, EventPort) and each.name in bound
+    }
+    cases = [s for case in correlation.cases if may_run(case, correlation) for s in case.statements]
     for statement in (*correlation.initially, *cases):
         if isinstance(statement, PushNew):
             yield Output(statement.type, False, source)
