@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 SUBJECTS: Mapping[str, str] = {
     "machine": "loading rules, the step engine, many rules, snapshots, first use",
+    "analyses": "comparing rules, and finding out what one can do",
     "batch": "events a second from Arrow tables, and of the loops alone",
     "curves": "cost against expression, keys, rules and window",
     "channel": "latency, deadlines, spacing and look-up of the event channel, beside the paper",
