@@ -60,6 +60,9 @@ def _without_words_of_java() -> Iterator[None]:
         os.close(nowhere)
 
 
+_CHOSEN_ELSEWHERE = ("SPARK_REMOTE", "MASTER", "PYSPARK_GATEWAY_PORT")
+"""What is in the environment where somebody has said which Spark to use, `spark-submit` the last.
+"""
 SHORT_LIVED = {
     # Java would compile for longer than it runs.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -67,10 +70,16 @@ SHORT_LIVED = {
 
 
 def session(settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The active session, or a quiet local one over all cores, which takes the settings."""
+    """The session that is there, or that of `spark-submit`, or a quiet local one over all cores.
+
+    Only the last one takes the settings.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("ensue")
-    if "SPARK_REMOTE" not in os.environ and "MASTER" not in os.environ:
+    if not any(name in os.environ for name in _CHOSEN_ELSEWHERE):
         # All of it runs on this machine, whatever its network looks like.
         os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
         cores = os.cpu_count() or 1
