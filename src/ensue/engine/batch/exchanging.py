@@ -245,11 +245,12 @@ def _saved_rule(
         if column.stepped:
             starts = _starts_of(machine, held, at)
             active = tuple(sorted(starts))
+            has_started = held["started"][at] or starts != dict.fromkeys(machine.initial, FAR)
         else:
             active = tuple(column.states[held["state"][at]])
             starts = {}
-        if active == (-1,):
-            # It has been named, and has not started.
+            has_started = active != (-1,)
+        if not has_started:
             continue
         bound: list[SavedPlace] = [
             (
