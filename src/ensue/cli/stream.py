@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from ensue.spark.streaming.rules import WatchedTable
 
 SECONDS_BETWEEN_LOOKS = 0.5
+_KNOWN_FAILURES = {
+    "UnknownTopicOrPartitionException": "a topic of `[source]` is not on its servers: look at"
+    " `topics`, or create it",
+    "KafkaIllegalStateException": "records that the checkpoint counts on are no longer in the"
+    ' topic: keep them longer there, or set `options = { failOnDataLoss = "false" }` in `[source]`'
+    " and go on without them",
+}
+"""By what is in a failure of Spark, what a person needs to know of it."""
 
 StreamFiles = Annotated[
     list[Path],
@@ -196,6 +204,7 @@ def line_of(figures: Figures) -> str:
         f"batch {figures.batch}: {counted(figures.events, 'event')}",
         counted(outputs, "output"),
         f"{figures.late} late",
+        *([f"{figures.rejected} rejected"] if figures.rejected else []),
         f"state {figures.state_bytes / 1024:,.0f} kB",
         f"{figures.seconds:.1f} s",
     ]
@@ -206,6 +215,9 @@ def line_of(figures: Figures) -> str:
 
 def _reason(text: str) -> str:
     """The line of a failure that says most: the last one of a worker's traceback, if there is."""
+    for sign, words in _KNOWN_FAILURES.items():
+        if sign in text:
+            return words
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     told = [line for line in lines if "Error: " in line]
     return told[-1] if told else (lines[0] if lines else "no reason was given")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -28,6 +27,13 @@ _LONGEST_START_SECONDS = 90
 _ATTEMPTS = 3
 # A trial is over before the compiler of hot code would have paid for itself.
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
+# Kills the broker when the pipe to its owner closes, which it does even if the owner is killed.
+_GUARD = """
+exec 3<&0
+"$@" </dev/null & broker=$!
+(cat <&3 >/dev/null; kill -9 $broker 2>/dev/null) &
+wait $broker
+"""
 _PROPERTIES = """
 process.roles=broker,controller
 node.id=1
@@ -80,9 +86,9 @@ class TrialBroker:
 
     def stop(self) -> None:
         process, self._process = self._process, None
-        if process is not None and process.poll() is None:
+        if process is not None and process.stdin is not None:
             # Nothing of a trial is kept, so that there is nothing to be put in order either.
-            process.send_signal(signal.SIGKILL)
+            process.stdin.close()
             process.wait()
         folder, self._folder = self._folder, None
         if folder is not None:
@@ -128,8 +134,8 @@ class TrialBroker:
             if formatted.returncode != 0:
                 return False
             self._process = subprocess.Popen(
-                [*command, "kafka.Kafka", str(properties)],
-                stdin=subprocess.DEVNULL,
+                ["/bin/sh", "-c", _GUARD, "guard", *command, "kafka.Kafka", str(properties)],
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 # Ctrl-C is for whoever uses the broker; it is stopped by its owner.
