@@ -246,6 +246,9 @@ def _fitting(expression: Expression, type_: ValueType, lookup: Any, count: int) 
     try:
         found = outcomes(expression, lookup, count)
         column = Column(found.kind, found.values, found.errors)
+        if column.missing is not None and column.missing.all():
+            # A port that is not bound in any of them: of no kind, and nothing to look at.
+            return absent(count)
         fitted = _fit(column, type_)
         if fitted is not None:
             return fitted
