@@ -11,6 +11,7 @@ import pytest
 
 from ensue.channel import Timeout, WallClock
 from ensue.channel.urgency import SWITCH_SECONDS, is_permitted
+from ensue.channel.wire import LINKS
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, eventually
 
@@ -88,6 +89,22 @@ def test_an_urgent_consumer_cuts_in_on_one_that_computes() -> None:
     assert eventually(lambda: len(cut_in) == 1, 30)
     assert channel.settle()
     channel.close()
+
+
+@needs_leave
+def test_the_thread_of_links_is_urgent_while_a_channel_in_real_time_has_some() -> None:
+    def policy() -> int:
+        async def ask() -> int:
+            return os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
+
+        return int(LINKS.run(ask()))
+
+    before = policy()
+    channel = urgent()
+    channel.federation.listen()
+    assert policy() == os.SCHED_FIFO
+    channel.close()
+    assert policy() == before == os.SCHED_OTHER
 
 
 @needs_leave

@@ -133,6 +133,7 @@ class Builder:
                 self._on_failure,
                 self._on_drop,
                 self._strategy,
+                urgency,
             )
         )
         for options in self._listen:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ensue.channel.federation import Federation
     from ensue.channel.steps import Step
     from ensue.channel.timeouts import Timeouts
+    from ensue.channel.urgency import Urgency
 
 log = logging.getLogger("ensue.channel")
 
@@ -79,6 +80,7 @@ class Parts:
     on_failure: Callable[[Failure], None] | None = None
     on_drop: Callable[[str, Event, Reason], None] | None = None
     strategy: str = field(default="reactive")
+    urgency: Urgency | None = None
 
 
 class Channel:
@@ -90,6 +92,7 @@ class Channel:
         self.look_up = parts.look_up
         self.types = parts.types
         self.quality = parts.quality
+        self.urgency = parts.urgency
         self.consumers = ConsumerAdmin(self)
         self.suppliers = SupplierAdmin(self)
         self._parts = parts

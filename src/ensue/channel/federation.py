@@ -108,6 +108,7 @@ class Federation:
         self._unsent_before = 0
         self._listeners: list[Listener] = []
         self._dialling: list[TcpLink] = []
+        self._has_hurried = False
         self._advertise()
 
     # --- links ---------------------------------------------------------------------------------
@@ -128,6 +129,7 @@ class Federation:
         """Let channels of other processes link to this one. Returns where it listens."""
         from ensue.channel.tcp import Listener
 
+        self._hurry_links()
         listener = Listener(self, host, port)
         self._listeners.append(listener)
         return listener.address
@@ -140,9 +142,19 @@ class Federation:
         """
         from ensue.channel.tcp import TcpLink
 
+        self._hurry_links()
         link = TcpLink(self, host, port, **options)
         self._dialling.append(link)
         return link
+
+    def _hurry_links(self) -> None:
+        """Over TCP another thread does its part: where the channel is in real time, in time too."""
+        from ensue.channel.wire import LINKS
+
+        urgency = self._channel.urgency
+        if urgency is not None and not self._has_hurried:
+            self._has_hurried = True
+            LINKS.hurry(urgency)
 
     @property
     def neighbours(self) -> tuple[str, ...]:
@@ -182,6 +194,11 @@ class Federation:
             dialled.close(seconds)
         for link in list(self._links.values()):
             link.close(seconds)
+        if self._has_hurried and self._channel.urgency is not None:
+            from ensue.channel.wire import LINKS
+
+            self._has_hurried = False
+            LINKS.calm(self._channel.urgency)
 
     # --- adverts -------------------------------------------------------------------------------
 

@@ -3,8 +3,9 @@
 Python runs one thread's code at a time, and hands over by turns, whoever is more urgent. Left to
 that, a consumer that computes shares the interpreter evenly with one that matters more. So:
 
-- threads of the pool and of its clock join the system's real-time class, and a thread is as urgent
-  there as the consumer whose turn it has; one that waits for work is ready to be the most urgent;
+- threads of the pool, its clock and its links join the system's real-time class, and a thread is
+  as urgent there as the consumer whose turn it has; one that waits for work is ready to be the most
+  urgent;
 - they stay on one processor, for only there does the system's order decide who may even ask for the
   interpreter: a turn of a more urgent consumer cuts in on a less urgent one and is left alone;
 - the interpreter hands over after a fraction of a millisecond where it is asked to;
@@ -33,6 +34,7 @@ class Urgency:
     def __init__(self) -> None:
         self._here = threading.local()
         self._cores = _last_core()
+        self._all_cores = os.sched_getaffinity(0) if self._cores else set()
 
     def begin(self) -> None:
         _PROCESS.begin()
@@ -43,6 +45,13 @@ class Urgency:
     def join(self) -> None:
         """Make the calling thread one of those that the system lets go first, if it may be."""
         self._here.level = STANDING_BY if _join_class(STANDING_BY, self._cores) else None
+
+    def leave(self) -> None:
+        """Be a thread like others again."""
+        if self._here.level is not None:
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            os.sched_setaffinity(0, self._all_cores)
+            self._here.level = None
 
     def stand_by(self) -> None:
         """Wait for work, ready to be the most urgent."""

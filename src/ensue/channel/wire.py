@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ensue.channel.federation import Advert, Carried
+
+if TYPE_CHECKING:
+    from ensue.channel.urgency import Urgency
 
 PROTOCOL = 1
 LENGTH = 4
@@ -69,6 +72,7 @@ class LinkLoop:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._hurried = 0
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -79,6 +83,23 @@ class LinkLoop:
                     target=self._loop.run_forever, name="ensue-links", daemon=True
                 ).start()
             return self._loop
+
+    def hurry(self, urgency: Urgency) -> None:
+        """Let the thread go first, for channels in real time: it holds the interpreter, if briefly,
+        and must not be kept from going on while it does."""
+        with self._lock:
+            self._hurried += 1
+            is_first = self._hurried == 1
+        if is_first:
+            self.loop.call_soon_threadsafe(urgency.join)
+
+    def calm(self, urgency: Urgency) -> None:
+        """One of these channels has closed."""
+        with self._lock:
+            self._hurried -= 1
+            is_last = self._hurried == 0
+        if is_last:
+            self.loop.call_soon_threadsafe(urgency.leave)
 
     def run(self, work: Coroutine[Any, Any, Any], seconds: float = 10.0) -> Any:
         """Run a coroutine in the thread of the links, and wait for it."""
