@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ensue.bench import channel_paper as paper
+from ensue.bench.channel_latency import in_the_real_time_class
 from ensue.bench.channel_peer import Peer, other_process
 from ensue.bench.channel_plot import draw_laxity
 from ensue.bench.effort import Effort
@@ -88,7 +89,8 @@ def utilisation(load: float, seconds: float, federated: bool, real_time: bool = 
     high_work = load * HIGH_PERIOD - LOW_WORK * HIGH_PERIOD / LOW_PERIOD
     channel = build("full", "near").dispatching("pool", threads=2, real_time=real_time).done()
     meter = LaxityMeter()
-    with linked_or_not(channel, federated):
+    # The thread that only waits here must not be kept from giving the interpreter back either.
+    with in_the_real_time_class(real_time), linked_or_not(channel, federated):
         released = [
             _pair(channel, meter, HIGH, HIGH_PERIOD, high_work),
             _pair(channel, meter, LOW, LOW_PERIOD, LOW_WORK),
