@@ -83,8 +83,8 @@ def _stepping(effort: Effort) -> Iterator[Figure]:
 
 
 def _many_rules(effort: Effort) -> Iterator[Figure]:
-    """A thousand rules that share fifty predicates, beside one of them."""
-    count = effort.size(1000, 20)
+    """A hundred and a thousand rules that share fifty predicates, beside one of them."""
+    count, some = effort.size(1000, 20), effort.size(100, 5)
     for name, predicates in VOCABULARIES.items():
         # Keys that are known already: making a thousand states for a new key is not what repeats.
         known, new = effort.size(1000, 100), effort.size(1000, 100)
@@ -111,8 +111,13 @@ def _many_rules(effort: Effort) -> Iterator[Figure]:
                 f"{engine}: {count:,} rules to one, {name}",
                 "times",
                 ratios(found["many"], found["one"]),
-                TIMES_THE_COST_OF_ONE if engine == "step" else None,
+                TIMES_THE_COST_OF_ONE,
             )
+        works = [through_batch(text, table) for text in (one, sharing_rules(some, predicates))]
+        found = side_by_side(dict(zip(("one", "some"), works, strict=True)), effort.times(3))
+        yield cost(
+            f"batch: {some:,} rules to one, {name}", "times", ratios(found["some"], found["one"])
+        )
 
 
 def _snapshot(effort: Effort) -> Iterator[Figure]:

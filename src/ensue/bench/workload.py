@@ -169,9 +169,14 @@ eventtype Found { attribute string device; };
 """
 VOCABULARIES = {
     "kinds": [f"kind = 'k{number}'" for number in range(50)],
+    "high kinds": [f"kind = 'k{number}' AND level > 40" for number in range(50)],
     "thresholds": [f"level > {number}" for number in range(50)],
 }
-"""Of fifty kinds an event is one; of fifty thresholds it passes half."""
+"""Of fifty kinds an event is one, and every sixth is high; of fifty thresholds it passes half.
+
+So a rule over kinds fires some times in a thousand events, and one over high kinds once; one over
+thresholds fires on every eighth event, which is more of a flood than of a finding.
+"""
 
 
 def sharing_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:

@@ -29,8 +29,9 @@ from ensue.machine.model import PortAtom
 
 MOST_TABLE_STATES = 32
 MOST_COMBINATIONS = 1 << 10
+FEWEST_COMBINATIONS = 16
 MOST_ENTRIES = 1 << 20
-"""Past these, what is known of combinations is forgotten, and worked out again."""
+"""Past so many, what is known of combinations is forgotten, and worked out again."""
 FIRINGS_AT_ONCE = 1 << 16
 
 
@@ -106,7 +107,7 @@ class Combinations:
         self._readers = np.column_stack([order // ports, order % ports])
         self._letters = np.zeros(rules, np.uint8)
         self._words = -(-list_count // 64)
-        self._most = max(16, min(MOST_COMBINATIONS, MOST_ENTRIES // rules))
+        self._most = max(FEWEST_COMBINATIONS, min(MOST_COMBINATIONS, MOST_ENTRIES // rules))
         self.forget()
 
     def forget(self) -> None:
