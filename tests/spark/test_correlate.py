@@ -122,6 +122,34 @@ def test_one_key_may_have_nearly_all_events(spark: SparkSession) -> None:
     )
 
 
+TWO_KEYS = """
+eventtype Other { attribute long Sensor; };
+eventtype A { attribute long Sensor; };
+eventtype B { attribute long Sensor; };
+eventtype Found { attribute long Sensor; };
+Found correlation ByKey (A a) a by Sensor { case true: push new Found { Sensor = a.Sensor }; }
+Found correlation Alone (B b) b { case true: push new Found { Sensor = b.Sensor }; }
+Found correlation After (B b, Found f where Sensor = 7) b ; f
+{ case true: push new Found { Sensor = 0 }; }
+"""
+
+
+def test_events_of_one_time_keep_their_order_between_rules_of_different_keys(
+    spark: SparkSession,
+) -> None:
+    rows = [
+        reading(number, sensor, None, type=name, time=START)
+        for number, (name, sensor) in enumerate([("Other", 1), ("B", 1), ("A", 7)])
+    ]
+    outputs = correlate(frame(spark, *rows).coalesce(1), TWO_KEYS, order=True).orderBy("order")
+
+    assert [(row["correlation"], row["trigger"]) for row in outputs.collect()] == [
+        ("Alone", "e1"),
+        ("ByKey", "e2"),
+        ("After", f"ByKey:e2@{int(START.timestamp()) * 10**6}:7:1"),
+    ]
+
+
 def test_a_partition_that_does_not_fit_is_sorted_on_disk(spark: SparkSession) -> None:
     rows = [reading((n * 37) % 400, n % 3, float((n * 37) % 20)) for n in range(400)]
     events = frame(spark, *rows)

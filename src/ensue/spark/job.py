@@ -206,10 +206,15 @@ class Job:
         return self._run_columns(group, task, reading, ddl)
 
     def _run_columns(self, group: Group, task: Task, reading: Reading, ddl: str) -> DataFrame:
-        rows = self.events.filter(reading.wanted)
         names = [name for name, _ in reading.travelling]
         columns = [column.alias(f"c{n}") for n, (_, column) in enumerate(reading.travelling)]
-        rows = rows.select(*columns, self._arrival().alias(ARRIVAL))
+        arrival = self._arrival()
+        rows = self.events
+        if self._compares_groups(task):
+            # Numbered before rows are dropped, which costs the push-down into files.
+            rows = rows.withColumn(ARRIVAL, arrival)
+            arrival = sf.col(ARRIVAL)
+        rows = rows.filter(reading.wanted).select(*columns, arrival.alias(ARRIVAL))
         keys = [made(sf.col(f"c{names.index(name)}")) for name, made in reading.keys]
         rows = rows.repartition(self.partitions, *keys) if keys else rows.repartition(1)
         names.append(ARRIVAL)
@@ -237,6 +242,11 @@ class Job:
         """The events that a group wants, in bytes."""
         rows = self.events.select(*self.layout.as_rows(), self._arrival().alias(ARRIVAL))
         return rows.mapInArrow(bound(map_rows, task), EVENT_DDL)
+
+    def _compares_groups(self, task: Task) -> bool:
+        """Whether places of one group are held against those of another, which drops other rows."""
+        placed = task.with_order or task.mode == "feed"
+        return placed and self.arrival is None and len(self.plan.groups) > 1
 
     def _arrival(self) -> Column:
         if self.arrival is not None:
