@@ -128,6 +128,8 @@ def test_python_runs_and_prints_what_it_says(page: Page, folder: Path) -> None:
         if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
             missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
             missing("Spark needs Java 17, and there is no Java here")
+    if any("TrialBroker" in block.text for block in page.of("python")):
+        _need_a_broker()
     write_files(page, folder)
     namespace: dict[str, Any] = {"__name__": "__main__"}
 
@@ -141,6 +143,18 @@ def test_python_runs_and_prints_what_it_says(page: Page, folder: Path) -> None:
         assert printed.getvalue() == "".join(
             f"{line.removeprefix(PRINTED.rstrip()).removeprefix(' ')}\n" for line in said
         ), str(block)
+
+
+def _need_a_broker() -> None:
+    from ensue.errors import UsageError
+    from ensue.spark.streaming.broker import BROKER
+    from ensue.spark.streaming.jars import fetch
+
+    try:
+        fetch([BROKER], with_dependencies=True)
+    except UsageError as error:
+        missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        missing(f"there is no Kafka broker: {error}")
 
 
 @pytest.mark.parametrize("page", pages_with("console"))
