@@ -28,7 +28,7 @@ SECONDS_BETWEEN_LOOKS = 0.5
 _KNOWN_FAILURES = {
     "UnknownTopicOrPartitionException": "a topic of `[source]` is not on its servers: look at"
     " `topics`, or create it",
-    "KafkaIllegalStateException": "records that the checkpoint counts on are no longer in the"
+    "not available in Kafka any more": "records that the checkpoint counts on are no longer in the"
     ' topic: keep them longer there, or set `options = { failOnDataLoss = "false" }` in `[source]`'
     " and go on without them",
 }
