@@ -23,7 +23,7 @@ from tests.spark.streaming.sensors import (
     heartbeat,
     readings,
 )
-from tests.spark.streaming.test_changing_rules import JUMP, SILENCE, reading, wait_for
+from tests.spark.streaming.test_changing_rules import JUMP, SILENCE, TYPES, reading, wait_for
 
 from .readings import record
 from .topics import Kafka, Plain
@@ -126,15 +126,15 @@ def test_a_driver_that_is_killed_loses_no_record_and_writes_none_twice_into_file
 def test_rules_that_change_take_effect_while_a_topic_is_read(
     kafka: Kafka, topic: Topic, tmp_path: Path
 ) -> None:
-    prepare(tmp_path, kafka, topic, TOPIC, JUMP, "500 ms")
-    first = [reading(1, 1, 1.0), heartbeat(START + 5_000_000)]
+    prepare(tmp_path, kafka, topic, TOPIC, TYPES + JUMP, "500 ms")
+    first = [reading("e1", 1, 1.0), heartbeat(START + 5_000_000)]
     kafka.write(topic("in"), [record(row, "binary", 0) for row in first])
     process = start(tmp_path)
     try:
         wait_for(tmp_path, "batch 0: 2 events")
         (tmp_path / "rules" / "silence.cor").write_text(SILENCE)
         wait_for(tmp_path, "the rules have changed: added `Silence`")
-        second = [reading(2, 6, 15.0), heartbeat(START + 30_000_000)]
+        second = [reading("e2", 6, 15.0), heartbeat(START + 30_000_000)]
         kafka.write(topic("in"), [record(row, "binary", 0) for row in second])
         wait_for(tmp_path, "2 outputs")
         os.kill(process.pid, signal.SIGINT)

@@ -26,6 +26,14 @@ SILENCE = LIBRARY[LIBRARY.index("Alarm ecl") : LIBRARY.index("Alarm correlation 
 LONGEST_WAIT = 400
 
 
+def wait_for(folder: Path, text: str) -> None:
+    deadline = time.monotonic() + LONGEST_WAIT
+    while text not in log_of(folder):
+        if time.monotonic() > deadline:
+            pytest.fail(f"`{text}` was never said:\n{log_of(folder)}")
+        time.sleep(0.1)
+
+
 class Stream:
     """A stream over files in a folder, which is fed and looked at from outside."""
 
@@ -39,11 +47,7 @@ class Stream:
         self._files += 1
 
     def wait_for(self, text: str) -> None:
-        deadline = time.monotonic() + LONGEST_WAIT
-        while text not in log_of(self.folder):
-            if time.monotonic() > deadline:
-                pytest.fail(f"`{text}` was never said:\n{log_of(self.folder)}")
-            time.sleep(0.1)
+        wait_for(self.folder, text)
 
     def feed_and_wait(self, *rows: dict[str, Any]) -> None:
         """Feed a micro-batch, and wait until it has been told of."""
