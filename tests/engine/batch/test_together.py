@@ -11,13 +11,20 @@ import pytest
 import ensue
 from ensue.engine.batch import BatchEngine, together
 from ensue.engine.batch.correlations import ColumnCorrelation
-from ensue.engine.batch.together import Member
+from ensue.engine.batch.together import Member, with_ports
 from ensue.errors import LibraryError
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
 from ensue.lang.expressions.tree import Not
 from ensue.lang.printer import print_library
-from ensue.lang.syntax import Correlation, EclCorrelation, EventPort, FilterCorrelation, Port
+from ensue.lang.syntax import (
+    CommonKey,
+    Correlation,
+    EclCorrelation,
+    EventPort,
+    FilterCorrelation,
+    Port,
+)
 from tests.engine.batch.test_agreement import cut, moved, sorted_events
 from tests.oracle.agreement import Observed, as_text
 from tests.oracle.generator import Scenario, scenario
@@ -44,6 +51,18 @@ def variants(correlation: Correlation) -> Iterator[Correlation]:
     for name in ("same", "less", "opposite"):
         ports = tuple(asking(name, port) for port in correlation.ports)
         yield replace(correlation, name=f"{correlation.name}_{name}", ports=ports)
+    if all(isinstance(key, CommonKey) for key in correlation.clauses.by):
+        yield renamed(correlation)
+
+
+def renamed(correlation: Correlation) -> Correlation:
+    """The same with other names for its ports, which sort the other way round."""
+    names = {
+        port.name: f"p{99 - number}_{port.name}" for number, port in enumerate(correlation.ports)
+    }
+    ports = tuple(replace(port, name=names[port.name]) for port in correlation.ports)
+    said: Correlation = with_ports(correlation, names)
+    return replace(said, name=f"{correlation.name}_renamed", ports=ports)
 
 
 def several_of_each(drawn: Scenario) -> ensue.Library | None:
@@ -202,16 +221,19 @@ def test_rules_that_differ_in_more_than_their_ports_do_not_run_together() -> Non
         "T correlation C (T a, T b) a ; b by n { case true: push b; }",
         "T correlation D (T a, T b) a + b by k { case true: push b; }",
         "T correlation E (T a, T b where n > 1) a ; b by k { case true: push b; }",
+        "T correlation F (T b, T a where n > 1) b ; a by k { case true: push a; }",
     ]
     unlinked = [text.replace("T correlation", "Found correlation") for text in texts]
     pushed = "push new Found { first = a.n }"
     library = TYPES + "\n".join(
         text.replace("push b", pushed).replace("push a;", "push new Found { last = a.n };")
+        if "F (" not in text
+        else text.replace("push a", "push new Found { first = b.n }")
         for text in unlinked
     )
     running = BatchEngine(ensue.parse(library).checked).correlations
 
-    assert [name for name, each in running.items() if isinstance(each, Member)] == ["A", "E"]
+    assert [name for name, each in running.items() if isinstance(each, Member)] == ["A", "E", "F"]
 
 
 def test_events_that_no_key_holds_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,11 @@
 """Correlations that are alike run together: a thousand of them in one pass over a batch.
 
-Two are alike if they differ in their names and in what their ports ask of an event, and in nothing
-else: then they have one machine, one table and the same statements. A `RuleGroup` holds what they
-share (the table, the numbers of keys, the events that are remembered, the maker of outputs) and
-the states of all: as bits where that will do (`slices`), else as numbers (`numbered`). `Member` is
-one of them to the rest of the engine: its state is saved and restored as that of any other
-correlation.
+Two are alike if they differ in their names, in the names of their ports and in what those ask of an
+event, and in nothing else: then they have one machine, one table and the same statements. A
+`RuleGroup` holds what they share (the table, the numbers of keys, the events that are remembered,
+the maker of outputs) and the states of all: as bits where that will do (`slices`), else as numbers
+(`numbered`). `Member` is one of them to the rest of the engine: its state is saved and restored as
+that of any other correlation.
 
 Feeding others, or being fed, is not for groups; nor are windows, several ways to ask for a key and
 predicates inside an expression. Past `MOST_STATES` and past the budget of the table a group says
@@ -14,8 +14,9 @@ that it has to be left, and the engine lets each of its members run on its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,16 @@ from ensue.engine.batch.slices import SlicedStates
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
-from ensue.lang.syntax import CommonKey, Correlation, EventPort, FilterCorrelation
+from ensue.lang.expressions import Name
+from ensue.lang.syntax import (
+    CommonKey,
+    Correlation,
+    EventPort,
+    FilterCorrelation,
+    Holds,
+    PortRef,
+    PushPort,
+)
 from ensue.machine.determinise import Table
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
 
@@ -58,8 +68,37 @@ def likeness(correlation: Correlation) -> Correlation | None:
         return None
     if not all(isinstance(key, CommonKey) for key in correlation.clauses.by):
         return None
-    bare = tuple(EventPort("", port.name) for port in ports if isinstance(port, EventPort))
-    return replace(correlation, name="", ports=bare) if len(bare) == len(ports) else None
+    if not all(isinstance(port, EventPort) for port in ports):
+        return None
+    numbered = {port.name: f"port {number}" for number, port in enumerate(ports)}
+    bare = tuple(EventPort("", name) for name in numbered.values())
+    said: Correlation = with_ports(correlation, numbered)
+    return replace(said, name="", ports=bare)
+
+
+def with_ports(said: Any, names: Mapping[str, str]) -> Any:
+    """The same with its ports called by other names."""
+    match said:
+        case PortRef(name):
+            return PortRef(names[name])
+        case PushPort(port):
+            return PushPort(names[port])
+        case Name((port, *attributes)) if port in names:
+            return Name((names[port], *attributes))
+        case Holds():
+            # A predicate inside an expression asks the event that is read, and no port.
+            return said
+        case tuple():
+            return tuple(with_ports(each, names) for each in said)
+        case _ if is_dataclass(said) and not isinstance(said, type):
+            changed = {}
+            for each in fields(said):
+                before = getattr(said, each.name)
+                if each.compare and (isinstance(before, tuple) or is_dataclass(before)):
+                    changed[each.name] = with_ports(before, names)
+            return replace(said, **changed)
+        case _:
+            return said
 
 
 def runs_together(path: Path, machine: Machine | None) -> bool:
