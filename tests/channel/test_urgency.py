@@ -62,7 +62,7 @@ def test_a_thread_is_as_urgent_as_the_consumer_whose_turn_it_has() -> None:
     channel.push(event())
 
     assert channel.settle()
-    assert levels == {"low": 1, "middle": 4, "high": 95}
+    assert levels == {"low": 0, "middle": 3, "high": 95}
     channel.close()
 
 

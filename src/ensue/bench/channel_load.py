@@ -27,7 +27,7 @@ from ensue.events.event import Event
 
 LOADS = (0.80, 0.86, 0.90, 0.93, 0.96, 0.99, 1.02)
 HIGH_PERIOD, LOW_PERIOD, LOW_WORK = 0.025, 0.050, 0.004
-HIGH, LOW = 10, 1
+HIGH, LOW = 10, 0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,9 @@ that, a consumer that computes shares the interpreter evenly with one that matte
 
 - threads of the pool, its clock and its links join the system's real-time class, and a thread is
   as urgent there as the consumer whose turn it has; one that waits for work is ready to be the most
-  urgent;
+  urgent. A consumer of priority 0 has its turn outside of that class, before all other programs:
+  the system takes a processor from the class for a twentieth of every second if it is never free,
+  so what may fill a processor must not be in it;
 - they stay on one processor, for only there does the system's order decide who may even ask for the
   interpreter: a turn of a more urgent consumer cuts in on a less urgent one and is left alone;
 - the interpreter hands over after a fraction of a millisecond where it is asked to;
@@ -21,11 +23,14 @@ import gc
 import os
 import sys
 import threading
+from contextlib import suppress
 
 SWITCH_SECONDS = 0.0002
 STANDING_BY = 97
 """How urgent a thread is that waits for work, and the clock: more than any consumer."""
 MOST_OF_A_CONSUMER = 95
+FIRST_OF_OTHERS = -20
+"""How nice a thread is outside of the real-time class, so that it gives the interpreter back."""
 
 
 class Urgency:
@@ -44,13 +49,19 @@ class Urgency:
 
     def join(self) -> None:
         """Make the calling thread one of those that the system lets go first, if it may be."""
+        self._here.nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
         self._here.level = STANDING_BY if _join_class(STANDING_BY, self._cores) else None
+        if self._here.level is not None:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), FIRST_OF_OTHERS)
 
     def leave(self) -> None:
         """Be a thread like others again."""
         if self._here.level is not None:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
             os.sched_setaffinity(0, self._all_cores)
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._here.nice)
             self._here.level = None
 
     def stand_by(self) -> None:
@@ -58,13 +69,15 @@ class Urgency:
         self._be(STANDING_BY)
 
     def rise_to(self, priority: int) -> None:
-        """Be as urgent as a consumer: by its priority, from 0 to 94."""
-        self._be(1 + min(max(priority, 0), MOST_OF_A_CONSUMER - 1))
+        """Be as urgent as a consumer: by its priority, from 0 to 95."""
+        self._be(min(max(priority, 0), MOST_OF_A_CONSUMER))
 
     def _be(self, level: int) -> None:
         current = self._here.level
         if current is not None and current != level:
-            os.sched_setparam(0, os.sched_param(level))
+            # What a consumer starts in its turn is not to be urgent as well.
+            policy = (os.SCHED_FIFO if level else os.SCHED_OTHER) | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, policy, os.sched_param(level))
             self._here.level = level
 
 
