@@ -89,6 +89,8 @@ def session(settings: Mapping[str, str] | None = None) -> SparkSession:
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.log.level", "ERROR")
             .config("spark.sql.shuffle.partitions", str(cores))
+            # With any limit, Spark works out the size of a batch at every row of it.
+            .config("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
             .config(map=dict(settings or {}))
         )
     return builder.getOrCreate()
