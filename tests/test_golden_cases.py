@@ -13,19 +13,18 @@ from ensue.engine.run import ENGINES
 from ensue.errors import CaseError
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = [ROOT / "cases", ROOT / "examples"]
+EXAMPLES = ROOT / "examples"
 
 
 def golden_cases() -> Iterator[ParameterSet]:
     """A file that cannot be used becomes one failing test, so that the others still run."""
-    for folder in FOLDERS:
-        for file in find_case_files(folder):
-            place = file.relative_to(folder).with_suffix("")
-            try:
-                for case in read_cases(file):
-                    yield pytest.param(case, id=f"{place}:{case.name}")
-            except CaseError as error:
-                yield pytest.param(error, id=str(place))
+    for file in [*find_case_files(ROOT / "cases"), *sorted(EXAMPLES.glob("*/cases.toml"))]:
+        place = Path(*file.relative_to(ROOT).parts[1:]).with_suffix("")
+        try:
+            for case in read_cases(file):
+                yield pytest.param(case, id=f"{place}:{case.name}")
+        except CaseError as error:
+            yield pytest.param(error, id=str(place))
 
 
 @pytest.mark.parametrize("engine", list(ENGINES))
