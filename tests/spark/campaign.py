@@ -29,7 +29,7 @@ AT_ONCE = 10
 
 def all_cases() -> list[Case]:
     """Every golden case that has a library to run."""
-    files = [*find_case_files(ROOT / "cases"), *find_case_files(ROOT / "examples")]
+    files = [*find_case_files(ROOT / "cases"), *sorted((ROOT / "examples").glob("*/cases.toml"))]
     return [case for file in files for case in read_cases(file) if not case.expected.errors]
 
 
