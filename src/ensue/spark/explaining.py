@@ -134,7 +134,10 @@ def _stream_group(job: StreamJob, each: StreamGroup) -> Iterator[str]:
     if not key:
         yield "  cost: every event that these rules want goes through one worker, in one pass"
     if job.readings:
-        yield from _in_sql(job.readings[each.group.number])
+        left_out = (
+            "what no rule wants or has no key is dropped, what does not fit is put out as such"
+        )
+        yield from _in_sql(job.readings[each.group.number], left_out)
 
 
 # --- both -----------------------------------------------------------------------------------------
@@ -144,8 +147,10 @@ def _key(group: Group) -> str:
     return " or ".join(f"`{', '.join(names)}`" for names in group.key_set)
 
 
-def _in_sql(reading: Reading) -> Iterator[str]:
-    yield "  before the shuffle, in SQL: what no rule wants, has no key or does not fit is dropped"
+def _in_sql(
+    reading: Reading, left_out: str = "what no rule wants, has no key or does not fit is dropped"
+) -> Iterator[str]:
+    yield f"  before the shuffle, in SQL: {left_out}"
     for text in reading.in_python:
         yield f"  not in SQL, asked in the worker: {text}"
     yield f"  columns that travel: {', '.join(name for name, _ in reading.travelling)}"

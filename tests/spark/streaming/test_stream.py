@@ -129,7 +129,7 @@ def test_explain_tells_which_rules_share_their_state_and_shows_the_plan_of_spark
     assert "state 1: by `Sensor`, 3 buckets\n  rules: Jump, Silence\n" in text
     assert "state 2: together, one bucket\n  rules: Extremes\n  cost: " in text
     assert text.count("\n(") > 3
-    assert "Exchange hashpartitioning(group" in text
+    assert text.count("hashpartitioning(group") == 1
 
 
 def test_what_has_no_meaning_for_a_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -151,9 +151,9 @@ def test_what_the_stream_cannot_give_is_said_before_it_starts(
     stream = stream_of(spark, tmp_path / "events")
     as_text = stream.withColumn("Value", stream["Value"].cast("string"))
 
-    with pytest.raises(UsageError, match=r"`Jump` reads .* `Reading`.*`Value`.*has no column"):
+    with pytest.raises(UsageError, match=r"`\w+` reads .* `Reading`.*`Value`.*has no column"):
         correlate(stream.drop("Value"), LIBRARY)
-    with pytest.raises(UsageError, match=r"`Jump` reads.*`Value`.*the column `Value` is `string`"):
+    with pytest.raises(UsageError, match=r"`\w+` reads.*`Value`.*the column `Value` is `string`"):
         correlate(as_text, LIBRARY)
     with pytest.raises(UsageError, match="`Value`, which is to tell the order of arrival"):
         correlate(stream, LIBRARY, arrival="Value")
