@@ -240,3 +240,15 @@ class TestHowItRuns:
 
         assert "on a table" in ensue("explain", tables, "Both").out
         assert "as it is built" in ensue("explain", tables, "Both", "--unoptimised").out
+
+
+def test_the_only_correlation_needs_no_name(ensue: Ensue, tmp_path: Path) -> None:
+    library = tmp_path / "one.cor"
+    library.write_text("eventtype A {}; A correlation Only (A a) a{2} { case true: push a; }")
+    assert ensue("explain", library).out == ensue("explain", library, "Only").out
+
+    library.write_text(library.read_text() + " A correlation Other (A a) a{3} {}")
+    told = ensue("explain", library)
+    assert told.code == 2
+    assert "name a correlation" in told.err
+    assert "`Only`, `Other`" in told.err

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -36,8 +36,8 @@ def explain(
     arguments: Annotated[
         list[str],
         typer.Argument(
-            metavar="LIB... NAME",
-            help="Library files (*.cor), then the name of a correlation in them.",
+            metavar="LIB... [NAME]",
+            help="Library files (*.cor), then a correlation of theirs; the only one needs no name.",
             show_default=False,
         ),
     ],
@@ -68,10 +68,7 @@ def explain(
     """
     if format not in FORMATS:
         raise UsageError(f"there is no format `{format}`; there is {_listed(FORMATS)}")
-    *files, name = arguments
-    if not files:
-        _ask_for_the_rest(name)
-    library = load_library([Path(file) for file in files])
+    library, name = _library_and_name(arguments)
     require_correlation(library, name)
     if format != "text":
         sys.stdout.write(drawing(library, library.correlations[name], format, unoptimised))
@@ -80,13 +77,19 @@ def explain(
         show(line, "bold" if line and not line[0].isspace() else "")
 
 
-def _ask_for_the_rest(given: str) -> None:
-    """Only one argument was given: say which of the two is missing."""
-    if not Path(given).is_file():
-        raise UsageError(f"name the library first: `ensue explain LIB {given}`")
-    names = load_library([Path(given)]).correlations.names
-    known = f"there is {_listed(names)}" if names else "but there is none in it"
-    raise UsageError(f"name a correlation of `{given}`; {known}")
+def _library_and_name(arguments: Sequence[str]) -> tuple[Library, str]:
+    """The library of all files, and the correlation: the last argument, or the only one there."""
+    *files, last = arguments
+    if not Path(last).is_file():
+        if not files:
+            raise UsageError(f"name the library first: `ensue explain LIB {last}`")
+        return load_library([Path(file) for file in files]), last
+    library = load_library([Path(file) for file in arguments])
+    names = list(library.correlations.names)
+    if len(names) != 1:
+        known = f"there is {_listed(names)}" if names else "but there is none in it"
+        raise UsageError(f"name a correlation of {_listed(arguments)}; {known}")
+    return library, names[0]
 
 
 def _listed(names: Iterable[str]) -> str:
