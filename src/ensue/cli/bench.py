@@ -36,10 +36,11 @@ def bench(
         bool, typer.Option("--quick", help="Tiny sizes: shows that it runs; figures mean nothing.")
     ] = False,
 ) -> None:
-    """Measure loading, engines and curves on this machine, and Esper beside them.
+    """Measure Ensue on this machine, beside Esper, Flink and the paper of the channel.
 
-    A figure is the median of several repeats, in processor time of one thread; its spread is half
-    the distance between its quartiles. Whatever is compared takes turns in one run.
+    A figure is the median of several repeats, in processor time of one thread (for Spark and the
+    channel, the wall clock); its spread is half the distance between its quartiles. Whatever is
+    compared takes turns in one run.
 
     \b
     Example:
