@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from ensue.engine.ports import key_of
 from ensue.engine.step.groups import Group, GroupReading, atoms_of
@@ -147,6 +147,24 @@ class GroupWant:
             letter for letter, needed in self._letters.items() if needed & tests == needed
         )
         return GroupReading(group, self._key, wanted, by_atoms, letters)
+
+
+class Asked(Protocol):
+    """What is asked of the events of one type: each test with its bit, and each key's names.
+
+    `plans` has what follows from the tests that hold, as far as `make_plan` was asked for it.
+    """
+
+    name: str
+    attributes: Mapping[str, ValueType]
+    sources: dict[str, int]
+    predicates: dict[Expression, int]
+    keys: dict[KeyNames, int]
+
+    @property
+    def plans(self) -> Mapping[int, Any]: ...
+
+    def make_plan(self, tests: int, /) -> Any: ...
 
 
 class TypeRoutines:
@@ -297,7 +315,7 @@ def key_under(event: Event, names: KeyNames) -> FastKey | None:
 class _Writing:
     """The text of one type's routines, and the values that it names."""
 
-    def __init__(self, routines: TypeRoutines) -> None:
+    def __init__(self, routines: Asked) -> None:
         self._routines = routines
         self.constants = Constants(
             {"holds": holds, "found": found, "key_under": key_under, "Event": Event}
@@ -381,7 +399,11 @@ class _Writing:
         """Statements that set the variables. An extension of the same name goes first."""
         if not self.reads:
             return []
-        plain = "event.extensions" if checked else "event.extensions or data.__class__ is not dict"
+        # An extension goes before an attribute of its name, and after it in lower case.
+        names = frozenset(each for name in self.reads for each in (name, name.lower()))
+        named = self.constants.name(names, "n")
+        plain = f"event.extensions and not event.extensions.keys().isdisjoint({named})"
+        plain = plain if checked else f"data.__class__ is not dict or {plain}"
         asked = "; ".join(f"{variable(name)} = found(event, {name!r})" for name in self.reads)
         # A name that an event also answers itself, in lower case, is asked in full.
         special = [n for n in self.reads if n.lower() in _CONTEXT]
@@ -462,6 +484,12 @@ def look(event):
     return plan, ({names})
 """
 
+_FIT = """
+def fit(event):
+    {checks}
+    return event
+"""
+
 _PUSH = """
 def push(event):
     {checks}
@@ -512,15 +540,31 @@ def push(event):
 """
 
 
-def compile_look(routines: TypeRoutines) -> Look:
+def compile_look(routines: Asked) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
     """The function that finds out who reads an event of this type, and under which keys."""
     writing = _Writing(routines)
     tests, keys = writing.tests(), writing.keys()
     names = ["".join(f"{name}, " for name in writing.key_variables())]
     values = writing.values(checked=False)
     text = _filled(_LOOK, values=values, tests=tests, keys=keys, names=names)
-    look: Look = _compiled(text, "look", routines, writing.constants, {})
+    look: Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]
+    look = _compiled(text, "look", routines, writing.constants, {})
     return look
+
+
+def compile_fit(routines: Asked, unusual: Callable[[Event], Event]) -> Callable[[Event], Event]:
+    """The function that gives back an event which is plainly as declared, and else asks `unusual`.
+
+    A type with an attribute that cannot be a variable is always asked in full.
+    """
+    writing = _Writing(routines)
+    try:
+        text = _filled(_FIT, checks=writing.checks())
+    except OutsideError:
+        return unusual
+    fit: Callable[[Event], Event]
+    fit = _compiled(text, "fit", routines, writing.constants, {"unusual": unusual})
+    return fit
 
 
 def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | None:
@@ -560,7 +604,7 @@ def _filled(template: str, **parts: Sequence[str]) -> str:
 def _compiled(
     text: str,
     function: str,
-    routines: TypeRoutines,
+    routines: Asked,
     constants: Constants,
     around: Mapping[str, Any],
 ) -> Any:
