@@ -1,29 +1,25 @@
 """Rows to events in Python, on the map side: for what SQL cannot say exactly.
 
 In come rows of any columns, or outputs of an earlier stage; out go, for one group, the events that
-one of its rules wants, each with its position and the bucket of its key, once for each bucket that
-reads it. An event travels as bytes of msgpack. The same reading also tells which rows are no
-events, and why, and the times of those that are.
+one of its rules wants (`wanting`), each with its position and the bucket of its key, once for each
+bucket that reads it. An event travels as bytes of msgpack. The same reading also tells which rows
+are no events, and why, and the times of those that are.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from ensue.engine.ports import Key, Ports
 from ensue.events.arrow import read_batches
 from ensue.events.cloudevents import decode, encode, text_problem
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
 from ensue.spark import positions
-from ensue.spark.ordered import ALL_KEYS, NO_KEYS
-from ensue.spark.plan import Group, Plan
+from ensue.spark.wanting import Wanting
 
 ARRIVAL = "ensue_arrival"
 """The column that keeps the order in which rows with equal times were given."""
@@ -59,75 +55,6 @@ def read_event(payload: bytes, types: TypeSystem) -> Event:
     if payload[:1] == _MSGPACK:
         return _read_event(payload[1:])
     return conform(decode(payload[1:]), types)
-
-
-class Wanting:
-    """Which events a group wants, and under which buckets."""
-
-    def __init__(
-        self, plan: Plan, group: Group, keep_unkeyed: bool, names_rules: bool = False
-    ) -> None:
-        self._types = plan.library.types
-        places = {names: place for place, names in enumerate(group.key_set)}
-        self._rules = [
-            (
-                Ports(rule.correlation, self._types),
-                {
-                    port.name: 1 << places[rule.key_names(port)] if places else 1
-                    for port in rule.event_ports
-                },
-            )
-            for rule in group.rules
-        ]
-        self._names = [rule.name for rule in group.rules]
-        self._names_rules = names_rules
-        self.matched: list[str] = []
-        self._keyed = group.is_keyed
-        self._keep_unkeyed = keep_unkeyed
-
-    def buckets(self, event: Event) -> dict[int, int]:
-        """The buckets that read an event, each with the bits of its keys there.
-
-        With `names_rules`, `matched` has the rules that have a port for it, and a key if they
-        want one.
-        """
-        found: dict[int, int] = {}
-        unkeyed = False
-        self.matched = []
-        for name, (ports, bits) in zip(self._names, self._rules, strict=True):
-            matched = ports.matched(event)
-            if not self._keyed:
-                if matched:
-                    self.matched.append(name)
-                    found = {0: ALL_KEYS}
-                    if not self._names_rules:
-                        return found
-                continue
-            readings = ports.readings(event, matched)
-            unkeyed |= bool(matched) and not readings
-            if readings:
-                self.matched.append(name)
-            for key, reading in readings.items():
-                bucket = bucket_of(key)
-                for port in reading.ports:
-                    found[bucket] = found.get(bucket, 0) | bits[port]
-        if unkeyed and self._keep_unkeyed:
-            # Counted once, whatever else becomes of the event.
-            found.setdefault(-1, NO_KEYS)
-        return found
-
-
-def bucket_of(key: Key) -> int:
-    """The same number for the same key, wherever it is worked out."""
-    text = repr([_plain(kind, value) for kind, value in key])
-    digest = hashlib.blake2b(text.encode(), digest_size=7)
-    return int.from_bytes(digest.digest(), "big")
-
-
-def _plain(kind: str, value: Any) -> tuple[str, Any]:
-    if isinstance(value, float) and value.is_integer():
-        return kind, int(value)
-    return kind, str(value)
 
 
 def event_rows(

@@ -25,7 +25,6 @@ from ensue.spark.gathering import GATHERED_BYTES, in_order
 from ensue.spark.mapping import (
     ARRIVAL,
     DEFAULT_SOURCE,
-    Wanting,
     event_rows,
     positioned,
     read_event,
@@ -35,6 +34,7 @@ from ensue.spark.mapping import (
 from ensue.spark.ordered import ALL_KEYS, OrderedGroup, Positioned
 from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
 from ensue.spark.plan import Group, Plan, plan_of
+from ensue.spark.wanting import Wanting
 
 CLOCK = "ensue_clock"
 """The column that says, in every row, where the clock of the whole stream stands at its end."""

@@ -1,7 +1,7 @@
 """Rules over a stream of Kafka records, and outputs as records again.
 
 In comes a DataFrame of Spark's Kafka source, with its headers; out goes a stream of outputs, late
-events and refused records. A record becomes an event (`records`) where it is packed for its bucket,
+events and refused records. A record becomes an event (`reading`) where it is packed for its bucket,
 in one step, so that nothing is read twice. What is no event, or does not fit its type, passes by
 the buckets and comes out as a row of its own: with the reason, and with topic, partition and
 offset. Sources are opened in `sources`, and topics and files written in `sinks`.
@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from functools import partial
+from functools import lru_cache, partial
+from itertools import chain
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ensue.errors import EventError, UsageError
+from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
-from ensue.events.conformance import conform
-from ensue.events.event import Event, Rejected
 from ensue.library import LibraryLike, as_library, duration_microseconds
 from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
@@ -50,16 +48,9 @@ from ensue.spark.streaming.packing import (
     pack_read,
     planned,
 )
-from ensue.spark.streaming.records import (
-    MODES,
-    STRUCTURED,
-    Header,
-    Place,
-    read_record,
-    write_record,
-)
+from ensue.spark.streaming.reading import COLUMNS, RecordReader
+from ensue.spark.streaming.records import MODES, STRUCTURED, write_record
 
-NEEDED = ("key", "value", "topic", "partition", "offset", "headers")
 RECORD_DDL = "key binary, value binary, headers array<struct<key: string, value: binary>>"
 REFUSED_DDL = f"topic string, partition int, offset bigint, {RECORD_DDL}, problems array<string>"
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -95,7 +86,7 @@ def correlate_kafka(
         has_arrival=True,
         with_event=whole_events,
     )
-    packed = records.select(*NEEDED).mapInArrow(bound(pack_records, task), CHUNK_DDL)
+    packed = records.select(*COLUMNS).mapInArrow(bound(pack_records, task), CHUNK_DDL)
     packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))
     made = packed.groupBy("group", "bucket").applyInPandasWithState(
         bound(run_bucket, task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
@@ -166,7 +157,7 @@ def _check(records: DataFrame) -> None:
         raise UsageError(
             "the records are bounded, and `correlate_kafka` reads streams: use `spark.readStream`"
         )
-    missing = [name for name in NEEDED if name not in records.columns]
+    missing = [name for name in COLUMNS if name not in records.columns]
     if missing == ["headers"]:
         raise UsageError(
             "the records come without their headers, where events may have their attributes: open"
@@ -187,52 +178,13 @@ def pack_records(
 ) -> Iterator[pa.RecordBatch]:
     """Records as chunks of events for buckets, and those that are refused as they came."""
     task = Task(*given)
-    types = planned(task.library, task.selected)[0].library.types
-
-    def events() -> Iterator[tuple[int, Event | Rejected]]:
-        for key, value, place, headers in _records(batches):
-            try:
-                event = conform(read_record(key, value, headers, place), types)
-            except EventError as error:
-                # Bytes become base64, which is how `from_json` reads binary columns.
-                told = msgspec.json.encode(_told(key, value, place, headers, error))
-                yield place.order, Rejected(place.offset, told, error.problems)
-            else:
-                yield place.order, event
-
-    yield from pack_read(task, events())
+    reader = _reader(task.library, task.selected)
+    yield from pack_read(task, chain.from_iterable(map(reader.read, batches)))
 
 
-def _records(
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[tuple[bytes | None, bytes | None, Place, list[Header]]]:
-    for batch in batches:
-        column = dict(zip(NEEDED, batch.columns, strict=True))
-        offsets = column["headers"].offsets.to_pylist()
-        inner = column["headers"].values
-        names = inner.field("key").to_pylist()
-        contents = inner.field("value").to_pylist()
-        plain = [column[name].to_pylist() for name in NEEDED[:-1]]
-        for number, (key, value, *place) in enumerate(zip(*plain, strict=True)):
-            first, end = offsets[number], offsets[number + 1]
-            headers = list(zip(names[first:end], contents[first:end], strict=True))
-            yield key, value, Place(*place), headers
-
-
-def _told(
-    key: bytes | None,
-    value: bytes | None,
-    place: Place,
-    headers: Sequence[Header],
-    error: EventError,
-) -> dict[str, Any]:
-    return {
-        **place._asdict(),
-        "key": key,
-        "value": value,
-        "headers": [{"key": name, "value": content} for name, content in headers],
-        "problems": list(error.problems),
-    }
+@lru_cache(maxsize=16)
+def _reader(library: str, selected: tuple[str, ...]) -> RecordReader:
+    return RecordReader(planned(library, selected)[0].library.types)
 
 
 def write_records(mode: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

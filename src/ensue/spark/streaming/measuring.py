@@ -64,11 +64,11 @@ class Measures(msgspec.Struct, omit_defaults=True):
         for name, measures in other.rules.items():
             self.rule(name).add(measures)
 
-    def count_read(self, matched: Iterable[str], time: int) -> None:
-        """An event came that these rules want."""
+    def count_read(self, matched: Iterable[str], time: int, count: int = 1) -> None:
+        """Events came that these rules want, the latest of them from that time."""
         for name in matched:
             rule = self.rule(name)
-            rule.read += 1
+            rule.read += count
             rule.latest = _later(rule.latest, time)
 
     def count_late(self, events: Iterable[Event], rules: Sequence[Rule], types: TypeSystem) -> None:

@@ -12,7 +12,7 @@ bucket. With `events`, rows become events here, for what SQL cannot say exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -22,10 +22,11 @@ import pyarrow.compute as pc
 
 from ensue.events.event import Event, Rejected
 from ensue.library import parse
-from ensue.spark.mapping import ARRIVAL, Wanting, read_rows, write_event
+from ensue.spark.mapping import ARRIVAL, read_rows, write_event
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.streaming.groups import StreamGroup, stream_groups
 from ensue.spark.streaming.measuring import Measures, write_measures
+from ensue.spark.wanting import Wanting
 
 TIME = "ensue_time"
 """The time of an event in microseconds since 1970."""
@@ -40,6 +41,8 @@ EXTRAS = (TIME, REPORTS, ARRIVAL)
 CHUNK_BYTES = 32 * 2**20
 """How much of a partition is gathered before it is cut into chunks."""
 EVENTS_AT_ONCE = 1 << 16
+_Row = tuple[int, int, bool, int, bytes]
+"""A bucket, a time, whether this copy reports, an arrival, and the event in bytes."""
 
 CHUNK_DDL = "`group` string, bucket int, partition int, part int, latest bigint, chunk binary"
 CHUNK_SCHEMA = pa.schema(
@@ -81,6 +84,13 @@ def bound(function: Any, task: Task) -> Any:
 def planned(library: str, selected: tuple[str, ...]) -> tuple[Plan, tuple[StreamGroup, ...]]:
     plan = plan_of(parse(library).checked, selected)
     return plan, stream_groups(plan)
+
+
+@lru_cache(maxsize=16)
+def _wanting(library: str, selected: tuple[str, ...]) -> tuple[Wanting, ...]:
+    """For each group who is asked, with all that was compiled for earlier micro-batches."""
+    plan, groups = planned(library, selected)
+    return tuple(Wanting(plan, each.group, keep_unkeyed=False) for each in groups)
 
 
 def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
@@ -261,38 +271,69 @@ def pack_read(
     Wherever they were read from, what is refused keeps its text and its problems.
     """
     packer = _Packer(task)
-    plan, groups = planned(task.library, task.selected)
-    wanting = [Wanting(plan, each.group, keep_unkeyed=False, names_rules=True) for each in groups]
-    held: list[list[tuple[int, int, bool, int, bytes]]] = [[] for _ in groups]
+    wanting = _wanting(task.library, task.selected)
+    held: list[list[_Row]] = [[] for _ in wanting]
     refused: list[Rejected] = []
-    measures = Measures()
+    read: dict[tuple[str, ...], list[int]] = {}
+    asked = [
+        (rows, wants, group.buckets(task.buckets))
+        for rows, wants, group in zip(held, wanting, packer.groups, strict=True)
+    ]
+    latest: int | None = None
+    waiting = 0
     for arrival, event in records:
         if isinstance(event, Rejected):
             refused.append(event)
             continue
-        packer.see(event.time)
-        reports = True
-        for rows, group, wants in zip(held, groups, wanting, strict=True):
-            buckets = wants.buckets(event)
-            measures.count_read(wants.matched, event.time)
-            for bucket in buckets:
-                place = bucket % group.buckets(task.buckets)
-                rows.append((place, event.time, reports, arrival, write_event(event)))
+        time = event.time
+        if latest is None or time > latest:
+            latest = time
+        payload = None
+        for rows, wants, count in asked:
+            found = wants.buckets(event)
+            if not found:
+                continue
+            counted = read.get(wants.matched)
+            if counted is None:
+                read[wants.matched] = [1, time]
+            else:
+                counted[0] += 1
+                if time > counted[1]:
+                    counted[1] = time
+            reports = payload is None
+            if payload is None:
+                payload = write_event(event)
+            for bucket in found:
+                rows.append((bucket % count, time, reports, arrival, payload))
                 reports = False
-        if sum(map(len, held)) >= EVENTS_AT_ONCE:
+                waiting += 1
+        if waiting >= EVENTS_AT_ONCE:
+            packer.see(latest)
             yield from _packed_events(packer, task, held)
-            held = [[] for _ in groups]
+            for rows in held:
+                rows.clear()
+            waiting = 0
         if len(refused) >= EVENTS_AT_ONCE:
+            packer.see(latest)
             yield from packer.refuse(refused)
             refused = []
+    packer.see(latest)
     yield from packer.refuse(refused)
-    yield from packer.measured(measures)
+    yield from packer.measured(_measures(read))
     yield from _packed_events(packer, task, held)
     yield from packer.clocks()
 
 
+def _measures(read: Mapping[tuple[str, ...], Sequence[int]]) -> Measures:
+    """How many events came for each rule, from what came for rules that want the same events."""
+    measures = Measures()
+    for names, (count, latest) in read.items():
+        measures.count_read(names, latest, count)
+    return measures
+
+
 def _packed_events(
-    packer: _Packer, task: Task, held: Sequence[Sequence[tuple[int, int, bool, int, bytes]]]
+    packer: _Packer, task: Task, held: Sequence[Sequence[_Row]]
 ) -> Iterator[pa.RecordBatch]:
     for group, rows in zip(packer.groups, held, strict=True):
         if rows:

@@ -32,6 +32,7 @@ PREFIX = "ce_"
 CONTENT_TYPE = "content-type"
 STRUCTURED_TYPE = "application/cloudevents+json; charset=UTF-8"
 KEY_ATTRIBUTE = "partitionkey"
+STRUCTURED_MEDIA_TYPE = "application/cloudevents+json"
 _ANY_STRUCTURED = "application/cloudevents"
 _JSON_TYPE = "application/json"
 
@@ -78,14 +79,28 @@ def read_record(
     if twice:
         raise EventError(twice)
     content_type = (given.get(CONTENT_TYPE) or b"").decode("latin-1").strip()
-    media_type = content_type.partition(";")[0].strip().lower()
-    if media_type.startswith(_ANY_STRUCTURED):
+    media_type = media_type_of(content_type)
+    if is_structured(media_type):
         event = _structured(value, media_type)
     elif any(name.startswith(PREFIX) for name in given):
         event = _binary(value, given, content_type)
     else:
         event = _structured(value, None)
     return event if place is None else _placed(event, key, place)
+
+
+def media_type_of(content_type: str) -> str:
+    """A content type without its parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def is_structured(media_type: str) -> bool:
+    return media_type.startswith(_ANY_STRUCTURED)
+
+
+def is_json(media_type: str) -> bool:
+    """Whether data of that type are JSON, as they are where none is said."""
+    return not media_type or media_type.endswith(("/json", "+json"))
 
 
 def write_record(event: Event, mode: str = STRUCTURED) -> Record:
@@ -125,11 +140,11 @@ def write_record(event: Event, mode: str = STRUCTURED) -> Record:
 
 
 def _structured(value: bytes | None, media_type: str | None) -> Event:
-    if media_type is not None and media_type != f"{_ANY_STRUCTURED}+json":
+    if media_type is not None and media_type != STRUCTURED_MEDIA_TYPE:
         raise EventError(
             [
                 f"the header `{CONTENT_TYPE}` says `{media_type}`: events in structured mode are"
-                f" read as `{_ANY_STRUCTURED}+json`"
+                f" read as `{STRUCTURED_MEDIA_TYPE}`"
             ]
         )
     if value is None:
@@ -187,8 +202,7 @@ def _data(value: bytes | None, content_type: str, problems: list[str]) -> Any:
     """JSON unless the content type says otherwise, else bytes."""
     if not value:
         return None
-    media_type = content_type.partition(";")[0].strip().lower()
-    if media_type and not media_type.endswith(("/json", "+json")):
+    if not is_json(media_type_of(content_type)):
         return bytes(value)
     try:
         return read_json(bytes(value))
