@@ -54,10 +54,21 @@ class Outputs:
     """Makes the outputs of one correlation under one key.
 
     `time` and `made` count what was put out at the latest time, for the ids; they are part of the
-    state of a run.
+    state of a run. There may be millions of these, and hardly ever is there more than one trigger
+    at a time, so the latest one has its count without a dictionary.
     """
 
-    __slots__ = ("_correlation", "_key_text", "_keyed", "_types", "key", "made", "time")
+    __slots__ = (
+        "_correlation",
+        "_count",
+        "_key_text",
+        "_keyed",
+        "_others",
+        "_trigger",
+        "_types",
+        "key",
+        "time",
+    )
 
     def __init__(self, correlation: str, key: Key, keyed: bool, types: TypeSystem) -> None:
         self._correlation = correlation
@@ -66,7 +77,21 @@ class Outputs:
         self._key_text: str | None = None
         self.key = key
         self.time: int | None = None
-        self.made: dict[str, int] | None = None
+        self._trigger: str | None = None
+        self._count = 0
+        self._others: dict[str, int] | None = None
+
+    @property
+    def made(self) -> dict[str, int]:
+        """How much was put out at the latest time, by trigger."""
+        latest = {} if self._trigger is None else {self._trigger: self._count}
+        return {**(self._others or {}), **latest}
+
+    @made.setter
+    def made(self, made: Mapping[str, int]) -> None:
+        others = dict(made)
+        self._trigger, self._count = others.popitem() if others else (None, 0)
+        self._others = others or None
 
     def forward(self, trigger: Trigger, event: Event) -> Event:
         """`push a`: the event as it was, at the time of the trigger."""
@@ -128,12 +153,18 @@ class Outputs:
     def number(self, time: int, trigger: str) -> int:
         """The next number among what is put out on this trigger, for its id."""
         # One event id may be read twice at one time: as it came, and as another rule sent it on.
-        if time != self.time or self.made is None:
+        if time != self.time:
             self.time = time
-            self.made = {trigger: 1}
+            self._trigger = trigger
+            self._count = 1
+            self._others = None
             return 1
-        number = self.made[trigger] = self.made.get(trigger, 0) + 1
-        return number
+        if trigger != self._trigger:
+            others = self.made
+            self._trigger, self._count = trigger, others.pop(trigger, 0)
+            self._others = others
+        self._count += 1
+        return self._count
 
     def _provenance(self, trigger: Trigger) -> dict[str, str]:
         labels = ",".join(sorted(trigger.labels))

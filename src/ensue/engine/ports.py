@@ -37,6 +37,8 @@ class Reading:
 
 def key_text(key: Key) -> str:
     """The `partitionkey` of an output."""
+    if len(key) == 1 and key[0][1].__class__ is str:
+        return key[0][1]
     return ",".join(text_of(value) for _, value in key)
 
 

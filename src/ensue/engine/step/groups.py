@@ -270,7 +270,7 @@ class Group:
             if outputs.time is not None and (state.time is None or state.time <= outputs.time):
                 if state.time != outputs.time:
                     state.time, state.made = outputs.time, {}
-                for trigger, number in (outputs.made or {}).items():
+                for trigger, number in outputs.made.items():
                     state.made.setdefault(trigger, []).append((bit, number))
         rule.instances.clear()
 

@@ -192,7 +192,7 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
         number=instance.number if rule.has_clock else 0,
         due=dict(instance.timers_due),
         outputs_at=None if is_over else outputs.time,
-        outputs_made={} if is_over else dict(outputs.made or {}),
+        outputs_made={} if is_over else outputs.made,
         timeouts=dict(instance.timeouts) if isinstance(instance, EclRunner) else {},
         starts=starts,
         branches=[_save_branch(each) for each in instance.branches]
