@@ -107,23 +107,18 @@ class RecordReader:
                     raise _UnusualError
                 event = self._event(shape, contents, first, value, key, topic, partition, offset)
             except _UnusualError:
-                headers = [
-                    (words[each], content)
-                    for each, content in zip(
-                        np.frombuffer(code, np.uint32).tolist(), contents[first:end], strict=True
-                    )
-                ]
-                yield (
-                    order,
-                    self._read_in_full(key, value, Place(topic, partition, offset), headers),
-                )
+                numbers = np.frombuffer(code, np.uint32).tolist()
+                named = [words[each] for each in numbers]
+                headers = list(zip(named, contents[first:end], strict=True))
+                place = Place(topic, partition, offset)
+                yield order, self._read_in_full(key, value, place, headers)
             else:
                 yield order, event
 
     def _event(
         self,
         shape: _Shape,
-        contents: list[bytes | None],
+        contents: list[Any],
         first: int,
         value: bytes | None,
         key: bytes | None,
@@ -272,26 +267,25 @@ def _structured(value: bytes | None) -> tuple[str, str, str, str, Any, dict[str,
 
 
 def _attributes(
-    shape: _Shape, contents: list[bytes | None], first: int
+    shape: _Shape, contents: list[Any], first: int
 ) -> tuple[str, str, str, str, dict[str, Any]]:
     """The required attributes and the extensions, from headers."""
     assert shape.required is not None
     one, two, three, four = shape.required
     try:
-        id_ = contents[first + one].decode()  # type: ignore[union-attr]
-        source = contents[first + two].decode()  # type: ignore[union-attr]
-        type_ = contents[first + three].decode()  # type: ignore[union-attr]
-        time = contents[first + four].decode()  # type: ignore[union-attr]
+        id_ = contents[first + one].decode()
+        source = contents[first + two].decode()
+        type_ = contents[first + three].decode()
+        time = contents[first + four].decode()
         others: dict[str, Any] = {
-            name: contents[first + place].decode()  # type: ignore[union-attr]
-            for name, place in shape.others
+            name: contents[first + place].decode() for name, place in shape.others
         }
     except (AttributeError, UnicodeDecodeError):
         # A header without content, or one that is no text.
         raise _UnusualError from None
     if not (id_ and source and type_):
         raise _UnusualError
-    if shape.version is not None and contents[first + shape.version] != b"1.0":
+    if shape.version is not None and contents[first + shape.version] != VERSION.encode():
         raise _UnusualError
     return id_, source, type_, time, others
 
