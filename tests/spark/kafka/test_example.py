@@ -1,4 +1,8 @@
-"""`examples/kafka-to-parquet` does what its page says, in a small edition."""
+"""`examples/kafka-to-parquet` does what its page says, in a small edition.
+
+It is a process of its own, for it goes to the folder of its results before it starts Spark. The
+broker that it would start is that of the other tests.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.streaming.processes import QUICK_START
+
 from .topics import Kafka
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "kafka-to-parquet"
 EVENTS = 400
+RUN = """
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+sys.path.insert(0, sys.argv.pop(1))
+import run
+
+broker = SimpleNamespace(servers=sys.argv.pop(1))
+run.TrialBroker = lambda **_: nullcontext(broker)
+run.main()
+"""
 
 
 def test_what_was_planted_is_found_and_nothing_else(
@@ -28,8 +46,8 @@ def test_what_was_planted_is_found_and_nothing_else(
     asked = ["--events", str(EVENTS), "--seed", "3", "--folder", str(tmp_path / "results")]
 
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE / "run.py"), *asked],
-        env={**os.environ, "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+        [sys.executable, "-c", RUN, str(EXAMPLE), kafka.servers, *asked],
+        env={**os.environ, "SPARK_SUBMIT_OPTS": QUICK_START},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         timeout=400,
