@@ -50,26 +50,24 @@ def may_run(case: Case, correlation: FilterCorrelation) -> bool:
 
 def ports_in(parts: Iterable[Filter]) -> Iterator[str]:
     """The ports that have a place in a filter."""
-    for part in parts:
-        match part:
-            case PortRef(name):
-                yield name
-            case Labelled(_, body) | Times(body, _):
-                yield from ports_in((body,))
-            case Both(inside) | Either(inside) | Then(inside):
-                yield from ports_in(inside)
+    return (each.name for each in _all_in(parts) if isinstance(each, PortRef))
 
 
 def _labels(x: Filter) -> Iterator[str]:
-    match x:
-        case Labelled(label, body):
-            yield label
-            yield from _labels(body)
-        case Times(body, _):
-            yield from _labels(body)
-        case Both(parts) | Either(parts) | Then(parts):
-            for part in parts:
-                yield from _labels(part)
+    return (each.label for each in _all_in((x,)) if isinstance(each, Labelled))
+
+
+def _all_in(parts: Iterable[Filter]) -> Iterator[Filter]:
+    """A filter and all inside of it, however deep that is."""
+    left = list(parts)
+    while left:
+        part = left.pop()
+        yield part
+        match part:
+            case Labelled(_, body) | Times(body, _):
+                left.append(body)
+            case Both(inside) | Either(inside) | Then(inside):
+                left += inside
 
 
 def _names(x: LabelExpression) -> Iterator[str]:
