@@ -25,7 +25,7 @@ _IN_A_BODY = re.compile(
 )
 _ONLY_GAPS = re.compile(rf"{_GAP}*")
 _WORD_OR_SIGN = re.compile(
-    rf"""(?:{_GAP})*("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|[A-Za-z0-9_.]+|[^\s])"""
+    rf"""(?:{_GAP})*(/\*[\s\S]*|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?|[A-Za-z0-9_.]+|[^\s]|\Z)"""
 )
 
 
@@ -80,7 +80,8 @@ def words_past(text: str, piece: Piece, most: int) -> int | None:
         return None
     found = _WORD_OR_SIGN.finditer(text, piece.start, piece.end)
     beyond = next(islice(found, most, None), None)
-    return None if beyond is None else beyond.start(1)
+    # The end of the text is found too, so that nobody looks for a word at each space before it.
+    return beyond.start(1) if beyond is not None and beyond.group(1) else None
 
 
 def is_blank(text: str, start: int, end: int) -> bool:

@@ -204,7 +204,8 @@ def _report_words(
     """Whether a definition is too long to be read quickly; if so, it is reported."""
     found = False
     for piece in pieces:
-        beyond = cutting.words_past(text, piece, limits.words)
+        # One that is nested too deeply is refused for that, and never read as a whole.
+        beyond = None if piece.too_deep else cutting.words_past(text, piece, limits.words)
         if beyond is not None:
             given = f"more than {limits.words:,}"
             report_limit(diagnostics, limits, "words", given, Span(beyond, beyond + 1))
