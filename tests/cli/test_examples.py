@@ -10,6 +10,8 @@ import pytest
 from tests.cli.conftest import Ensue
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+# What runs on Spark is run by `tests/spark`.
+IN_A_PROCESS = sorted(cases.parent for cases in EXAMPLES.glob("*/cases.toml"))
 
 
 def commands(example: Path) -> list[list[str]]:
@@ -18,7 +20,7 @@ def commands(example: Path) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("ensue ")]
 
 
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*/")), ids=lambda path: path.name)
+@pytest.mark.parametrize("example", IN_A_PROCESS, ids=lambda path: path.name)
 def test_every_command_of_the_readme_works(
     ensue: Ensue, example: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
