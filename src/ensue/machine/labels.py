@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ensue.lang.parts import labels_in
 from ensue.lang.syntax import Both, Change, Either, Filter, FilterCorrelation, Labelled, Then
 
 
@@ -44,16 +45,5 @@ def _left_of_then(x: Filter) -> Iterator[str]:
             for part in parts:
                 yield from _left_of_then(part)
         case Then(parts):
-            for part in parts[:-1]:
-                yield from _labels(part)
+            yield from (each.label for each in labels_in(parts[:-1]))
             yield from _left_of_then(parts[-1])
-
-
-def _labels(x: Filter) -> Iterator[str]:
-    match x:
-        case Labelled(label, body):
-            yield label
-            yield from _labels(body)
-        case Both(parts) | Either(parts) | Then(parts):
-            for part in parts:
-                yield from _labels(part)

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 
 from ensue.lang.checking.circles import Node, circles
 from ensue.lang.checking.ecl import expressions_in
-from ensue.lang.checking.pushing import may_run, ports_in
+from ensue.lang.checking.pushing import may_run
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
+from ensue.lang.parts import ports_in
 from ensue.lang.syntax import (
     Constant,
     Correlation,

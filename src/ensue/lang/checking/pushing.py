@@ -7,26 +7,20 @@ may run by its labels may still never do so: the analyses (`ensue.machine.analys
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain, combinations
 
 from ensue.lang.label_logic import label_value
+from ensue.lang.parts import labels_in
 from ensue.lang.syntax import (
-    Both,
     Case,
     Change,
-    Either,
-    Filter,
     FilterCorrelation,
     LabelAnd,
     LabelExpression,
-    Labelled,
     LabelName,
     LabelNot,
     LabelOr,
-    PortRef,
-    Then,
-    Times,
 )
 
 MOST_LABELS = 8
@@ -42,32 +36,10 @@ def may_run(case: Case, correlation: FilterCorrelation) -> bool:
     return any(
         label_value(case.condition, active, aborted.__contains__)
         for branch in correlation.branches
-        for active in _subsets(names & frozenset(_labels(branch)))
+        for active in _subsets(names & frozenset(each.label for each in labels_in((branch,))))
         # An earlier case may have aborted what was active at the trigger.
         for aborted in _subsets(changed)
     )
-
-
-def ports_in(parts: Iterable[Filter]) -> Iterator[str]:
-    """The ports that have a place in a filter."""
-    return (each.name for each in _all_in(parts) if isinstance(each, PortRef))
-
-
-def _labels(x: Filter) -> Iterator[str]:
-    return (each.label for each in _all_in((x,)) if isinstance(each, Labelled))
-
-
-def _all_in(parts: Iterable[Filter]) -> Iterator[Filter]:
-    """A filter and all inside of it, however deep that is."""
-    left = list(parts)
-    while left:
-        part = left.pop()
-        yield part
-        match part:
-            case Labelled(_, body) | Times(body, _):
-                left.append(body)
-            case Both(inside) | Either(inside) | Then(inside):
-                left += inside
 
 
 def _names(x: LabelExpression) -> Iterator[str]:

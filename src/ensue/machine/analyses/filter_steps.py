@@ -18,6 +18,7 @@ from itertools import product
 from math import prod
 from typing import Literal, Protocol
 
+from ensue.lang.parts import labels_in
 from ensue.lang.syntax import (
     Both,
     Change,
@@ -274,14 +275,8 @@ def _changes(correlation: FilterCorrelation) -> dict[str, frozenset[str]]:
     return found
 
 
-def _labels(x: Filter) -> Iterator[str]:
-    match x:
-        case Labelled(label, body):
-            yield label
-            yield from _labels(body)
-        case Both(parts) | Either(parts) | Then(parts):
-            for part in parts:
-                yield from _labels(part)
+def _labels(branch: Filter) -> Iterator[str]:
+    return (each.label for each in labels_in((branch,)))
 
 
 def _left_of(

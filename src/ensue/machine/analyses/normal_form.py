@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from ensue.lang.parts import labels_in
 from ensue.lang.syntax import (
     Both,
     Correlation,
@@ -52,19 +53,10 @@ def normal_form(correlation: Correlation) -> Form:
             isinstance(only.condition, LabelTrue)
             and any(isinstance(each, PushNew) for each in only.statements)
             and not correlation.initially
-            and not _has_labels(correlation.branches)
+            and not any(labels_in(correlation.branches))
         ):
             return ports, branches, within, "always"
     return ports, branches, within, correlation.initially, correlation.cases
-
-
-def _has_labels(parts: tuple[Filter, ...]) -> bool:
-    return any(
-        isinstance(part, Labelled)
-        or (isinstance(part, Both | Either | Then) and _has_labels(part.parts))
-        or (isinstance(part, Times) and _has_labels((part.body,)))
-        for part in parts
-    )
 
 
 def _filter(x: Filter) -> Form:

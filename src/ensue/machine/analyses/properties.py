@@ -12,15 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ensue.events.types import TypeSystem
+from ensue.lang.parts import labels_in
 from ensue.lang.syntax import (
-    Both,
     Correlation,
-    Either,
-    Filter,
     FilterCorrelation,
     Labelled,
-    Then,
-    Times,
 )
 from ensue.machine.analyses.alphabet import Alphabet, alphabets
 from ensue.machine.analyses.behaviour import Behaviour, Outcome, UndecidableError
@@ -194,7 +190,7 @@ class _Conclusions:
                 for fired in outcome.fired:
                     active |= fired.labels
                     branches.add(fired.branch)
-        labels = (label for branch in correlation.branches for label in labels_in(branch))
+        labels = labels_in(correlation.branches)
         return (
             tuple(each for each in labels if each.label not in active),
             tuple(n for n in range(len(correlation.cases)) if n not in cases),
@@ -207,18 +203,6 @@ class _Conclusions:
             if witness is not None:
                 return witness
         return None
-
-
-def labels_in(x: Filter) -> Iterator[Labelled]:
-    match x:
-        case Labelled(_, body):
-            yield x
-            yield from labels_in(body)
-        case Both(parts) | Either(parts) | Then(parts):
-            for part in parts:
-                yield from labels_in(part)
-        case Times(body, _):
-            yield from labels_in(body)
 
 
 def _keeps_on(seen: _Seen) -> bool:
