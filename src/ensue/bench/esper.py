@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.bench.effort import Effort
+from ensue.bench.peers import cache_of, output_of, sources_of
 from ensue.bench.pushing import matches_of, through_batch, through_step
 from ensue.bench.report import Figure, rate
 from ensue.bench.timing import rates, side_by_side
@@ -57,7 +57,7 @@ class Peer:
         prepared.write_text(epl.replace("WINDOW", str(contest.window_seconds)), "utf-8")
         clock = "no-clock" if contest.window_seconds is None else "clock"
         command = ["java", "-cp", self.class_path, "EsperPatterns", str(events), str(prepared)]
-        lines = _output_of([*command, clock, str(repeats)]).splitlines()
+        lines = output_of([*command, clock, str(repeats)]).splitlines()
         _, *counted = [line for line in lines if re.fullmatch(r"\d+ \d+ \d+", line)]
         columns = zip(*(map(int, line.split()) for line in counted), strict=True)
         processor, _, matches = (list(column) for column in columns)
@@ -138,34 +138,14 @@ def prepare() -> Peer:
             f"`ensue bench esper` needs {', '.join(f'`{tool}`' for tool in TOOLS)} on the path, "
             f"and there is no {names}; install a Java development kit (17 or newer) and Maven"
         )
-    sources = _sources()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ensue" / "esper"
+    sources = sources_of("esper", "esper")
+    cache = cache_of("esper")
     jars, classes = cache / "jars", cache / "classes"
     if not list(jars.glob("esper-runtime-*.jar")):
         jars.mkdir(parents=True, exist_ok=True)
-        _output_of(
+        output_of(
             ["mvn", "--batch-mode", "--quiet", "--file", str(sources / "pom.xml"), PLUGIN,
              f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
         )  # fmt: skip
-    _output_of(["javac", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources.glob("*.java"))])
+    output_of(["javac", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources.glob("*.java"))])
     return Peer(sources, f"{classes}{os.pathsep}{jars}/*")
-
-
-def _sources() -> Path:
-    for root in (Path.cwd(), Path(__file__).parents[3]):
-        folder = root / "benchmarks" / "esper"
-        if (folder / "pom.xml").exists():
-            return folder
-    raise UsageError(
-        "`ensue bench esper` needs the folder `benchmarks/esper` of Ensue's repository; "
-        "run it from a checkout"
-    )
-
-
-def _output_of(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        said = "\n  ".join(lines[:5])
-        raise UsageError(f"`{command[0]}` ended with {done.returncode} and said\n  {said}")
-    return done.stdout

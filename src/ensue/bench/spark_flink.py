@@ -10,14 +10,13 @@ the start of that process.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ensue.bench.peers import cache_of, output_of, sources_of
 from ensue.errors import UsageError
 
 VERSION = "2.3.0"
@@ -44,7 +43,7 @@ class Flink:
 
     def run(self, events: str, repeats: int, mode: str = "batch") -> Rounds:
         command = [str(self.python), str(self.program), events, str(repeats), mode]
-        text = _output_of([*command, *map(str, self.jars)])
+        text = output_of([*command, *map(str, self.jars)])
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         rounds = [line for line in lines if not line["warming_up"]]
         matches = {line["matches"] for line in lines}
@@ -64,38 +63,18 @@ def prepare() -> Flink:
             "`ensue bench spark` needs `java` and `mvn` on the path to run Flink beside Spark, and"
             f" there is no {names}; install Java 17 and Maven, or leave Flink out with `--quick`"
         )
-    sources = _sources()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ensue" / "flink"
+    sources = sources_of("flink", "spark")
+    cache = cache_of("flink")
     environment, jars = cache / VERSION, cache / f"jars-{VERSION}"
     python = environment / "bin" / "python"
     if not (environment / "installed").exists():
-        _output_of([sys.executable, "-m", "venv", "--clear", str(environment)])
+        output_of([sys.executable, "-m", "venv", "--clear", str(environment)])
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        _output_of([*pip, f"apache-flink=={VERSION}"])
+        output_of([*pip, f"apache-flink=={VERSION}"])
         (environment / "installed").touch()
     if not list(jars.glob("*.jar")):
-        _output_of(
+        output_of(
             ["mvn", "--batch-mode", "--quiet", "--file", str(sources / "pom.xml"), PLUGIN,
              f"-DoutputDirectory={jars}", "-DexcludeTransitive=true"]
         )  # fmt: skip
     return Flink(python, sources / "match_recognize.py", sorted(jars.glob("*.jar")))
-
-
-def _sources() -> Path:
-    for root in (Path.cwd(), Path(__file__).parents[3]):
-        folder = root / "benchmarks" / "flink"
-        if (folder / "pom.xml").exists():
-            return folder
-    raise UsageError(
-        "`ensue bench spark` needs the folder `benchmarks/flink` of Ensue's repository; "
-        "run it from a checkout"
-    )
-
-
-def _output_of(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        said = "\n  ".join(lines[-5:])
-        raise UsageError(f"`{command[0]}` ended with {done.returncode} and said\n  {said}")
-    return done.stdout
