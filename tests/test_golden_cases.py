@@ -9,7 +9,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from ensue.casefile import Case, find_case_files, read_cases, render, run_case
-from ensue.engine.run import ENGINES
+from ensue.engine.choosing import ENGINES
 from ensue.errors import CaseError
 
 ROOT = Path(__file__).parents[1]

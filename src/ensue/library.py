@@ -8,17 +8,17 @@ its machines along (`ensue.machine.tables`). Running it is the business of `ensu
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar, overload
 
 from ensue.engine.changing import checked_source
-from ensue.engine.run import EventLike, Run, as_event, choose_bounded_engine, run_bounded
+from ensue.engine.choosing import choose_bounded_engine
+from ensue.engine.run import EventLike, Instant, Run, as_event, run_bounded
 from ensue.errors import LibraryError, UsageError
-from ensue.events.event import Event, microseconds_of
-from ensue.events.times import parse_time
+from ensue.events.event import Event
 from ensue.events.types import EventType
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import Diagnostic
@@ -108,7 +108,7 @@ class Library:
         events: Iterable[EventLike],
         engine: str = "auto",
         lateness: str | timedelta | None = None,
-        until: str | datetime | None = None,
+        until: Instant | None = None,
     ) -> Iterator[Event]:
         """Everything that follows from a bounded input.
 
@@ -118,9 +118,8 @@ class Library:
         if lateness is None:
             engine = choose_bounded_engine(engine, self._checked)
         run = self.start(engine, lateness or "0 s")
-        end = None if until is None else time_microseconds(until)
         ready = (as_event(event) for event in events)
-        return run_bounded(run, ready, sort=lateness is None, until=end)
+        return run_bounded(run, ready, sort=lateness is None, until=until)
 
     def tables(self) -> bytes:
         """The library with its machines, as bytes that any process can load and run.
@@ -233,7 +232,3 @@ def duration_microseconds(value: str | timedelta) -> int:
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1)
     return parse_duration(value).microseconds
-
-
-def time_microseconds(value: str | datetime) -> int:
-    return parse_time(value) if isinstance(value, str) else microseconds_of(value)

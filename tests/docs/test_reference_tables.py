@@ -19,7 +19,8 @@ from ensue.casefile.case import OUTPUT_FIELDS
 from ensue.casefile.reading import KEYS
 from ensue.cli import app
 from ensue.cli.on_spark import SPARK
-from ensue.engine.run import ENGINES, Run
+from ensue.engine.choosing import ENGINES
+from ensue.engine.run import Run
 from ensue.events.types import SCALARS
 from ensue.lang import builder
 from ensue.lang.expressions.functions import FUNCTIONS

@@ -30,7 +30,7 @@ import pytest
 
 import ensue
 from ensue.casefile import read_cases, render, run_case
-from ensue.engine.run import ENGINES
+from ensue.engine.choosing import ENGINES
 
 from .pages import Block, Page, read_pages
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
 import pytest
 
 import ensue
@@ -9,6 +12,8 @@ from ensue.engine.run import Run
 from ensue.errors import UsageError
 
 from .rules import SECOND, event
+
+EAST = timezone(timedelta(hours=1))
 
 WAITING = """
 eventtype A { attribute string k; };
@@ -72,3 +77,21 @@ def test_an_engine_for_batches_says_that_it_does_not_know() -> None:
 
     with pytest.raises(UsageError, match='engine="step"'):
         run.next_due()
+
+
+@pytest.mark.parametrize(
+    "time", [4 * SECOND, "1970-01-01T00:00:04Z", datetime(1970, 1, 1, 1, 0, 4, tzinfo=EAST)]
+)
+def test_a_time_may_be_given_in_three_ways(run: Run, time: int | str | datetime) -> None:
+    run.push(event("A", "a1", 1, k="x"))
+
+    assert [each.time for each in run.advance(time)] == [4 * SECOND]
+
+
+@pytest.mark.parametrize("time", [4.5, True, "soon", datetime(1970, 1, 1)])
+def test_what_is_no_time_is_refused_and_the_run_goes_on(run: Run, time: Any) -> None:
+    run.push(event("A", "a1", 1, k="x"))
+
+    with pytest.raises(UsageError):
+        run.advance(time)
+    assert len(run.advance(4 * SECOND)) == 1

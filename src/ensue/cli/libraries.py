@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ensue.cli.terminal import counted, listed, say
-from ensue.engine.run import ENGINES
+from ensue.engine.choosing import ENGINES
 from ensue.errors import UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library, load

@@ -32,13 +32,14 @@ from ensue.cli.on_spark import (
 from ensue.cli.progress import Progress, progress_bars
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
-from ensue.engine.run import ENGINES, Run, choose_bounded_engine, choose_engine
+from ensue.engine.choosing import ENGINES, choose_bounded_engine, choose_engine
+from ensue.engine.run import Run
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
 from ensue.events.reading import FORMATS, LINES, STDIN, read_events
-from ensue.events.times import format_time
-from ensue.library import Library, duration_microseconds, time_microseconds
+from ensue.events.times import format_time, parse_time
+from ensue.library import Library, duration_microseconds
 
 
 def run(
@@ -191,7 +192,7 @@ def _duration(option: str, text: str | None) -> int | None:
 
 def _time(option: str, text: str | None) -> int | None:
     try:
-        return None if text is None else time_microseconds(text)
+        return None if text is None else parse_time(text)
     except ValueError as error:
         raise UsageError(f"`{option}`: {error}") from None
 

@@ -17,7 +17,7 @@ from ensue.casefile import Case, CaseResult, find_case_files, read_cases, render
 from ensue.casefile.rendering import DIFFERENT, EXTRA, MISSING
 from ensue.cli.libraries import EngineName
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show
-from ensue.engine.run import choose_engine
+from ensue.engine.choosing import choose_engine
 from ensue.errors import CaseError, UsageError
 
 _DOTS_A_LINE = 72

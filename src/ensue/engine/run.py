@@ -8,16 +8,17 @@ a snapshot is, is told in `changing` and `snapshots`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, overload, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, overload
 
 import msgspec
 
 from ensue.engine.changing import HasTree, checked_source, with_definitions, without
+from ensue.engine.choosing import ENGINES, Engine, KnowsTimers, ReadsMany, choose_engine
 from ensue.engine.counts import Counts
 from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
 from ensue.engine.ordering import Ordering
-from ensue.engine.reference import reference_engine
 from ensue.engine.snapshots import (
     History,
     SavedCounts,
@@ -27,69 +28,20 @@ from ensue.engine.snapshots import (
     read_snapshot,
     write_snapshot,
 )
-from ensue.engine.step import StepStream, step_engine
+from ensue.engine.step import StepStream
 from ensue.engine.step.saving import restore_event, restore_stream, save_event, save_stream
 from ensue.errors import EventError, SnapshotError, UsageError
 from ensue.events import cloudevents
 from ensue.events.conformance import conform
-from ensue.events.event import Event
+from ensue.events.event import Event, instant_of
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
-from ensue.lang.syntax import (
-    Both,
-    Either,
-    Filter,
-    FilterCorrelation,
-    Labelled,
-    PortRef,
-    Then,
-    Times,
-)
 
 EventLike = Event | Mapping[str, Any] | str | bytes
 
-
-class Engine(Protocol):
-    """What every engine can do: read events that are in order, let time pass, change its rules."""
-
-    def read(self, event: Event) -> list[Event]: ...
-
-    def advance(self, time: int) -> list[Event]: ...
-
-    def change(self, library: CheckedLibrary) -> None: ...
-
-
-@runtime_checkable
-class ReadsMany(Protocol):
-    """What an engine for batches can do besides: read many events at once, and save itself."""
-
-    def read_all(self, events: Sequence[Event]) -> list[Event]: ...
-
-    def snapshot(self) -> bytes: ...
-
-    def restore(self, snapshot: bytes) -> None: ...
-
-
-@runtime_checkable
-class KnowsTimers(Protocol):
-    """What an engine that lives with the clock can do besides: say when a timer is due."""
-
-    def next_due(self) -> int | None: ...
-
-
-def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
-    # Arrow and compiled loops take their time to load, so only those who ask for them do.
-    from ensue.engine.batch import BatchEngine
-
-    return BatchEngine(library, counts)
-
-
-ENGINES: Mapping[str, Callable[[CheckedLibrary, Counts], Engine]] = {
-    "reference": reference_engine,
-    "step": step_engine,
-    "batch": _batch_engine,
-}
+Instant = int | datetime | str
+"""Microseconds since 1970, an aware datetime, or RFC 3339 text."""
 
 
 class Run:
@@ -171,8 +123,9 @@ class Run:
         self._ordering.add(event)
         return True
 
-    def advance(self, time: int) -> list[Event]:
-        """Tell the run that its stream has come to a time, in microseconds since 1970."""
+    def advance(self, time: Instant) -> list[Event]:
+        """Tell the run that its stream has come to a time, and return what follows from that."""
+        time = time_microseconds(time)
         if self._history is not None:
             self._history.append(("time", time))
         self._ordering.observe(time)
@@ -196,10 +149,11 @@ class Run:
         known = [each for each in due if each is not None]
         return min(known) + self._ordering.lateness if known else None
 
-    def finish(self, until: int | None = None) -> list[Event]:
+    def finish(self, until: Instant | None = None) -> list[Event]:
         """End the stream: read what still waits to be put in order, then go on to `until`."""
+        end = None if until is None else time_microseconds(until)
         made = self._read(self._ordering.rest())
-        return made + (self._count(self._engine.advance(until)) if until is not None else [])
+        return made + (self._count(self._engine.advance(end)) if end is not None else [])
 
     # --- rules that come and go -----------------------------------------------------------------
 
@@ -396,8 +350,16 @@ def _parsed(text: str) -> CheckedLibrary:
     return checked_source(Source.of(text))
 
 
+def time_microseconds(time: Instant) -> int:
+    """An instant as engines count time. Raises `UsageError` for what is none."""
+    try:
+        return instant_of(time)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 def run_bounded(
-    run: Run, events: Iterable[Event], *, sort: bool, until: int | None = None
+    run: Run, events: Iterable[Event], *, sort: bool, until: Instant | None = None
 ) -> Iterator[Event]:
     """Everything that follows from a bounded input, read in the order of its times if `sort`."""
     ordered = sorted(events, key=lambda each: each.time) if sort else events
@@ -407,47 +369,6 @@ def run_bounded(
         for event in ordered:
             yield from run.push(event)
     yield from run.finish(until)
-
-
-def choose_engine(name: str) -> str:
-    if name == "auto":
-        return "step"
-    if name not in ENGINES:
-        known = ", ".join(f"`{each}`" for each in ["auto", *ENGINES])
-        raise UsageError(f"there is no engine `{name}` here; choose one of {known}")
-    return name
-
-
-WIDE_WINDOW = 200
-"""From how many places on a window is left to compiled loops, where the whole input is at hand."""
-
-
-def choose_bounded_engine(name: str, library: CheckedLibrary) -> str:
-    """The engine for an input that is read whole.
-
-    An event may move every place of a window: thousands of them, as in `a{5000} within 1 h`, are
-    no trouble to compiled loops and slow one by one.
-    """
-    if name == "auto" and any(
-        isinstance(each, FilterCorrelation)
-        and each.clauses.within
-        and sum(map(_places, each.branches)) >= WIDE_WINDOW
-        for each in library.correlations
-    ):
-        return "batch"
-    return choose_engine(name)
-
-
-def _places(x: Filter) -> int:
-    match x:
-        case PortRef():
-            return 1
-        case Labelled(_, body):
-            return _places(body)
-        case Times(body, count):
-            return count * _places(body)
-        case Both(parts) | Either(parts) | Then(parts):
-            return sum(map(_places, parts))
 
 
 def as_event(event: EventLike) -> Event:

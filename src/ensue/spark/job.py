@@ -16,10 +16,10 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ensue.engine.run import time_microseconds
 from ensue.errors import UsageError
 from ensue.library import LibraryLike as LibraryLike
 from ensue.library import as_library as as_library
-from ensue.library import time_microseconds
 from ensue.spark.conformance import check_columns, conforms, opaque_attributes
 from ensue.spark.gathering import GATHERED_BYTES
 from ensue.spark.layout import Layout, layout_of

@@ -1,0 +1,111 @@
+"""Which engines there are, what is asked of each, and which one runs a library.
+
+A name comes in, from a user; out goes how to make the engine of that name. `auto` is `step`, but
+for an input that is read whole, where compiled loops may be the better choice. What an engine does
+is told in its own package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from ensue.engine.counts import Counts
+from ensue.engine.reference import reference_engine
+from ensue.engine.step import step_engine
+from ensue.errors import UsageError
+from ensue.events.event import Event
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.syntax import (
+    Both,
+    Either,
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    PortRef,
+    Then,
+    Times,
+)
+
+
+class Engine(Protocol):
+    """What every engine can do: read events that are in order, let time pass, change its rules."""
+
+    def read(self, event: Event) -> list[Event]: ...
+
+    def advance(self, time: int) -> list[Event]: ...
+
+    def change(self, library: CheckedLibrary) -> None: ...
+
+
+@runtime_checkable
+class ReadsMany(Protocol):
+    """What an engine for batches can do besides: read many events at once, and save itself."""
+
+    def read_all(self, events: Sequence[Event]) -> list[Event]: ...
+
+    def snapshot(self) -> bytes: ...
+
+    def restore(self, snapshot: bytes) -> None: ...
+
+
+@runtime_checkable
+class KnowsTimers(Protocol):
+    """What an engine that lives with the clock can do besides: say when a timer is due."""
+
+    def next_due(self) -> int | None: ...
+
+
+def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
+    # Arrow and compiled loops take their time to load, so only those who ask for them do.
+    from ensue.engine.batch import BatchEngine
+
+    return BatchEngine(library, counts)
+
+
+ENGINES: Mapping[str, Callable[[CheckedLibrary, Counts], Engine]] = {
+    "reference": reference_engine,
+    "step": step_engine,
+    "batch": _batch_engine,
+}
+
+
+def choose_engine(name: str) -> str:
+    if name == "auto":
+        return "step"
+    if name not in ENGINES:
+        known = ", ".join(f"`{each}`" for each in ["auto", *ENGINES])
+        raise UsageError(f"there is no engine `{name}` here; choose one of {known}")
+    return name
+
+
+WIDE_WINDOW = 200
+"""From how many places on a window is left to compiled loops, where the whole input is at hand."""
+
+
+def choose_bounded_engine(name: str, library: CheckedLibrary) -> str:
+    """The engine for an input that is read whole.
+
+    An event may move every place of a window: thousands of them, as in `a{5000} within 1 h`, are
+    no trouble to compiled loops and slow one by one.
+    """
+    if name == "auto" and any(
+        isinstance(each, FilterCorrelation)
+        and each.clauses.within
+        and sum(map(_places, each.branches)) >= WIDE_WINDOW
+        for each in library.correlations
+    ):
+        return "batch"
+    return choose_engine(name)
+
+
+def _places(x: Filter) -> int:
+    match x:
+        case PortRef():
+            return 1
+        case Labelled(_, body):
+            return _places(body)
+        case Times(body, count):
+            return count * _places(body)
+        case Both(parts) | Either(parts) | Then(parts):
+            return sum(map(_places, parts))
