@@ -197,6 +197,10 @@ class Behaviour:
             known = self._known[given] = step.outcome()
         return known
 
+    def forget(self) -> None:
+        """Steps that were taken are taken anew: for a copy in which something was changed."""
+        self._known = {}
+
     def clocks(self, config: Config) -> list[Clock]:
         """What is due in time if nothing happens before."""
         ports = [

@@ -13,6 +13,7 @@ exactly is `undecided`, with the reason: a wrong word is never said.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,11 +25,15 @@ from ensue.lang.syntax import Correlation
 from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets
 from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
 from ensue.machine.analyses.exploration import Edge, Exploration
+from ensue.machine.analyses.guided import GuidedSearch
 from ensue.machine.analyses.normal_form import normal_form
-from ensue.machine.analyses.witness import Witness, way_to, witness_of
+from ensue.machine.analyses.witness import Witness, has_times, way_to, witness_of
 
 COMPARISON_WORK = 4_000_000
 """How many transitions may be looked at before a comparison is given up."""
+
+TIMELESS_WAYS = 20
+"""After how many ways without possible times a search by order is left for one by times."""
 
 Relation = Literal["equivalent", "contained", "contains", "different", "undecided"]
 
@@ -75,6 +80,7 @@ class Differences:
     seen: dict[int, Witness] = field(default_factory=dict)
     absent: set[int] = field(default_factory=set)
     reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def is_settled(self, which: int) -> bool:
         return which in self.seen or which in self.absent
@@ -93,6 +99,7 @@ def compare_behaviours(
                 whole.seen[which] = witness
         whole.absent &= part.absent
         whole.reasons += part.reasons
+        whole.notes += part.notes
         if stop_at_one and whole.seen:
             break
     return whole
@@ -111,6 +118,7 @@ def _differences(
         wider = _search(behaviours, alphabet.possible, work, stop_at_one=False)
         found.absent = wider.absent & missing
         found.reasons += wider.reasons
+        found.notes += wider.notes
         if missing - found.absent:
             found.reasons += [f"as far as predicates can be told apart: {g}" for g in alphabet.gaps]
     return found
@@ -119,31 +127,88 @@ def _differences(
 def _search(
     behaviours: Sequence[Behaviour], symbols: Sequence[Symbol], work: int, *, stop_at_one: bool
 ) -> Differences:
+    """By the order of moments first; by their times for what that leaves open."""
     found = Differences()
+    search = GuidedSearch(behaviours, symbols, work)
+    timeless: Counter[int] = Counter()
+    longer: dict[int, Witness] = {}
+    told: set[int] = set()
+    for edge in search.differences():
+        which = 0 if edge.puts_out[0] else 1
+        if not has_times(edge):
+            timeless[which] += 1
+            if timeless[which] == TIMELESS_WAYS:
+                search.settle(which)
+            continue
+        search.settle(which)
+        if timeless[which]:
+            # One of the ways before it leads to where another way, with times, might lead too.
+            witness = _certain(behaviours, edge, found)
+            if witness is not None:
+                longer[which] = witness
+            continue
+        told.add(which)
+        witness = _certain(behaviours, edge, found)
+        if witness is not None:
+            found.seen[which] = witness
+            if stop_at_one:
+                return found
+    if search.complete:
+        found.absent = {0, 1} - told - timeless.keys()
+    left = {0, 1} - told - found.absent
+    if left and any(each.window for each in behaviours):
+        search_by_times(behaviours, symbols, work, left, found)
+    elif left:
+        found.reasons.append(_budget_reason(work, search.depth))
+    for which in left & longer.keys() - found.seen.keys() - found.absent:
+        found.seen[which] = longer[which]
+        found.notes.append("a shorter sequence than the one that is shown may tell them apart")
+    return found
+
+
+def search_by_times(
+    behaviours: Sequence[Behaviour],
+    symbols: Sequence[Symbol],
+    work: int,
+    sides: set[int],
+    found: Differences,
+) -> None:
+    """Settle sides with all that can be known of times, as far as the budget goes."""
     edges: dict[int, Edge] = {}
     exploration = Exploration(behaviours, symbols, work)
     for edge in exploration.edges():
         first, second = edge.puts_out
-        if first != second:
-            edges.setdefault(0 if first else 1, edge)
-            if len(edges) == 2 or stop_at_one:
+        which = 0 if first else 1
+        if first != second and which in sides:
+            edges.setdefault(which, edge)
+            if edges.keys() == sides:
                 break
     else:
         if exploration.complete:
-            found.absent = {0, 1} - edges.keys()
+            found.absent |= sides - edges.keys()
         else:
-            found.reasons.append(
-                f"more than {work:,} transitions would have to be looked at; what is not shown"
-                f" here would take more than {counted_moments(exploration.depth)}"
-            )
+            found.reasons.append(_budget_reason(work, exploration.depth))
     for which, edge in edges.items():
-        if all(step.symbol is None or step.symbol.event for step in way_to(edge)):
-            witness = real_witness(behaviours, edge)
-            if witness is None:
-                found.reasons.append("a difference was seen that may need times or ids of its own")
-            else:
-                found.seen[which] = witness
-    return found
+        witness = _certain(behaviours, edge, found)
+        if witness is not None:
+            found.seen[which] = witness
+
+
+def _certain(behaviours: Sequence[Behaviour], edge: Edge, found: Differences) -> Witness | None:
+    """The witness of an edge, if its events exist and predicates leave no doubt."""
+    if not all(step.symbol is None or step.symbol.event for step in way_to(edge)):
+        return None
+    witness = real_witness(behaviours, edge)
+    if witness is None:
+        found.reasons.append("a difference was seen that may need times or ids of its own")
+    return witness
+
+
+def _budget_reason(work: int, depth: int) -> str:
+    return (
+        f"more than {work:,} transitions would have to be looked at; what is not shown"
+        f" here would take more than {counted_moments(depth)}"
+    )
 
 
 def counted_moments(count: int) -> str:
@@ -179,7 +244,8 @@ def _answer(found: Differences, notes: tuple[str, ...]) -> Comparison:
     reason = None
     if relation == "undecided":
         reason = "; ".join(dict.fromkeys(found.reasons))
-    return Comparison(relation, found.seen.get(0), found.seen.get(1), reason, notes)
+    told = (*notes, *dict.fromkeys(found.notes))
+    return Comparison(relation, found.seen.get(0), found.seen.get(1), reason, told)
 
 
 def _notes(first: Correlation, second: Correlation) -> Iterable[str]:

@@ -98,6 +98,10 @@ class Exploration:
                 yield edge
         self.complete = True
 
+    def nodes(self) -> list[Node]:
+        """The situations that were seen."""
+        return [node for known in self._known.values() for node in known]
+
     # --- where a node leads -------------------------------------------------------------------
 
     def _from(self, node: Node) -> Iterator[tuple[Edge, Zone, list[Config]]]:
@@ -109,7 +113,7 @@ class Exploration:
             for number, behaviour in enumerate(self._behaviours)
             for clock in behaviour.clocks(node.configs[number])
         ]
-        for due, constraints in _dues(zone, clocks):
+        for due, constraints in clocks_due(zone, clocks):
             for more, expired in self._expiries(zone, constraints, node):
                 left = constrained(zone, more)
                 if left is None:
@@ -117,7 +121,7 @@ class Exploration:
                 place = tuple(_on_the_way(node, each) for each in more)
                 configs = [c.without(e) for c, e in zip(node.configs, expired, strict=True)]
                 if due:
-                    outcomes = self._fire(configs, due, len(zone))
+                    outcomes = fire(self._behaviours, configs, due, len(zone))
                     yield Edge(node, None, outcomes, place), left, configs
                     continue
                 for symbol in symbols:
@@ -128,15 +132,6 @@ class Exploration:
                         )
                     )
                     yield Edge(node, symbol, outcomes, place), left, configs
-
-    def _fire(
-        self, configs: list[Config], due: list[tuple[int, Clock]], now: int
-    ) -> tuple[Outcome | None, ...]:
-        outcomes: list[Outcome | None] = []
-        for number, config in enumerate(configs):
-            own = [clock for owner, clock in due if owner == number]
-            outcomes.append(self._behaviours[number].fire(config, own, now) if own else None)
-        return tuple(outcomes)
 
     def _expiries(
         self, zone: Zone, constraints: list[Constraint], node: Node
@@ -188,7 +183,21 @@ class Exploration:
         self._waiting.append(edge.to)
 
 
-def _dues(
+def fire(
+    behaviours: Sequence[Behaviour],
+    configs: Sequence[Config],
+    due: list[tuple[int, Clock]],
+    now: int,
+) -> tuple[Outcome | None, ...]:
+    """What the clocks that are due make of each configuration; None where none is."""
+    outcomes: list[Outcome | None] = []
+    for number, config in enumerate(configs):
+        own = [clock for owner, clock in due if owner == number]
+        outcomes.append(behaviours[number].fire(config, own, now) if own else None)
+    return tuple(outcomes)
+
+
+def clocks_due(
     zone: Zone, clocks: list[tuple[int, Clock]]
 ) -> Iterator[tuple[list[tuple[int, Clock]], list[Constraint]]]:
     """Which clocks can be due together at the next moment; none of them, for an event."""

@@ -77,6 +77,11 @@ def witness_of(edge: Edge) -> Witness | None:
     return None if times is None else Witness(tuple(_moments(way, times)))
 
 
+def has_times(edge: Edge) -> bool:
+    """Whether there are times for the way to an edge and over it."""
+    return _times(way_to(edge)) is not None
+
+
 def _moments(way: list[Edge], times: list[int]) -> Iterator[Moment]:
     number = 0
     for step, after in zip(way, times, strict=True):
