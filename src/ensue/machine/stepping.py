@@ -140,7 +140,7 @@ class Index:
         self._ticked: dict[State, list[int]] = {}
         self._by_atom: dict[int, list[int]] = {}
         for number, transition in enumerate(machine.transitions):
-            pivot = _pivot(transition, machine.constant)
+            pivot = pivot_of(transition, machine.constant)
             if transition.input is None:
                 for state in pivot:
                     self.internal.setdefault(state, []).append(number)
@@ -172,7 +172,7 @@ class Index:
         return list(found)
 
 
-def _pivot(transition: Transition, constant: frozenset[State]) -> frozenset[State]:
+def pivot_of(transition: Transition, constant: frozenset[State]) -> frozenset[State]:
     """The smallest enabling set; of several, one that is not always active, and the last."""
 
     def rarity(states: frozenset[State]) -> tuple[bool, int]:
@@ -185,10 +185,15 @@ def _enabled(transition: Transition, source: Mapping[State, float]) -> float | N
     """The start of an enabled transition: the earliest, over its sets, of the latest in each."""
     start = NOW
     for states in transition.enabling:
-        latest = max((source[state] for state in states if state in source), default=None)
+        latest: float | None = None
+        for state in states:
+            held = source.get(state)
+            if held is not None and (latest is None or held > latest):
+                latest = held
         if latest is None:
             return None
-        start = min(start, latest)
+        if latest < start:
+            start = latest
     return start
 
 

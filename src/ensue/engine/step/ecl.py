@@ -64,7 +64,7 @@ class EclRunner(Instance):
         return self._take(step, time, event_id)
 
     def next_due(self) -> int | None:
-        if not self.row.active:
+        if not self.row.bits:
             return None
         times = [*self.timeouts.values()]
         ports = super().next_due()
@@ -80,16 +80,16 @@ class EclRunner(Instance):
 
     def is_idle(self, now: int) -> bool:  # noqa: ARG002
         """Whether it stands as at its start."""
-        return self.row is self.rows.first or self.row.active == self.rows.first.active
+        return self.row.bits == self.rows.first.bits
 
     def _take(self, step: Step, time: int, event_id: str | None) -> list[Event]:
         self.row = step.to
         if self.timeouts or step.started:
             # A timeout that is over is no longer active; one that was started again counts anew.
-            active = step.to.active
-            self.timeouts = {s: at for s, at in self.timeouts.items() if s in active}
+            active = step.to.bits
+            self.timeouts = {s: at for s, at in self.timeouts.items() if active >> s & 1}
             for timer in step.started:
-                if timer.state in active:
+                if active >> timer.state & 1:
                     self.timeouts[timer.state] = time + timer.after
         if not step.effects:
             return []

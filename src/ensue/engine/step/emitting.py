@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from types import CodeType
+from functools import partial
 from typing import Any
 
 from ensue.engine.outputs import value_for
+from ensue.engine.step.compiling import compiled, filled
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression, Literal, Name
@@ -263,14 +263,14 @@ def compile_single(recipe: Recipe) -> Callable[..., list[Event]]:
     key = ":{partition}" if recipe.keyed else ""
     identity = f"f'{{name}}:{{trigger}}@{{time}}{key}:{{number}}'"
     count = "number = outputs.number(time, trigger)"
-    text = _filled(
+    text = filled(
         _SINGLE,
         arguments=["".join(f"n{n}, " for n in range(len(recipe.ports))).rstrip(", ") or "*none"],
         partition=["partition = outputs.key_text"] if recipe.keyed else [],
         prepare=writing.prepare(),
         statements=writing.statements([identity] * recipe.count, count),
     )
-    emit: Callable[..., list[Event]] = _run(text, "emit", writing.scope)
+    emit: Callable[..., list[Event]] = compiled(text, "emit", writing.scope)
     return emit
 
 
@@ -283,7 +283,7 @@ def compile_volley(recipe: Recipe) -> Callable[..., None]:
     numbers = range(len(recipe.ports))
     remembered = ["causes", *(f"v{n}" for n in range(len(writing.values)))]
     counted = [f"name + tail{n + 1}" for n in range(recipe.count)]
-    text = _filled(
+    text = filled(
         _VOLLEY,
         keyed=[str(recipe.keyed)],
         tails=[f"tail{n + 1} = f'{{tail}}{n + 1}'" for n in range(recipe.count)],
@@ -296,31 +296,5 @@ def compile_volley(recipe: Recipe) -> Callable[..., None]:
         numbered=writing.statements(["f'{name}{tail}{number}'"] * recipe.count, "number += 1"),
         statements=writing.statements(counted, ""),
     )
-    volley: Callable[..., None] = _run(text, "volley", writing.scope)
+    volley: Callable[..., None] = compiled(text, "volley", writing.scope)
     return volley
-
-
-def _filled(template: str, **parts: Sequence[str]) -> str:
-    """The template with each part in its place, at the depth at which the place stands."""
-    lines = []
-    for line in template.splitlines():
-        bare = line.strip()
-        depth = line[: len(line) - len(bare)]
-        if bare[1:-1] in parts and bare == f"{{{bare[1:-1]}}}":
-            lines += [depth + each for each in parts[bare[1:-1]] or ["pass"]]
-            continue
-        for name, text in parts.items():
-            if f"{{{name}}}" in line:
-                line = line.replace(f"{{{name}}}", text[0])
-        lines.append(line)
-    return "\n".join(lines)
-
-
-@lru_cache(maxsize=1024)
-def _code(text: str, function: str) -> CodeType:
-    return compile(text, f"<{function}>", "exec")
-
-
-def _run(text: str, function: str, scope: dict[str, Any]) -> Any:
-    exec(_code(text, function), scope)
-    return scope[function]

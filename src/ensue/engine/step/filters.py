@@ -20,6 +20,7 @@ from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Change, FilterCorrelation, TimerPort
+from ensue.machine.bitwise import FIRINGS_REMEMBERED
 from ensue.machine.model import Bind, Emit, Machine, State, Switch
 from ensue.machine.stepping import NOW, Fired, Starts, Stepper
 
@@ -48,26 +49,36 @@ class FilterFacts:
             self.speaking = tuple(case.condition for case in correlation.cases if case.statements)
         self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
         self._firings: dict[Step, tuple[Firing, ...]] = {}
+        self._by_effect: dict[Fired, Firing] = {}
         self._windowed: dict[tuple[int, int], Firing] = {}
 
     def firings(self, step: Step) -> tuple[Firing, ...]:
         known = self._firings.get(step)
         if known is None:
+            if len(self._firings) >= FIRINGS_REMEMBERED:
+                self._firings.clear()
             known = tuple(
-                Firing(self.correlation, self.types, effect, self.ports)
-                for effect in step.effects
-                if isinstance(effect, Fired)
+                self._firing(effect) for effect in step.effects if isinstance(effect, Fired)
             )
             self._firings[step] = known
+        return known
+
+    def _firing(self, effect: Fired) -> Firing:
+        known = self._by_effect.get(effect)
+        if known is None:
+            if len(self._by_effect) >= FIRINGS_REMEMBERED:
+                self._by_effect.clear()
+            known = Firing(self.correlation, self.types, effect, self.ports)
+            self._by_effect[effect] = known
         return known
 
     def firing(self, steps: WindowSteps, fired: tuple[int, int]) -> Firing:
         """What a branch of a machine with a window does when it fires."""
         known = self._windowed.get(fired)
         if known is None:
-            effect = steps.fired(*fired)
-            known = Firing(self.correlation, self.types, effect, self.ports)
-            self._windowed[fired] = known
+            if len(self._windowed) >= FIRINGS_REMEMBERED:
+                self._windowed.clear()
+            known = self._windowed[fired] = self._firing(steps.fired(*fired))
         return known
 
 
@@ -195,14 +206,14 @@ class TabledFilter(FilterRunner):
         return made
 
     def is_active(self, state: State) -> bool:
-        return state in self.row.active
+        return bool(self.row.bits >> state & 1)
 
     def switch(self, kind: str, label: str) -> None:
         self.row = self.rows.switch(self.row, kind, label)
 
     def is_idle(self, now: int) -> bool:  # noqa: ARG002
         """Whether it stands as at its start."""
-        return self.row is self.rows.first or self.row.active == self.rows.first.active
+        return self.row.bits == self.rows.first.bits
 
 
 NO_ROW: dict[int, Step] = {}

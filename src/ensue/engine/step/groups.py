@@ -1,17 +1,16 @@
 """Rules of one shape, stepped together: thousands of them for a few operations on long integers.
 
-In comes a group of rules whose machines have the same structure and whose statements are the same
-but for the names of ports: they differ in what their ports ask for. A key of a group has, for each
-row of the shared table, one integer with a bit for each rule that stands there; an event has, for
-each move from a row, one integer of the rules that read it so. Their intersection moves at once.
-A rule in the first row has no bit anywhere, so that a rule that is added needs no key to know it.
+In comes a group of rules of one shape (`shapes`): they differ in what their ports ask for. A key of
+a group has one integer for each state of their machine, with a bit for each rule that is in it; an
+event has one integer for each atom, of the rules that read it so (`readings`). A function that is
+written for the shape takes all rules through the event at once (`sliced`). A rule that stands at
+its start has no bit anywhere, so that a rule that is added needs no key to know it.
 
 Bindings are shared too. A port stands for the last event that matches it in its stretch, and its
 stretch goes on to the present: so if it is bound at all, it is bound to the last event that has
 matched it under this key. That is noted once for each *letter*, which is what a port asks for.
 
-Rules with a window, timers, statements before the first case, changes of labels, `bind first`,
-values to be computed or outputs that others read stay on their own; `shape_of` says which.
+Rules with a window are in groups of their own kind: `candidates`.
 """
 
 from __future__ import annotations
@@ -23,71 +22,21 @@ from typing import Any
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import key_text
-from ensue.engine.step.emitting import compile_volley, recipe_of, values_of
-from ensue.engine.step.filters import TabledFilter
+from ensue.engine.step.emitting import compile_volley, recipe_of
+from ensue.engine.step.filters import TabledFilter, WindowedFilter
 from ensue.engine.step.firing import Noted
-from ensue.engine.step.rows import Row
+from ensue.engine.step.readings import GroupReading
 from ensue.engine.step.rules import KEYS_BEFORE_A_SWEEP, FastKey, Rule, whole_key
+from ensue.engine.step.shapes import Letter, atoms_of, letter_of, machine_of
+from ensue.engine.step.sliced import Sliced, split
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.expressions import Expression, Literal
-from ensue.lang.syntax import EventPort, FilterCorrelation, PushNew, PushPort
-from ensue.machine.model import Emit, PortAtom
-from ensue.machine.stepping import Fired
+from ensue.lang.syntax import EventPort, FilterCorrelation
 
-SMALLEST_GROUP = 16
-"""From how many rules of one shape on it pays to step them together."""
-
-Shape = tuple[object, ...]
 Volley = tuple[int, Callable[..., None], list[Any]]
 """How many events a firing makes, the routine, and what it has to know of each rule, by bits."""
 
-Letter = tuple[str, str | None, Expression | None]
-"""What a port asks for: a type, a source, a predicate."""
-
-
-def shape_of(rule: Rule, types: TypeSystem) -> Shape | None:
-    """The same for rules that can be stepped together; None for one that stays on its own."""
-    correlation = rule.correlation
-    if (
-        not isinstance(correlation, FilterCorrelation)
-        or rule.form != "table"
-        or rule.rows is None
-        or rule.machine is None
-        or not rule.lets_keys_go
-        or correlation.clauses.bind == "first"
-    ):
-        return None
-    names = set(rule.ports.key_names.values())
-    atoms = atoms_of(rule)
-    statements = [s for case in correlation.cases for s in case.statements]
-    if len(names) != 1 or not all(isinstance(each, PushPort | PushNew) for each in statements):
-        return None
-    said: list[object] = []
-    for case in correlation.cases:
-        said.append(case.condition)
-        for statement in case.statements:
-            if isinstance(statement, PushPort):
-                said.append(("on", atoms.get(statement.port)))
-            elif isinstance(statement, PushNew):
-                said.append(statement.type)
-                for value in values_of(statement, correlation, types):
-                    if value.port is None and not isinstance(value.expression, Literal):
-                        return None
-                    # As text, for in Python `1`, `1.0` and `True` would be one constant.
-                    fixed = repr(value.constant)
-                    port = None if value.port is None else atoms.get(value.port)
-                    said.append((value.name, port, value.port is None, value.attribute, fixed))
-    places = tuple(
-        (place, atoms[port]) for branch in rule.machine.branches for place, port, _ in branch.places
-    )
-    return (id(rule.rows), *names, *said, places)
-
-
-def atoms_of(rule: Rule) -> dict[str, int]:
-    """The number of each port among the atoms of its machine."""
-    atoms = rule.machine.atoms if rule.machine else ()
-    return {atom.name: number for number, atom in enumerate(atoms) if isinstance(atom, PortAtom)}
+Runner = TabledFilter | WindowedFilter
 
 
 class KeyState:
@@ -96,10 +45,10 @@ class KeyState:
     `made` has, for each trigger at `time`, masks of those who put something out, and how much.
     """
 
-    __slots__ = ("last", "made", "rows", "text", "time")
+    __slots__ = ("held", "last", "made", "text", "time")
 
-    def __init__(self, key: FastKey, letters: int) -> None:
-        self.rows: dict[Row, int] = {}
+    def __init__(self, key: FastKey, states: int, letters: int) -> None:
+        self.held = [0] * states
         self.last: list[Noted | None] = [None] * letters
         self.text = key_text(whole_key(key))
         self.time: int | None = None
@@ -119,72 +68,58 @@ class KeyState:
                 found[bit] = found.get(bit, 0) + number
         return found
 
+    def made_by(self, bit: int) -> dict[str, int]:
+        """How much one rule has put out at `time`, by trigger."""
+        counted = {
+            trigger: sum(number for mask, number in made if mask & bit)
+            for trigger, made in self.made.items()
+        }
+        return {trigger: number for trigger, number in counted.items() if number}
 
-Effects = tuple[Emit | Fired, ...]
-Move = tuple[int, Row, Effects]
-"""Who moves, where to, and what follows from it."""
+    # --- rules that come and go -----------------------------------------------------------------
 
+    def forget(self, gone: Sequence[int]) -> None:
+        """Rules that are no longer there, by the numbers of their bits."""
+        kept = ~sum(1 << (bit - 1) for bit in gone)
+        self.held = [mask & kept for mask in self.held]
+        self.made = {
+            trigger: [(mask & kept, number) for mask, number in made]
+            for trigger, made in self.made.items()
+        }
 
-class GroupReading:
-    """What the events of a type with certain tests are to a group.
-
-    `wanted` has the rules that match at all; `by_atoms` those that read each set of atoms.
-    """
-
-    __slots__ = ("by_atoms", "group", "key", "letters", "moves", "wanted")
-
-    def __init__(
-        self,
-        group: Group,
-        key: int,
-        wanted: int,
-        by_atoms: dict[int, int],
-        letters: tuple[int, ...],
-    ) -> None:
-        self.group = group
-        self.key = key
-        self.wanted = wanted
-        self.by_atoms = by_atoms
-        self.letters = letters
-        self.moves: dict[Row, tuple[Move, ...]] = {}
-
-    def moves_from(self, row: Row) -> tuple[Move, ...]:
-        """Where the event leads from a row; those who only stay are left out."""
-        found: dict[tuple[Row, Effects], int] = {}
-        for atoms, rules in self.by_atoms.items():
-            step = self.group.rows.step(row, atoms)
-            if atoms not in row:
-                self.group.has_outgrown = True
-            if step.effects or step.to is not row:
-                outcome = step.to, step.effects
-                found[outcome] = found.get(outcome, 0) | rules
-        moves = tuple((rules, to, effects) for (to, effects), rules in found.items())
-        self.moves[row] = moves
-        return moves
+    def shift(self, more: int) -> None:
+        """All bits move up by so many."""
+        self.held = [mask << more for mask in self.held]
+        self.made = {
+            trigger: [(mask << more, number) for mask, number in made]
+            for trigger, made in self.made.items()
+        }
 
 
 class Group:
     """Rules of one shape. The bits of rules that come first in the library are the highest.
 
     `room` is the number of the next bit; it falls, and masks are shifted up when it is used up.
-    `is_in_order` says that it is still so. `has_outgrown` says that the table has outgrown its
-    limits: then the rules had better go on by themselves.
+    `is_in_order` says that it is still so.
     """
 
+    is_timed = False
+
     def __init__(self, first: Rule, types: TypeSystem, numbers: Iterator[int]) -> None:
-        assert first.rows is not None
-        self.rows = first.rows
+        machine = machine_of(first)
+        assert machine is not None, "a rule without a machine has no shape"
+        self.sliced = Sliced(machine, self.is_timed)
         self.key_names = next(iter(first.ports.key_names.values()))
-        self.keys: dict[FastKey, KeyState] = {}
+        self.keys: dict[FastKey, Any] = {}
         self.members: dict[int, Rule] = {}
         self.room = 0
-        self.has_outgrown = False
         self.is_in_order = True
         self.numbers = numbers
         self._types = types
         self._bits: list[int] = []
+        self._numbers_by_name: dict[str, int] = {}
         self._letters: dict[Letter, int] = {}
-        self._volleys: dict[Effects, list[Volley]] = {}
+        self._volleys: dict[tuple[int, int], Volley | None] = {}
         self._sweep_at = KEYS_BEFORE_A_SWEEP
 
     # --- who belongs to it ----------------------------------------------------------------------
@@ -203,8 +138,10 @@ class Group:
             self._make_room(2 * len(rules) + len(new))
         for rule in new:
             self.members[self.room] = rule
+            self._welcome(self.room)
             self.room -= 1
         self.members = dict(sorted(self.members.items(), reverse=True))
+        self._numbers_by_name = {rule.name: bit for bit, rule in self.members.items()}
         self._bits = [0, *(1 << number for number in range(max(self.members)))]
         self._volleys = {}
         places = [rule.place for rule in self.members.values()]
@@ -215,52 +152,42 @@ class Group:
                 self._letters.setdefault(letter_of(port), len(self._letters))
         for state in self.keys.values():
             state.last += [None] * (len(self._letters) - len(state.last))
+        self._look_at_members()
         for bit, rule in self.members.items():
             rule.group = self
             if rule.instances:
-                self._absorb(rule, self._bits[bit])
-
-    def leave(self) -> None:
-        """Let every rule go on by itself."""
-        for rule in self.members.values():
-            rule.instances = dict(self.instances_of(rule))
-            rule.group = None
+                self._absorb(rule, bit)
 
     def _forget(self, gone: Sequence[int]) -> None:
-        kept = ~sum(1 << (bit - 1) for bit in gone)
         for state in self.keys.values():
-            state.rows = {row: left for row, mask in state.rows.items() if (left := mask & kept)}
-            state.made = {
-                trigger: [(mask & kept, number) for mask, number in made]
-                for trigger, made in state.made.items()
-            }
+            state.forget(gone)
 
     def _make_room(self, more: int) -> None:
         """Shift all bits up."""
         self.members = {bit + more: rule for bit, rule in self.members.items()}
         self.room += more
         for state in self.keys.values():
-            state.rows = {row: mask << more for row, mask in state.rows.items()}
-            state.made = {
-                trigger: [(mask << more, number) for mask, number in made]
-                for trigger, made in state.made.items()
-            }
+            state.shift(more)
 
-    def _absorb(self, rule: Rule, bit: int) -> None:
+    def _welcome(self, number: int) -> None:
+        """A new rule has this number."""
+
+    def _look_at_members(self) -> None:
+        """All rules have their numbers, and their ports have letters."""
+
+    def _absorb(self, rule: Rule, number: int) -> None:
         """Take over the instances that a rule had by itself."""
         letters = self.letters_by_atom(rule)
         atoms = atoms_of(rule)
+        bit = self._bits[number]
         for key, instance in rule.instances.items():
-            assert isinstance(instance, TabledFilter)
+            assert isinstance(instance, TabledFilter | WindowedFilter)
             state = self.keys.get(key)
             if state is None:
                 state = self._begin(key)
-            if not instance.row.is_kept:
-                self.has_outgrown = True
-            if instance.row is not self.rows.first:
-                state.rows[instance.row] = state.rows.get(instance.row, 0) | bit
+            self._place(state, instance, number)
             for place, noted in enumerate(instance.places):
-                if noted is not None and instance.facts.bound_states[place] in instance.row.active:
+                if noted is not None and instance.is_active(instance.facts.bound_states[place]):
                     letter = letters[atoms[instance.facts.ports[place]]]
                     known = state.last[letter]
                     # A snapshot keeps only the id of an event of which a rule wants no more.
@@ -270,9 +197,15 @@ class Group:
             if outputs.time is not None and (state.time is None or state.time <= outputs.time):
                 if state.time != outputs.time:
                     state.time, state.made = outputs.time, {}
-                for trigger, number in outputs.made.items():
-                    state.made.setdefault(trigger, []).append((bit, number))
+                for trigger, count in outputs.made.items():
+                    state.made.setdefault(trigger, []).append((bit, count))
         rule.instances.clear()
+
+    def _place(self, state: Any, instance: Runner, number: int) -> None:
+        """Set the bits of a rule to where its instance stands."""
+        assert isinstance(instance, TabledFilter)
+        for at, mask in enumerate(self.sliced.bits(instance.row.bits, self._bits[number])):
+            state.held[at] |= mask
 
     def letters_by_atom(self, rule: Rule) -> dict[int, int]:
         atoms = atoms_of(rule)
@@ -287,35 +220,36 @@ class Group:
 
     def bit(self, rule: Rule) -> int:
         """The mask of one rule."""
-        (number,) = [number for number, each in self.members.items() if each.name == rule.name]
-        return self._bits[number]
+        return self._bits[self._numbers_by_name[rule.name]]
 
-    def instances_of(self, rule: Rule) -> dict[FastKey, TabledFilter]:
+    def instances_of(self, rule: Rule) -> dict[FastKey, Runner]:
         """The keys of one rule, as it would hold them by itself: for snapshots, and to leave."""
-        bit = self.bit(rule)
+        number = self._numbers_by_name[rule.name]
+        bit = self._bits[number]
         letters, atoms = self.letters_by_atom(rule), atoms_of(rule)
-        found: dict[FastKey, TabledFilter] = {}
+        found: dict[FastKey, Runner] = {}
         for key, state in self.keys.items():
-            row = next((row for row, mask in state.rows.items() if mask & bit), self.rows.first)
-            counted = {
-                trigger: sum(number for mask, number in made if mask & bit)
-                for trigger, made in state.made.items()
-            }
-            made = {trigger: number for trigger, number in counted.items() if number}
-            if row is self.rows.first and not made:
+            made = state.made_by(bit) if state.made else {}
+            if not made and not any(mask & bit for mask in state.held):
                 continue
             outputs = Outputs(rule.name, whole_key(key), bool(self.key_names), self._types)
             if made:
                 outputs.time, outputs.made = state.time, made
             instance = rule.starter(0, (), outputs, 0)
-            assert isinstance(instance, TabledFilter)
-            instance.row = row
+            assert isinstance(instance, TabledFilter | WindowedFilter)
+            self._stand(state, instance, number)
             for place, bound in instance.facts.bound_states.items():
-                if bound in row.active:
+                if instance.is_active(bound):
                     letter = letters[atoms[instance.facts.ports[place]]]
                     instance.places[place] = state.last[letter]
             found[key] = instance
         return found
+
+    def _stand(self, state: Any, instance: Runner, number: int) -> None:
+        """Put an instance where a rule stands."""
+        assert isinstance(instance, TabledFilter)
+        active = self.sliced.active(state.held, self._bits[number])
+        instance.row = instance.rows.row_of(active)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -329,97 +263,94 @@ class Group:
     ) -> int:
         """Let all rules read an event; says how many times outputs were made, each in order."""
         if key is None:
-            for bit in bits_of(reading.wanted):
-                counts.without_key[self.members[bit].name] += 1
-            return 0
-        moves = reading.moves
-        first = self.rows.first
+            return self._count_without_key(reading, counts)
         state = self.keys.get(key)
         if state is None:
-            if not (moves[first] if first in moves else reading.moves_from(first)):
+            if reading.is_nothing:
                 return 0
-            if len(self.keys) >= self._sweep_at:
-                self.sweep(event.time)
-            state = self._begin(key)
+            state = self._begin_at(key, event.time)
         noted = (next(self.numbers), event)
         last = state.last
         for letter in reading.letters:
             last[letter] = noted
-        rows = state.rows
-        changes: list[tuple[Row, int, Row, Effects]] = []
-        busy = 0
-        for row, mask in rows.items():
-            busy |= mask
-            for rules, to, effects in moves[row] if row in moves else reading.moves_from(row):
-                moved = mask & rules
-                if moved:
-                    changes.append((row, moved, to, effects))
-        for rules, to, effects in moves[first] if first in moves else reading.moves_from(first):
-            moved = rules & ~busy
-            if moved:
-                changes.append((first, moved, to, effects))
-        times = 0
-        before: dict[int, int] | None = None
-        for row, moved, to, effects in changes:
-            if to is not row:
-                if row is not first:
-                    left = rows[row] ^ moved
-                    if left:
-                        rows[row] = left
-                    else:
-                        del rows[row]
-                if to is not first:
-                    rows[to] = rows.get(to, 0) | moved
-                    if not to.is_kept:
-                        self.has_outgrown = True
-            if effects:
-                if not times:
-                    before = state.made_before(event.time, event.id)
-                times += self._fire(effects, moved, state, event, before, made)
-        return times
+        fired = reading.take(state.held, *reading.masks)
+        if fired is None:
+            return 0
+        found = [
+            (branch, counting, who)
+            for branch, all_who, states in fired
+            for who, counting in split((branch, all_who, states))
+        ]
+        return self._put_out(found, state, event, made)
 
-    def _fire(
+    def _count_without_key(self, reading: GroupReading, counts: Counts) -> int:
+        for bit in bits_of(reading.wanted):
+            counts.without_key[self.members[bit].name] += 1
+        return 0
+
+    def _put_out(
         self,
-        effects: Effects,
-        fired: int,
+        fired: Iterable[tuple[int, int, int]],
         state: KeyState,
         event: Event,
-        before: dict[int, int] | None,
         made: list[Event],
     ) -> int:
-        volleys = self._volleys.get(effects)
-        if volleys is None:
-            volleys = self._volleys[effects] = [self._volley(each) for each in effects]
-        noted = state.made.setdefault(event.id, [])
-        for count, volley, members in volleys:
-            chosen = _chosen(fired, members)
-            volley(made, chosen, state.last, state.text, event.time, event.id, before)
-            noted.append((fired, count))
-            if len(volleys) > 1:
-                before = {bit: (before or {}).get(bit, 0) + count for bit in bits_of(fired)}
-        return len(volleys)
+        """What branches put out that have fired: (branch, what counts, who), by branch."""
+        times = 0
+        base: dict[int, int] | None = None
+        own: list[tuple[int, int]] = []
+        for branch, counting, who in fired:
+            known = (branch, counting)
+            volley = self._volleys[known] if known in self._volleys else self._volley(*known)
+            if volley is None:
+                continue
+            count, put_out, members = volley
+            if not times:
+                base = state.made_before(event.time, event.id)
+            before = base
+            for earlier, more in own:
+                # A rule of which an earlier branch has fired at this same event.
+                for bit in bits_of(earlier & who):
+                    before = {**(before or {})}
+                    before[bit] = before.get(bit, 0) + more
+            chosen = _chosen(who, members)
+            put_out(made, chosen, state.last, state.text, event.time, event.id, before)
+            own.append((who, count))
+            times += 1
+        if own:
+            state.made.setdefault(event.id, []).extend(own)
+        return times
 
-    def _volley(self, effect: Emit | Fired) -> Volley:
+    def _volley(self, branch: int, counting: int) -> Volley | None:
+        """How rules put out what they do when a branch fires so; None where nothing follows."""
         example = next(iter(self.members.values()))
         correlation, facts = example.correlation, example.facts
         assert isinstance(correlation, FilterCorrelation)
         assert facts is not None
-        assert isinstance(effect, Fired)
-        recipe = recipe_of(correlation, self._types, effect, facts.ports)
+        recipe = recipe_of(correlation, self._types, self.sliced.fired(branch, counting), facts.ports)
         assert recipe is not None, "a rule with such a firing is in no group"
-        atoms = atoms_of(example)
-        bound = [atoms[port] for port in recipe.ports]
-        members: list[Any] = [None] * len(self._bits)
-        for bit, rule in self.members.items():
-            letters = self.letters_by_atom(rule)
-            known = (letters[atom] for atom in bound)
-            members[bit] = (bit, rule.name, f"ensue/{rule.name}", *known)
-        return recipe.count, compile_volley(recipe), members
+        volley: Volley | None = None
+        if recipe.count:
+            atoms = atoms_of(example)
+            bound = [atoms[port] for port in recipe.ports]
+            members: list[Any] = [None] * len(self._bits)
+            for bit, rule in self.members.items():
+                letters = self.letters_by_atom(rule)
+                known = (letters[atom] for atom in bound)
+                members[bit] = (bit, rule.name, f"ensue/{rule.name}", *known)
+            volley = recipe.count, compile_volley(recipe), members
+        self._volleys[branch, counting] = volley
+        return volley
 
     # --- keys -----------------------------------------------------------------------------------
 
-    def _begin(self, key: FastKey) -> KeyState:
-        state = self.keys[key] = KeyState(key, len(self._letters))
+    def _begin_at(self, key: FastKey, now: int) -> Any:
+        if len(self.keys) >= self._sweep_at:
+            self.sweep(now)
+        return self._begin(key)
+
+    def _begin(self, key: FastKey) -> Any:
+        state = self.keys[key] = KeyState(key, len(self.sliced.held), len(self._letters))
         return state
 
     def sweep(self, now: int) -> None:
@@ -427,11 +358,14 @@ class Group:
         gone = [
             key
             for key, state in self.keys.items()
-            if not state.rows and (state.time is None or state.time < now)
+            if (state.time is None or state.time < now) and self._is_idle(state, now)
         ]
         for key in gone:
             del self.keys[key]
         self._sweep_at = max(KEYS_BEFORE_A_SWEEP, 2 * len(self.keys))
+
+    def _is_idle(self, state: Any, now: int) -> bool:  # noqa: ARG002
+        return not any(state.held)
 
 
 def _is_whole(noted: Noted) -> bool:
@@ -449,16 +383,9 @@ def _chosen(fired: int, members: Sequence[Any]) -> Iterable[Any]:
     return compress(reversed(members), digits)
 
 
-def letter_of(port: EventPort) -> Letter:
-    return port.type, port.source, port.where
-
-
 def bits_of(mask: int) -> Iterator[int]:
     """The numbers of the bits that are set, counted from 1, the highest first."""
     while mask:
         bit = mask.bit_length()
         yield bit
         mask ^= 1 << (bit - 1)
-
-
-__all__ = ["SMALLEST_GROUP", "Group", "GroupReading", "KeyState", "bits_of", "shape_of"]

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ensue.engine.ports import key_of
+from ensue.engine.step.compiling import compiled, filled
 from ensue.engine.step.groups import Group, GroupReading, atoms_of
 from ensue.engine.step.predicates import (
     PYTHON_TYPES,
@@ -546,7 +547,7 @@ def compile_look(routines: Asked) -> Callable[[Event], tuple[Any, tuple[FastKey 
     tests, keys = writing.tests(), writing.keys()
     names = ["".join(f"{name}, " for name in writing.key_variables())]
     values = writing.values(checked=False)
-    text = _filled(_LOOK, values=values, tests=tests, keys=keys, names=names)
+    text = filled(_LOOK, values=values, tests=tests, keys=keys, names=names)
     look: Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]
     look = _compiled(text, "look", routines, writing.constants, {})
     return look
@@ -559,7 +560,7 @@ def compile_fit(routines: Asked, unusual: Callable[[Event], Event]) -> Callable[
     """
     writing = _Writing(routines)
     try:
-        text = _filled(_FIT, checks=writing.checks())
+        text = filled(_FIT, checks=writing.checks())
     except OutsideError:
         return unusual
     fit: Callable[[Event], Event]
@@ -581,7 +582,7 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
         return None
     variables = writing.key_variables()
     several = len(variables) > 1
-    text = _filled(
+    text = filled(
         _PUSH,
         checks=checks,
         values=values,
@@ -593,12 +594,6 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
     )
     push: Push = _compiled(text, "push", routines, writing.constants, around)
     return push
-
-
-def _filled(template: str, **parts: Sequence[str]) -> str:
-    for name, lines in parts.items():
-        template = template.replace(f"{{{name}}}", "\n    ".join(lines) if lines else "pass")
-    return template
 
 
 def _compiled(
@@ -617,5 +612,4 @@ def _compiled(
         **constants.names,
         **around,
     }
-    exec(compile(text, f"<routine {function} {routines.name}>", "exec"), scope)
-    return scope[function]
+    return compiled(text, function, scope)

@@ -2,8 +2,10 @@
 
 A `Row` is a state of a table. It maps the mask of an event's atoms (bit i: atom i of the machine)
 to a `Step`: the next row, the places that the event is bound in, and what else happens. Steps are
-made when they are first needed, by the machine's own table, and are shared by all keys and by all
-rules whose machines have the same structure. Past the limits a row is made, used and forgotten.
+made when they are first needed, by a pass of the machine (`ensue.machine.bitwise`), and are shared
+by all keys and by all rules whose machines have the same structure. Most events of a long chain do
+nothing to a row: they share one step, and no pass is made for them. Past the limits a row is made,
+used and forgotten.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from dataclasses import replace
 from ensue.engine.step.windows import WindowSteps
 from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
-from ensue.machine.determinise import Input, Move, Table, TableState
+from ensue.machine.bitwise import BitStepper, BitTaken, bits_of, numbers_in
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
-from ensue.machine.model import Bind, Branch, Emit, Machine, State, Timer
+from ensue.machine.model import Branch, Emit, Machine, State, Switch, Timer
 from ensue.machine.stepping import Fired
 
 Speaking = tuple[LabelExpression, ...]
@@ -48,21 +50,24 @@ class Step:
 
 
 class Row(dict[int, Step]):
-    """A state of a table; the steps that are known from it, by the masks of events."""
+    """A state of a table; the steps that are known from it, by the masks of events.
 
-    __slots__ = ("is_kept", "state")
+    `bits` are the active states; `idle` is the step of events that enable nothing, once known.
+    """
+
+    __slots__ = ("bits", "idle", "is_kept")
 
     # A row is itself, whatever steps it knows.
     __hash__ = object.__hash__  # type: ignore[assignment]
 
-    def __init__(self, state: TableState, is_kept: bool) -> None:
-        super().__init__()
-        self.state = state
+    def __init__(self, bits: int, is_kept: bool) -> None:
+        self.bits = bits
         self.is_kept = is_kept
+        self.idle: Step | None = None
 
     @property
     def active(self) -> frozenset[State]:
-        return self.state.active
+        return frozenset(numbers_in(self.bits))
 
 
 class Rows:
@@ -73,18 +78,26 @@ class Rows:
     ) -> None:
         self.machine = machine
         self._speaking = speaking
-        self._table = Table(machine, limits.table_states, limits.table_moves, limits.table_marks)
+        self._stepper = BitStepper(machine)
+        self._switches: dict[tuple[str, str], Switch] = {
+            (each.kind, each.label): each for each in machine.switches
+        }
         self._rows_left, self._steps_left = limits.table_states, limits.table_moves
         self._marks_left = limits.table_marks
-        self._rows: dict[frozenset[State], Row] = {}
-        self.first = self._row(self._table.first)
-        self.first_timers = tuple(self._table.first_timers)
+        self._rows: dict[int, Row] = {}
+        self.first = self._row(self._stepper.first)
+        self.first_timers = self._stepper.first_timers
 
     def step(self, row: Row, mask: int) -> Step:
         """What an event does; without atoms (0), what the transformers have changed."""
         known = row.get(mask)
         if known is None:
-            known = self._step(row, self._table.move(row.state, ("atoms", _bits(mask))))
+            readers = self._stepper.readers(row.bits, mask)
+            known = None if readers else row.idle
+            if known is None:
+                known = self._step(row, self._stepper.take(row.bits, readers))
+                if not readers:
+                    row.idle = known
             if row.is_kept and self._steps_left > 0:
                 self._steps_left -= 1
                 row[mask] = known
@@ -92,28 +105,25 @@ class Rows:
 
     def tick(self, row: Row, due: Iterable[State]) -> Step:
         """What the timeouts that are due do."""
-        return self._step(row, self._table.move(row.state, ("due", frozenset(due))))
+        return self._step(row, self._stepper.take(row.bits, self._stepper.due(due)))
 
     def switch(self, row: Row, kind: str, label: str) -> Row:
         """Where aborting or reviving a label leads."""
-        given: Input = (kind, label)
-        return self._row(self._table.move(row.state, given).to)
+        switch = self._switches[kind, label]
+        if not row.bits >> switch.requires & 1:
+            return row
+        return self._row(row.bits & ~bits_of(switch.clear) | bits_of(switch.target))
 
     def row_of(self, active: Iterable[State]) -> Row:
         """The row of a set of active states, as a snapshot holds it."""
-        states = frozenset(active)
-        known = self._rows.get(states)
-        return known if known is not None else self._row(TableState(states))
+        return self._row(bits_of(active))
 
-    def _step(self, row: Row, move: Move) -> Step:
-        binds = tuple(effect.place for effect in move.effects if isinstance(effect, Bind))
-        effects = tuple(
-            effect
-            for effect in move.effects
-            if not isinstance(effect, Bind) and not self._is_silent(effect)
-        )
-        to = self._row(move.to)
-        return Step(to, binds, effects, move.started, is_loop=to is row)
+    def _step(self, row: Row, taken: BitTaken) -> Step:
+        effects = taken.effects
+        if effects and self._speaking is not None:
+            effects = tuple(effect for effect in effects if not self._is_silent(effect))
+        to = row if taken.active == row.bits else self._row(taken.active)
+        return Step(to, taken.binds, effects, taken.started, is_loop=to is row)
 
     def _is_silent(self, effect: Emit | Fired) -> bool:
         """Whether nothing follows from it: a branch that fires where no case has a statement."""
@@ -126,15 +136,15 @@ class Rows:
             )
         )
 
-    def _row(self, state: TableState) -> Row:
-        known = self._rows.get(state.active)
+    def _row(self, bits: int) -> Row:
+        known = self._rows.get(bits)
         if known is None:
-            size = len(state.active)
-            known = Row(state, is_kept=self._rows_left > 0 and self._marks_left >= size)
+            size = bits.bit_count()
+            known = Row(bits, is_kept=self._rows_left > 0 and self._marks_left >= size)
             if known.is_kept:
                 self._rows_left -= 1
                 self._marks_left -= size
-                self._rows[state.active] = known
+                self._rows[bits] = known
         return known
 
 
@@ -169,7 +179,3 @@ def structure(machine: Machine) -> Machine:
         for b in machine.branches
     )
     return replace(machine, names=("",) * len(machine.names), atoms=(), branches=branches)
-
-
-def _bits(mask: int) -> frozenset[int]:
-    return frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)

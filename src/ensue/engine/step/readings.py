@@ -1,0 +1,95 @@
+"""What an event is to a group of rules: who reads it as which atom, and which letters it is.
+
+In come the ports of the rules, each with the tests that it needs; out goes, for the tests that hold
+of an event, a `GroupReading`, which is made once and kept with the plan of those tests. Evaluating
+tests is for the `routines` of a type, and stepping for `groups`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from ensue.engine.step.sliced import Take
+
+if TYPE_CHECKING:
+    from ensue.engine.step.groups import Group
+
+
+class GroupReading:
+    """What the events of a type with certain tests are to a group.
+
+    `wanted` has the rules that match at all; `masks` is what `take` is to be called with.
+    `is_nothing` says that no rule leaves its start by such an event.
+    """
+
+    __slots__ = ("group", "is_nothing", "key", "letters", "masks", "take", "wanted")
+
+    def __init__(
+        self,
+        group: Group,
+        key: int,
+        wanted: int,
+        by_atom: dict[int, int],
+        letters: tuple[int, ...],
+    ) -> None:
+        self.group = group
+        self.key = key
+        self.wanted = wanted
+        self.letters = letters
+        readers = atoms = 0
+        for atom, rules in by_atom.items():
+            readers |= rules
+            atoms |= 1 << atom
+        self.take: Take
+        self.take, inputs = group.sliced.take(atoms)
+        self.masks = (readers, *(by_atom.get(atom, 0) for atom in inputs))
+        held = [0] * len(group.sliced.held)
+        self.is_nothing = not self.take(held, *self.masks) and not any(held)
+
+
+class GroupWant:
+    """What a group wants of a type: for each combination of tests that a port may need, who."""
+
+    def __init__(self, key: int) -> None:
+        self._key = key
+        self._wanted: dict[int, int] = defaultdict(int)
+        self._atoms: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._letters: dict[int, set[int]] = defaultdict(set)
+        self._by_test: dict[int, list[int]] | None = None
+
+    def add(self, needed: int, atom: int | None, rule: int, letter: int) -> None:
+        """A port of a rule (its bit), with its atom if the machine has one, and its letter."""
+        self._by_test = None
+        self._wanted[needed] |= rule
+        if atom is not None:
+            self._atoms[needed][atom] |= rule
+            self._letters[needed].add(letter)
+
+    def reading(self, group: Group, tests: int) -> GroupReading | None:
+        """What an event of which exactly these tests hold is to the group."""
+        wanted = 0
+        by_atom: dict[int, int] = {}
+        letters: set[int] = set()
+        for needed in self._met_by(tests):
+            wanted |= self._wanted[needed]
+            letters |= self._letters.get(needed, frozenset())
+            for atom, rules in self._atoms.get(needed, {}).items():
+                by_atom[atom] = by_atom.get(atom, 0) | rules
+        if not wanted:
+            return None
+        return GroupReading(group, self._key, wanted, by_atom, tuple(sorted(letters)))
+
+    def _met_by(self, tests: int) -> list[int]:
+        """The combinations that hold, of those that are asked for: few of very many."""
+        if self._by_test is None:
+            self._by_test = defaultdict(list)
+            for needed in self._wanted:
+                self._by_test[needed.bit_length()].append(needed)
+        found = list(self._by_test.get(0, ()))
+        left = tests
+        while left:
+            bit = left.bit_length()
+            left ^= 1 << (bit - 1)
+            found += [each for each in self._by_test.get(bit, ()) if each & tests == each]
+        return found
