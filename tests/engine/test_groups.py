@@ -29,7 +29,7 @@ FILTERS = [
     "l1:a | l2:(b + c) ; a",
     "a{3} ; (b | c)",
 ]
-CLAUSES = ["", "by k", "by k, w", "by v"]
+CLAUSES = ["", "by k", "by k, w", "by v", "within 2 ms by k", "within 1 ms", "within 3 ms by v"]
 
 
 @pytest.fixture(autouse=True)

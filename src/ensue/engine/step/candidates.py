@@ -242,7 +242,9 @@ class WindowedGroup(Group):
         started = 0
         for mask in state.held:
             started |= mask
-        state.known = {each: known for each, known in state.known.items() if started >> each - 1 & 1}
+        state.known = {
+            each: known for each, known in state.known.items() if started >> each - 1 & 1
+        }
         self._bring(state, started, number, state.latest)
         for moments in state.came:
             moments.clear()

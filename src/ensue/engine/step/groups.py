@@ -327,7 +327,9 @@ class Group:
         correlation, facts = example.correlation, example.facts
         assert isinstance(correlation, FilterCorrelation)
         assert facts is not None
-        recipe = recipe_of(correlation, self._types, self.sliced.fired(branch, counting), facts.ports)
+        recipe = recipe_of(
+            correlation, self._types, self.sliced.fired(branch, counting), facts.ports
+        )
         assert recipe is not None, "a rule with such a firing is in no group"
         volley: Volley | None = None
         if recipe.count:

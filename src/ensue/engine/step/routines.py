@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from ensue.engine.ports import key_of
 from ensue.engine.step.compiling import compiled, filled
-from ensue.engine.step.groups import Group, GroupReading, atoms_of
+from ensue.engine.step.groups import Group
 from ensue.engine.step.predicates import (
     PYTHON_TYPES,
     Constants,
@@ -30,8 +30,10 @@ from ensue.engine.step.predicates import (
     translate,
     variable,
 )
+from ensue.engine.step.readings import GroupReading, GroupWant
 from ensue.engine.step.rows import Step
 from ensue.engine.step.rules import FastKey, Rule, fast_key
+from ensue.engine.step.shapes import atoms_of
 from ensue.engine.step.windows import Nothing
 from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
@@ -104,50 +106,6 @@ class Want:
     """(port, its tests, its atom's bit)"""
     predicates: tuple[tuple[int, int], ...]
     always: int
-
-
-class GroupWant:
-    """What a group wants of a type: for each combination of tests that a port may need, who."""
-
-    def __init__(self, key: int) -> None:
-        self._key = key
-        self._wanted: dict[int, int] = defaultdict(int)
-        self._atoms: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-        self._letters: dict[int, int] = {}
-
-    def add(self, needed: int, atom: int | None, rule: int, letter: int) -> None:
-        """A port of a rule (its bit), with its atom if the machine has one, and its letter."""
-        self._wanted[needed] |= rule
-        if atom is not None:
-            self._atoms[atom][needed] |= rule
-            self._letters[letter] = needed
-
-    def reading(self, group: Group, tests: int) -> GroupReading | None:
-        """What an event of which exactly these tests hold is to the group."""
-
-        def united(by_tests: Mapping[int, int]) -> int:
-            found = 0
-            for needed, rules in by_tests.items():
-                if needed & tests == needed:
-                    found |= rules
-            return found
-
-        wanted = united(self._wanted)
-        if not wanted:
-            return None
-        by_atoms = {0: wanted}
-        for atom, by_tests in self._atoms.items():
-            rules = united(by_tests)
-            split: dict[int, int] = {}
-            for mask, readers in by_atoms.items():
-                split[mask] = readers & ~rules
-                split[mask | 1 << atom] = readers & rules
-            by_atoms = {mask: readers for mask, readers in split.items() if readers}
-        by_atoms.pop(0, None)
-        letters = tuple(
-            letter for letter, needed in self._letters.items() if needed & tests == needed
-        )
-        return GroupReading(group, self._key, wanted, by_atoms, letters)
 
 
 class Asked(Protocol):

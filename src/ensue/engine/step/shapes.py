@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from ensue.engine.step.emitting import values_of
 from ensue.engine.step.rules import Rule
-from ensue.engine.step.sliced import only_grows, is_sliced
+from ensue.engine.step.sliced import is_sliced, only_grows
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression, Literal
 from ensue.lang.syntax import EventPort, FilterCorrelation, PushNew, PushPort

@@ -100,7 +100,9 @@ class Sliced:
         on = [bool(counting >> at & 1) for at in range(len(self._counted[branch]))]
         labels = [label for (label, _), counts in zip(about.labels, on, strict=False) if counts]
         places = on[len(about.labels) :]
-        bound = [place for (place, _, _), counts in zip(about.places, places, strict=True) if counts]
+        bound = [
+            place for (place, _, _), counts in zip(about.places, places, strict=True) if counts
+        ]
         return Fired(branch, frozenset(labels), tuple(bound))
 
     def take(self, atoms: int) -> tuple[Take, tuple[int, ...]]:
@@ -155,10 +157,11 @@ class Sliced:
         body = []
         if isinstance(x.effect, Fire):
             branch = x.effect.branch
-            counted = "".join(
-                f"{self._value('s', state)}, " for state in self._counted[branch]
-            )
-            body += ["if fired is None: fired = []", f"fired.append(({branch}, {hit}, ({counted})))"]
+            counted = "".join(f"{self._value('s', state)}, " for state in self._counted[branch])
+            body += [
+                "if fired is None: fired = []",
+                f"fired.append(({branch}, {hit}, ({counted})))",
+            ]
         ends = {state: state in x.target for state in sorted(x.clear | x.target)}
         off = [state for state, is_set in ends.items() if is_set == (state in self.flipped)]
         # What is cleared and then set again was cleared for what this event still reads.
@@ -169,9 +172,7 @@ class Sliced:
             after = "& others" if state in off else f"| {hit}"
             body.append(f"held[{self._at[state]}] = s{state} = s{state} {after}")
         for state in unread:
-            body.append(
-                f"p{state} |= {hit}" if state in self.flipped else f"p{state} &= others"
-            )
+            body.append(f"p{state} |= {hit}" if state in self.flipped else f"p{state} &= others")
         return [*lines, f"if {hit}:", *(f"    {line}" for line in body)] if body else []
 
     def _hit(self, x: Transition) -> str | None:

@@ -20,7 +20,8 @@ from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
-from ensue.engine.step.groups import SMALLEST_GROUP, Group, Shape, shape_of
+from ensue.engine.step.candidates import group_for
+from ensue.engine.step.groups import Group
 from ensue.engine.step.routines import (
     Look,
     Plan,
@@ -32,6 +33,7 @@ from ensue.engine.step.routines import (
 )
 from ensue.engine.step.rows import SharedRows
 from ensue.engine.step.rules import FastKey, Rule, SavedForm
+from ensue.engine.step.shapes import SMALLEST_GROUP, Shape, shape_of
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
@@ -64,7 +66,6 @@ class StepStream:
         self._remakes: list[Callable[[], None]] = []
         self.groups: dict[Shape, Group] = {}
         self.apart = False
-        self._outgrown: set[Shape] = set()
         self._alone: AbstractSet[str] = frozenset()
         self._places: Mapping[str, int] = {}
         self.change(library)
@@ -112,7 +113,7 @@ class StepStream:
         for rule in self.rules:
             is_alone = self.apart or rule.name in self._alone
             shape = None if is_alone else shape_of(rule, self._types)
-            if shape is not None and shape not in self._outgrown:
+            if shape is not None:
                 shapes.setdefault(shape, []).append(rule)
         chosen = {
             shape: rules
@@ -126,18 +127,11 @@ class StepStream:
                 rule.instances = dict(old.group.instances_of(old))
         groups: dict[Shape, Group] = {}
         for shape, rules in chosen.items():
-            group = self.groups.get(shape) or Group(rules[0], self._types, self.numbers)
+            group = self.groups.get(shape) or group_for(rules[0], self._types, self.numbers)
             group.take(rules, staying, self._types)
             groups[shape] = group
         self.groups = groups
-        for shape in [shape for shape, group in groups.items() if group.has_outgrown]:
-            self._leave(shape)
         self._places = {rule.name: rule.place for rule in self.rules}
-
-    def _leave(self, shape: Shape) -> None:
-        """A group whose table has outgrown its limits: its rules go on by themselves."""
-        self._outgrown.add(shape)
-        self.groups.pop(shape).leave()
 
     def _make_routines(self) -> None:
         self._routines = {
@@ -300,10 +294,6 @@ class StepStream:
             mixed = mixed or (found > 0 and not group.is_in_order)
         if times > 1 or (times and mixed):
             made[begun:] = sorted(made[begun:], key=self._place_of)
-        if any(reading.group.has_outgrown for reading in together):
-            for shape in [shape for shape, group in self.groups.items() if group.has_outgrown]:
-                self._leave(shape)
-            self._make_routines()
         return waiting
 
     def _place_of(self, output: Event) -> int:
