@@ -166,15 +166,29 @@ def test_rules_that_differ_have_different_normal_forms(first: str, second: str) 
     assert normal_form(one) != normal_form(two)
 
 
+def test_labels_that_change_together_are_followed_however_many_they_are() -> None:
+    labelled = " ; ".join(f"l{n}:a" for n in range(20))
+    toggles = "".join(f"toggle(l{n}); " for n in range(20))
+    library = rules.library(f"{labelled} ; b => {{ case true: push new Out {{}}; {toggles} }}", "b")
+    found = rules.compare_in(library)
+
+    assert found.relation == "contained"
+    rules.verify(library, found)
+
+
 def test_more_changes_of_labels_than_can_be_followed_are_undecided_and_counted() -> None:
-    labelled = " ; ".join(f"l{n}:a" for n in range(6))
-    toggles = "".join(f"toggle(l{n}); " for n in range(6))
-    found = rules.compared(f"{labelled} ; b => {{ case true: push new Out {{}}; {toggles} }}", "b")
+    numbers = range(8)
+    ports = "A a, B b, " + ", ".join(f"C c{n} where V = {n}" for n in numbers)
+    labelled = " ; ".join(f"l{n}:a" for n in numbers)
+    switches = " || ".join(f"k{n}:c{n}" for n in numbers)
+    cases = "".join(f"case k{n}: toggle(l{n}); " for n in numbers)
+    text = f"{labelled} ; b || {switches} => {{ {cases} case true: push new Out {{}}; }}"
+    found = rules.compared(text, "b", ports)
 
     assert found.relation == "undecided"
     assert found.reason == (
-        "`One` changes too much: 6 labels of a branch change, which can go on in 729 ways;"
-        " up to 243 are looked at"
+        "`One` changes too much: 8 labels of a branch change, which can go on in more than 2,187"
+        " ways"
     )
 
 

@@ -3,48 +3,45 @@
 In come the active states and the ports that an event matches; out come the branches that trigger,
 each with its active labels and bound ports. `MachineSteps` asks the machine of a filter. A filter
 whose label is aborted to the left of a `;` has none: the change decides which *earlier* events
-count for the right side. `ForeseenSteps` follows such a filter in every way in which its labels may
-yet be changed: for each label *alive* as it is now, *out*, or *fresh* (revived later, so nothing of
-it has been read so far). Each of these ways is a machine without changes; a change picks another
-one, and what it would remember is at hand. No events are kept, so there are finitely many
-situations, and a window is no trouble.
+count for the right side. `ForeseenSteps` follows such a filter in every way in which its labels
+may yet be changed (`label_ways`): for each label *alive* as it is now, *out*, or *fresh* (revived
+later, so nothing of it has been read so far). Each of these ways is a machine without changes; a
+change picks another one, and what it would remember is at hand. No events are kept, so there are
+finitely many situations, and a window is no trouble.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from itertools import product
-from math import prod
 from typing import Literal, Protocol
 
 from ensue.lang.parts import labels_in
 from ensue.lang.syntax import (
     Both,
-    Change,
     Either,
     Filter,
     FilterCorrelation,
     Labelled,
     PortRef,
-    Statement,
     Then,
     Times,
 )
+from ensue.machine.analyses.label_ways import TooManyWaysError, changing_labels, label_ways
 from ensue.machine.from_filter import machine_of_filter
 from ensue.machine.model import Atom, Fire, Machine, PortAtom
 from ensue.machine.stepping import NOW, Fired, Starts, Stepper
 
-FORESEEN_WAYS = 243
-"""In how many ways the labels of a branch may change before it is given up: 3 for each of five."""
+FORESEEN_WAYS = 2187
+"""In how many ways the labels of a branch may change before it is given up: 3 for each of seven
+that change apart from each other. Labels that change together have fewer."""
+
+REMEMBERED_STEPS = 200_000
+"""How many steps of single ways are remembered."""
 
 Kind = Literal["abort", "revive"]
 Path = tuple[str, ...]
 """The labels around a port that may change, from the outside in."""
-
-
-class TooManyWaysError(Exception):
-    """More ways in which labels may change than can be followed; the message counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +142,8 @@ class ForeseenSteps:
 
     def __init__(self, correlation: FilterCorrelation) -> None:
         self._ports = [port.name for port in correlation.ports]
-        self._changes = _changes(correlation)
-        self._marks = {label: -1 - n for n, label in enumerate(sorted(self._changes))}
+        self._changing = frozenset(changing_labels(correlation))
+        self._marks = {label: -1 - n for n, label in enumerate(sorted(self._changing))}
         self._branches: list[dict[tuple[frozenset[str], frozenset[str]], _Way]] = []
         offset = 0
         for branch in correlation.branches:
@@ -154,6 +151,11 @@ class ForeseenSteps:
             self._branches.append({(way.out, way.fresh): way for way in ways})
             offset = max(_end(way) for way in ways)
         self._labels = [frozenset(_labels(branch)) for branch in correlation.branches]
+        self._way_of: list[_Way] = []
+        """For each state, the way whose machine it is of."""
+        for way in (way for branch in self._branches for way in branch.values()):
+            self._way_of += [way] * (_end(way) - way.offset)
+        self._steps: dict[tuple[Hashable, ...], Starts] = {}
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
@@ -161,8 +163,10 @@ class ForeseenSteps:
 
     @property
     def size(self) -> int:
-        ways = (way for branch in self._branches for way in branch.values())
-        return 1 + sum(len(way.machine.transitions) for way in ways if way.machine is not None)
+        # Ways that leave out the same have one machine, and mostly the same behind them.
+        ways = [way for branch in self._branches for way in branch.values()]
+        machines = {id(way.machine): way.machine for way in ways}.values()
+        return len(ways) + sum(len(each.transitions) for each in machines if each is not None)
 
     def begin(self) -> Starts:
         active: Starts = {}
@@ -172,10 +176,7 @@ class ForeseenSteps:
 
     def take(self, active: Starts, atoms: frozenset[int], now: float) -> list[Triggered]:
         if atoms:
-            names = frozenset(self._ports[each] for each in atoms)
-            for number, branch in enumerate(self._branches):
-                for way in self._relevant(active, number, branch):
-                    _step(way, active, names, now)
+            self._read(active, frozenset(self._ports[each] for each in atoms), now)
         found = []
         aborted = self._aborted(active)
         for number, branch in enumerate(self._branches):
@@ -185,6 +186,31 @@ class ForeseenSteps:
                 found.append(triggered)
                 self._forget(active, number)
         return found
+
+    def _read(self, active: Starts, names: frozenset[str], now: float) -> None:
+        """Let every way that may yet be gone read an event."""
+        apart: dict[int, Starts] = {}
+        for state, start in active.items():
+            if state >= 0:
+                way = self._way_of[state]
+                apart.setdefault(way.offset, {})[state - way.offset] = start
+        for number, branch in enumerate(self._branches):
+            for way in self._relevant(active, number, branch):
+                atoms = frozenset(atom for port, atom in way.read if port in names)
+                own = apart.get(way.offset)
+                if way.stepper is None or not atoms or own is None:
+                    continue
+                known = (id(way.stepper), frozenset(own.items()), atoms, now)
+                after = self._steps.get(known)
+                if after is None:
+                    after = dict(own)
+                    way.stepper.take(after, atoms, now=now)
+                    if len(self._steps) < REMEMBERED_STEPS:
+                        self._steps[known] = after
+                if after != own:
+                    for state in own:
+                        del active[way.offset + state]
+                    active.update((way.offset + state, start) for state, start in after.items())
 
     def is_aborted(self, active: Starts, label: str) -> bool:
         return self._marks.get(label) in active
@@ -203,9 +229,11 @@ class ForeseenSteps:
             for way in branch.values():
                 if label in way.out or label in way.fresh:
                     continue
-                if kind == "revive" and not (aborted - way.out - way.fresh) & self._labels[number]:
+                source = branch.get((way.out, way.fresh | {label}))
+                is_next = not (aborted - way.out - way.fresh) & self._labels[number]
+                if kind == "revive" and is_next and source is not None:
                     # What was read before now counts for nothing inside of it.
-                    _copy(branch[way.out, way.fresh | {label}], way, active)
+                    _copy(source, way, active)
                 else:
                     # An aborted label comes back only as a fresh one.
                     _clear(way, active)
@@ -232,47 +260,20 @@ class ForeseenSteps:
                 active.update((way.offset + state, NOW) for state in way.machine.initial)
 
     def _ways(self, correlation: FilterCorrelation, branch: Filter, offset: int) -> Iterator[_Way]:
-        changing = [label for label in _labels(branch) if label in self._changes]
-        choices = [_choices(self._changes[label]) for label in changing]
-        count = prod(map(len, choices))
-        if count > FORESEEN_WAYS:
-            raise TooManyWaysError(
-                f"{len(changing)} labels of a branch change, which can go on in {count:,} ways;"
-                f" up to {FORESEEN_WAYS} are looked at"
-            )
+        changing = [label for label in _labels(branch) if label in self._changing]
         changes = frozenset(changing)
         machines: dict[frozenset[str], Machine | None] = {}
-        for chosen in product(*choices):
-            how = dict(zip(changing, chosen, strict=True))
-            out = frozenset(label for label in changing if how[label] == "out")
-            fresh = frozenset(label for label in changing if how[label] == "fresh")
+        steppers: dict[frozenset[str], Stepper] = {}
+        for out, fresh in label_ways(correlation, changing, FORESEEN_WAYS):
             if out not in machines:
                 left = _left_of(branch, out, changes)
-                machines[out] = None if left is None else _machine(correlation, left)
-            way = _way(out, fresh, offset, machines[out])
+                machine = None if left is None else _machine(correlation, left)
+                machines[out] = machine
+                if machine is not None:
+                    steppers[out] = Stepper(machine)
+            way = _way(out, fresh, offset, machines[out], steppers.get(out))
             offset = _end(way)
             yield way
-
-
-def _choices(kinds: frozenset[str]) -> tuple[str, ...]:
-    """What may become of a label. What is never aborted stays alive, whatever revives it."""
-    if "abort" not in kinds:
-        return ("alive",)
-    return ("alive", "out", "fresh") if "revive" in kinds else ("alive", "out")
-
-
-def _changes(correlation: FilterCorrelation) -> dict[str, frozenset[str]]:
-    """For each label that changes, in which ways: `abort` and `revive`; a toggle is both."""
-    statements: list[Statement] = [*correlation.initially]
-    for case in correlation.cases:
-        statements += case.statements
-    found: dict[str, frozenset[str]] = {}
-    for statement in statements:
-        if isinstance(statement, Change):
-            kinds = {"abort", "revive"} if statement.kind == "toggle" else {statement.kind}
-            for label in statement.labels:
-                found[label.name] = found.get(label.name, frozenset()) | kinds
-    return found
 
 
 def _labels(branch: Filter) -> Iterator[str]:
@@ -312,7 +313,13 @@ def _machine(correlation: FilterCorrelation, x: Filter) -> Machine:
     return replace(machine, transitions=kept)
 
 
-def _way(out: frozenset[str], fresh: frozenset[str], offset: int, machine: Machine | None) -> _Way:
+def _way(
+    out: frozenset[str],
+    fresh: frozenset[str],
+    offset: int,
+    machine: Machine | None,
+    stepper: Stepper | None,
+) -> _Way:
     if machine is None:
         return _Way(out, fresh, offset, None, None, ())
     read = []
@@ -321,19 +328,11 @@ def _way(out: frozenset[str], fresh: frozenset[str], offset: int, machine: Machi
             port, *path = atom.name.split("/")
             if fresh.isdisjoint(path):
                 read.append((port, number))
-    return _Way(out, fresh, offset, machine, Stepper(machine), tuple(read))
+    return _Way(out, fresh, offset, machine, stepper, tuple(read))
 
 
 def _end(way: _Way) -> int:
     return way.offset + (len(way.machine.names) if way.machine is not None else 0)
-
-
-def _own(way: _Way, active: Starts) -> Starts:
-    return {
-        state - way.offset: start
-        for state, start in active.items()
-        if way.offset <= state < _end(way)
-    }
 
 
 def _clear(way: _Way, active: Starts) -> None:
@@ -343,19 +342,10 @@ def _clear(way: _Way, active: Starts) -> None:
 
 def _copy(source: _Way, target: _Way, active: Starts) -> None:
     """Both have the same machine: they leave out the same."""
-    own = _own(source, active)
     _clear(target, active)
-    active.update((target.offset + state, start) for state, start in own.items())
-
-
-def _step(way: _Way, active: Starts, names: Iterable[str], now: float) -> None:
-    atoms = frozenset(number for port, number in way.read if port in names)
-    if way.stepper is None or not atoms:
-        return
-    own = _own(way, active)
-    way.stepper.take(own, atoms, now=now)
-    _clear(way, active)
-    active.update((way.offset + state, start) for state, start in own.items())
+    for state in range(source.offset, _end(source)):
+        if state in active:
+            active[target.offset + state - source.offset] = active[state]
 
 
 def _triggered(way: _Way, number: int, active: Starts) -> Triggered | None:
