@@ -227,3 +227,20 @@ def test_a_run_within_its_lateness_keeps_what_waits_and_what_came_too_late() -> 
     resumed = library.resume(run.snapshot())
     made = resumed.push(login("e3", 10, "eve", True)) + resumed.finish(20 * SECOND)
     assert [each.extensions["causes"] for each in made] == ["e2,e3"]
+
+
+def test_timers_that_are_due_still_see_their_window_when_the_order_runs_ahead_of_the_clock() -> (
+    None
+):
+    library = ensue.parse(
+        "eventtype A {}; eventtype Out {};"
+        " Out correlation R (A a, every 1 s t) t ; t ; t within 3 s { case true: push new Out {}; }"
+    )
+    run = library.start("step", lateness="1 s")
+    for time in (0, 2.5, 20):
+        run.push(event("A", f"a{time}", time))
+    resumed = library.resume(run.snapshot())
+
+    expected = [output.time for output in run.finish(21 * SECOND)]
+    assert expected[0] == 3 * SECOND
+    assert [output.time for output in resumed.finish(21 * SECOND)] == expected

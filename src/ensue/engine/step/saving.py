@@ -123,7 +123,10 @@ def save_stream(stream: StepStream, now: int | None) -> SavedStream:
     """The state of a stream whose order is settled up to `now`."""
     machines: dict[PlainMachine, int] = {}
     rules = []
+    due = stream.next_due()
     if now is not None:
+        # What is settled may run ahead of the clock: timers that are due have yet to see the past.
+        now = now if due is None else min(now, due)
         stream.sweep(now)
     for rule in stream.rules:
         machine = None
@@ -168,7 +171,7 @@ def _save_places(
         return []
     facts = instance.facts
     saved: list[SavedPlace] = []
-    for place, noted in enumerate(instance.places):
+    for place, noted in enumerate(instance.places[: facts.place_count]):
         if noted is None or facts.bound_states[place] not in active:
             continue
         number, what = noted
@@ -315,7 +318,7 @@ def _restore_places(
     facts: FilterFacts, places: list[Noted | None], saved: list[SavedPlace], active: list[int]
 ) -> None:
     for place, number, what in saved:
-        if not 0 <= place < len(places):
+        if not 0 <= place < facts.place_count:
             raise _damaged(f"`{facts.correlation.name}` has no place {place}")
         match what:
             case SavedEvent():
