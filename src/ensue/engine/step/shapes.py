@@ -63,9 +63,10 @@ def shape_of(rule: Rule, types: TypeSystem) -> Shape | None:
                     fixed = repr(value.constant)
                     port = None if value.port is None else atoms.get(value.port)
                     said.append((value.name, port, value.port is None, value.attribute, fixed))
-    places = tuple(
-        (place, atoms[port]) for branch in rule.machine.branches for place, port, _ in branch.places
-    )
+    placed = [(place, port) for branch in rule.machine.branches for place, port, _ in branch.places]
+    if any(port not in atoms for _, port in placed):
+        return None  # a machine from a damaged snapshot: whoever reads the rest of it says so
+    places = tuple((place, atoms[port]) for place, port in placed)
     return (rule.steps is not None, machine, *names, *said, places)
 
 
