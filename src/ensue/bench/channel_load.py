@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ensue.bench import channel_paper as paper
-from ensue.bench.channel_latency import in_the_real_time_class
+from ensue.bench.channel_pace import in_the_real_time_class
 from ensue.bench.channel_peer import Peer, other_process
 from ensue.bench.channel_plot import draw_laxity
 from ensue.bench.effort import Effort

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from ensue.bench.channel_pace import CONSUMING, PAUSE_OF_TWO, SUPPLYING, supply
 from ensue.channel import Channel, build
 
 
@@ -71,30 +73,29 @@ def _type_of(peer: Peer) -> str:
 
 
 def main(port: int, peer: Peer) -> None:
-    from ensue.bench.channel_latency import in_the_real_time_class
-
-    with in_the_real_time_class():
-        take_part(port, peer)
-
-
-def take_part(port: int, peer: Peer) -> None:
-    from ensue.bench.channel_latency import PAUSE_OF_TWO, supply
-
-    channel = build("full", "far").dispatching("reactive").done()
+    _take_another_processor()
+    channel = build("full", "far").dispatching("reactive", real_time=True).done()
     if peer.role == "supply":
         for number in range(peer.consumers):
-            channel.consumers.connect(f"c{number}", lambda _: None, "Notify")
+            channel.consumers.connect(f"c{number}", lambda _: None, "Notify", priority=CONSUMING)
     else:
         channel.consumers.connect("high", lambda _: None, "High")
         channel.consumers.connect("low", lambda _: None, "Low")
     channel.federation.connect("127.0.0.1", port).wait_until_connected()
     gc.freeze()
-    print("ready", flush=True)
-    if sys.stdin.readline():
-        supply(channel, "far", peer.suppliers, peer.events, PAUSE_OF_TWO)
-        print("done", flush=True)
-        sys.stdin.read()
+    with channel.in_real_time(SUPPLYING):
+        print("ready", flush=True)
+        if sys.stdin.readline():
+            supply(channel, "far", peer.suppliers, peer.events, PAUSE_OF_TWO)
+            print("done", flush=True)
+            sys.stdin.read()
     channel.close()
+
+
+def _take_another_processor() -> None:
+    """Leave the one that the channel of the other side stays on, if there is a choice."""
+    if hasattr(os, "sched_getaffinity") and len(cores := os.sched_getaffinity(0)) > 1:
+        os.sched_setaffinity(0, cores - {max(cores)})
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ensue.bench import channel_paper as paper
-from ensue.bench.channel_latency import in_the_real_time_class, out_of_the_collectors_sight
+from ensue.bench.channel_pace import in_the_real_time_class, out_of_the_collectors_sight
 from ensue.bench.effort import Effort
 from ensue.bench.report import Figure, Table, cost
 from ensue.bench.timing import Work, ratios, side_by_side

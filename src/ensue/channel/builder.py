@@ -76,7 +76,7 @@ class Builder:
         return self
 
     def dispatching(self, strategy: str, *, threads: int = 4, real_time: bool = False) -> Self:
-        """How consumers get their turns. `real_time` is for a pool: see `ensue.channel.urgency`."""
+        """How consumers get their turns. What `real_time` adds: see `urgency` and `process`."""
         self._strategy = _known("strategy", strategy, STRATEGIES)
         self._threads = threads
         self._real_time = real_time
@@ -170,7 +170,7 @@ class Builder:
             return Asynchronous()
         from ensue.channel.reactive import Reactive
 
-        return Reactive()
+        return Reactive(urgency)
 
 
 def build(configuration: str = "full", name: str = "channel") -> Builder:

@@ -52,6 +52,8 @@ class LookUp(Protocol):
 
     def find(self, event: Event) -> Sequence[Receiver]: ...
 
+    def prepare(self, type_: str, source: str) -> None: ...
+
     def is_wanted(self, type_: str, source: str | None) -> bool: ...
 
 
@@ -115,6 +117,8 @@ class Channel:
         self._changing = threading.Lock()
         self._pulls = 0
         self._held_back = 0
+        if self.urgency is not None:
+            self.urgency.begin()
         parts.dispatcher.start()
 
     # --- publishing ----------------------------------------------------------------------------
@@ -124,24 +128,28 @@ class Channel:
         if self._is_closing:
             self._refuse_if_closed()
         self._published.note()
-        if self._federation is not None:
-            self._federation.publish(event)
+        ways = self._federation.publish(event) if self._federation is not None else ()
         receivers = self.look_up.find(event)
-        if not receivers:
-            self._unwanted.note()
+        if receivers:
+            full = self._around.dispatcher.spread(event, receivers)
+            for link, _ in ways:
+                link.set_off()
+            if full:
+                self.wait_for_room(event, full)
             return
-        full = self._around.dispatcher.spread(event, receivers)
-        if full:
-            self.wait_for_room(event, full)
+        self._unwanted.note()
+        for link, _ in ways:
+            link.set_off()
 
     async def publish(self, event: Event) -> None:
         """Publish an event from a coroutine; where `push` would wait, the loop goes on."""
         if self._is_closing:
             self._refuse_if_closed()
         self._published.note()
-        if self._federation is not None:
-            self._federation.publish(event)
+        ways = self._federation.publish(event) if self._federation is not None else ()
         full = self.spread_here(event)
+        for link, _ in ways:
+            link.set_off()
         if full:
             from ensue.channel.awaiting import offer_all
 
@@ -280,7 +288,18 @@ class Channel:
                 self._federation = Federation(self)
         return self._federation
 
-    # --- reconfiguration -----------------------------------------------------------------------
+    # --- dispatching ---------------------------------------------------------------------------
+
+    @contextmanager
+    def in_real_time(self, priority: int = 1) -> Iterator[bool]:
+        """Let the thread of a supplier be as urgent as a consumer; whether the system lets it."""
+        if self.urgency is None:
+            raise UsageError(
+                f"the channel `{self.name}` is not in real time: build it with"
+                " `.dispatching(..., real_time=True)`"
+            )
+        with self.urgency.joined(priority) as is_in:
+            yield is_in
 
     @property
     def strategy(self) -> str:
@@ -411,6 +430,8 @@ class Channel:
         if self._timeouts is not None:
             self._timeouts.close()
         self._around.dispatcher.stop(None)
+        if self.urgency is not None:
+            self.urgency.end()
         discarded = 0
         for consumer in self.consumers:
             if drains and consumer.receiver.call is None:

@@ -40,5 +40,8 @@ class Everyone(Generic[Target]):
     def find(self, event: Event) -> Sequence[Target]:  # noqa: ARG002 - the same for every event
         return self._targets
 
+    def prepare(self, type_: str, source: str) -> None:
+        """There is nothing to be made ready."""
+
     def is_wanted(self, type_: str, source: str | None) -> bool:  # noqa: ARG002
         return bool(self._targets)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
@@ -38,6 +38,7 @@ PREDICATES_A_KIND = 32
 """A channel that wants one kind of event by more predicates than this wants all of that kind."""
 REMEMBERED_IDS = 65_536
 UNREACHABLE_KEPT = 1_024
+WAYS_KEPT = 1_024
 
 
 class RemoteWant(msgspec.Struct, frozen=True, array_like=True):
@@ -68,14 +69,24 @@ class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
 
 
 class Link(Protocol):
-    """One end of a link to a neighbour. Sending never waits; what cannot be sent is counted."""
+    """One end of a link to a neighbour. Sending never waits; what cannot be sent is counted.
+
+    `send` gives a message its place on the link; `set_off` sees that all that has one is carried,
+    and can wait until consumers of this channel have been served.
+    """
 
     def send(self, message: Carried | Advert) -> None: ...
+
+    def set_off(self) -> None: ...
 
     def close(self, seconds: float) -> None: ...
 
     @property
     def unsent(self) -> int: ...
+
+
+Ways = tuple[tuple[Link, tuple[str, ...]], ...]
+"""Links, each with the channels that a message over it is for."""
 
 
 class RemoteChannel:
@@ -101,6 +112,7 @@ class Federation:
         self._adverts: dict[str, Advert] = {}
         self._targets: dict[str, RemoteChannel] = {}
         self._next: dict[str, str] = {}
+        self._ways: dict[tuple[RemoteChannel, ...], Ways] = {}
         self._sequence = 0
         self._version = 0
         self._seen = SeenIds()
@@ -172,11 +184,13 @@ class Federation:
         """A link is up: tell the neighbour all we know, and everybody that it is there."""
         with self._lock:
             self._links[neighbour] = link
+            self._ways = {}
             known = [each for each in self._adverts.values() if each.channel != self.id]
         # Our own first: it says that the link is there, and goes to everybody.
         self._advertise()
         for advert in known:
             link.send(advert)
+        link.set_off()
 
     def remove_link(self, neighbour: str, link: Link) -> None:
         with self._lock:
@@ -184,7 +198,9 @@ class Federation:
                 return
             del self._links[neighbour]
             self._unsent_before += link.unsent
-        self._advertise()
+            # In the same moment, so that nobody finds a way that leads over it.
+            advert, links = self._renew()
+        self._tell(advert, links)
 
     def close(self, seconds: float = 2.0) -> None:
         """Send what is still to be sent, and leave the federation."""
@@ -194,11 +210,11 @@ class Federation:
             dialled.close(seconds)
         for link in list(self._links.values()):
             link.close(seconds)
-        if self._has_hurried and self._channel.urgency is not None:
+        if self._has_hurried:
             from ensue.channel.wire import LINKS
 
             self._has_hurried = False
-            LINKS.calm(self._channel.urgency)
+            LINKS.calm()
 
     # --- adverts -------------------------------------------------------------------------------
 
@@ -212,13 +228,20 @@ class Federation:
 
     def _advertise(self) -> None:
         with self._lock:
-            self._version += 1
-            advert = Advert(self.id, self._version, tuple(self._links), self._compacted())
-            self._adverts[self.id] = advert
-            self._find_ways()
-            links = list(self._links.values())
+            advert, links = self._renew()
+        self._tell(advert, links)
+
+    def _renew(self) -> tuple[Advert, list[Link]]:
+        self._version += 1
+        advert = Advert(self.id, self._version, tuple(self._links), self._compacted())
+        self._adverts[self.id] = advert
+        self._find_ways()
+        return advert, list(self._links.values())
+
+    def _tell(self, advert: Advert, links: Sequence[Link]) -> None:
         for link in links:
             link.send(advert)
+            link.set_off()
         self._channel.suppliers.look_again()
 
     def receive_advert(self, advert: Advert, neighbour: str) -> None:
@@ -232,9 +255,7 @@ class Federation:
             if advert.channel in self._next:
                 self._put(advert)
             links = [link for name, link in self._links.items() if name != neighbour]
-        for link in links:
-            link.send(advert)
-        self._channel.suppliers.look_again()
+        self._tell(advert, links)
 
     def _compacted(self) -> tuple[RemoteWant, ...]:
         """The wants of this channel's consumers, each once, and in a bounded number."""
@@ -253,6 +274,7 @@ class Federation:
 
     def _find_ways(self) -> None:
         """The first link on a shortest way to each channel, over links that both ends confirm."""
+        self._ways = {}
         first: dict[str, str] = {self.id: self.id}
         waiting = deque([self.id])
         while waiting:
@@ -283,36 +305,63 @@ class Federation:
 
     # --- events --------------------------------------------------------------------------------
 
-    def publish(self, event: Event) -> None:
-        """Send an event of this channel to every other that wants it."""
+    def publish(self, event: Event) -> Ways:
+        """Put an event of this channel on its way to every other that wants it.
+
+        Returns the links that it goes over: whoever publishes has them set off once consumers here
+        have been served. Its place is taken before any of them can publish what follows from it.
+        """
         targets = self.remote.find(event)
         if not targets:
-            return
+            return ()
         with self._lock:
             self._sequence += 1
             number = self._sequence
-        self.forward(Carried(self.id, number, 0, tuple(each.name for each in targets), event))
+            ways = self._ways_to(targets)
+            self.sent += len(ways)
+        for link, names in ways:
+            link.send(Carried(self.id, number, 1, names, event))
+        return ways
+
+    def _ways_to(self, targets: Sequence[RemoteChannel]) -> Ways:
+        """The links to some channels; kept, as most events go where others went before."""
+        key = tuple(targets)
+        ways = self._ways.get(key)
+        if ways is None:
+            ways, lost = self._sorted_by_link([each.name for each in targets])
+            self._unrouted += lost
+            if not lost:
+                if len(self._ways) >= WAYS_KEPT:
+                    self._ways.clear()
+                self._ways[key] = ways
+        return ways
+
+    def _sorted_by_link(self, destinations: Iterable[str]) -> tuple[Ways, int]:
+        """Destinations by the link that leads to them, and how many there is no way to."""
+        by_link: dict[str, list[str]] = {}
+        lost = 0
+        for name in destinations:
+            way = self._next.get(name)
+            if way is None:
+                lost += 1
+            else:
+                by_link.setdefault(way, []).append(name)
+        return tuple((self._links[way], tuple(by_link[way])) for way in by_link), lost
 
     def forward(self, message: Carried) -> None:
         """Send a message on towards its destinations, once over each link that leads to some."""
-        by_link: dict[str, list[str]] = {}
-        lost = 0
         with self._lock:
-            for name in message.destinations:
-                way = self._next.get(name)
-                if way is None or message.hops >= HOP_LIMIT:
-                    lost += 1
-                else:
-                    by_link.setdefault(way, []).append(name)
+            if message.hops >= HOP_LIMIT:
+                self._unrouted += len(message.destinations)
+                return
+            ways, lost = self._sorted_by_link(message.destinations)
             self._unrouted += lost
-            self.sent += len(by_link)
-            ways = [(self._links[way], names) for way, names in by_link.items()]
+            self.sent += len(ways)
         for link, names in ways:
             link.send(
-                Carried(
-                    message.origin, message.sequence, message.hops + 1, tuple(names), message.event
-                )
+                Carried(message.origin, message.sequence, message.hops + 1, names, message.event)
             )
+            link.set_off()
 
     def receive(self, message: Carried) -> Sequence[Receiver]:
         """Take what is for this channel, and forward the rest.

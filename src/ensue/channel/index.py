@@ -82,6 +82,11 @@ class Index(Generic[Target]):
             plan = self._plan(event.type, event.source)
         return plan.always if plan.guards is None else plan.find(event)
 
+    def prepare(self, type_: str, source: str) -> None:
+        """Make the plan of a kind that will come up, so that its first event need not."""
+        if (type_, source) not in self._plans:
+            self._plan(type_, source)
+
     def is_wanted(self, type_: str, source: str | None) -> bool:
         """Whether anybody might want an event of that type (from that source, if one is given)."""
         lineage = (*self._types.lineage(type_), None)

@@ -46,6 +46,10 @@ class InProcessLink:
         finally:
             _crossing.is_busy = False
 
+    def set_off(self) -> None:
+        """What is sent has arrived already: a neighbour's consumers hear of an event first, so that
+        none of this channel's can tell them what follows from it before."""
+
     def deliver(self, message: Carried | Advert) -> None:
         if isinstance(message, Advert):
             self._there.receive_advert(message, self._here.id)

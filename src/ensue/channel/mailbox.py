@@ -60,6 +60,7 @@ class Mailbox(ABC):
         self._is_in_line = False
         self._level_in_line = 0
         self._reading = Reading(step)
+        self._is_watched = False
         self.require(quality)
 
     @abstractmethod
@@ -95,12 +96,19 @@ class Mailbox(ABC):
         if must_run:
             self._ask_for_turns()
 
+    def watch(self) -> None:
+        """A watchdog has to know when the consumer was last told something."""
+        with self._lock:
+            self._is_watched = True
+            self._choose_ways()
+
     def _choose_ways(self) -> None:
         """Which short cuts are open, as long as nothing changes that would stand in their way."""
         self._is_shut = self.state in ("suspended", "disconnected")
         is_unguarded = self.state == "connected" and self._reading.guard is None
         self._may_call = is_unguarded and self._reading.step is None and self.call is not None
         self._may_queue = self._may_call and self._key_of is None
+        self._is_timed = self._is_watched or self._deadline is not None
 
     # --- offering ------------------------------------------------------------------------------
 

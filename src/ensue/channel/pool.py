@@ -6,9 +6,9 @@ priority, then sub-priority, then event priority, then the longest ready, lets i
 puts it back if it has more to do. So a thread is never kept by a slow consumer's backlog, and with
 a thread to spare nobody is kept by a slow consumer.
 
-Threads that have nothing to do stand in a stack, each behind a lock of its own. Whoever brings work
-wakes one; one that finds more than it can take wakes the next, so that many are awake only while
-there is something to do for many. What `real_time` adds is told in `urgency`.
+Threads that have nothing to do stand in a stack, each asleep on its own (`sleeping`). Whoever
+brings work wakes one; one that finds more than it can take wakes the next, so that many are awake
+only while there is something to do for many. What `real_time` adds is told in `urgency`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ensue.channel.line import Line
 from ensue.channel.mailbox import FULL, READY
 from ensue.channel.receivers import Receiver
+from ensue.channel.sleeping import Bed, new_bed
 from ensue.channel.turns import Dispatcher
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -37,7 +38,7 @@ class ThreadPool:
         self._line = Line()
         self._size = threads
         self._threads: set[threading.Thread] = set()
-        self._asleep: list[threading.Lock] = []
+        self._asleep: list[Bed] = []
         self._urgency = urgency
         self._is_stopped = False
         self._successor: Dispatcher | None = None
@@ -47,8 +48,6 @@ class ThreadPool:
         return self._size
 
     def start(self) -> None:
-        if self._urgency is not None:
-            self._urgency.begin()
         with self._lock:
             self._hire()
 
@@ -58,7 +57,8 @@ class ThreadPool:
         with self._lock:
             self._size = threads
             self._hire()
-            self._wake_all()
+            sleepers = self._take_sleepers()
+        _wake(sleepers)
 
     def _hire(self) -> None:
         while len(self._threads) < self._size and not self._is_stopped:
@@ -87,11 +87,14 @@ class ThreadPool:
             if not self._is_stopped:
                 for receiver in receivers:
                     self._line.put(receiver)
-                if self._asleep:
-                    self._asleep.pop().release()
-                return
-            successor = self._successor
-        if successor is not None:
+                bed = self._asleep.pop() if self._asleep else None
+            else:
+                bed = None
+            is_stopped, successor = self._is_stopped, self._successor
+        if bed is not None:
+            # Not with the lock in hand: whoever wakes may run at once, and asks for it first.
+            bed.wake()
+        elif is_stopped and successor is not None:
             for receiver in receivers:
                 successor.ready(receiver)
 
@@ -106,49 +109,53 @@ class ThreadPool:
             self._is_stopped = True
             self._successor = successor
             left = self._line.take_all()
-            self._wake_all()
-        if self._urgency is not None:
-            self._urgency.end()
+            sleepers = self._take_sleepers()
+        _wake(sleepers)
         if successor is not None:
             for receiver in left:
                 successor.ready(receiver)
 
-    def _wake_all(self) -> None:
-        while self._asleep:
-            self._asleep.pop().release()
+    def _take_sleepers(self) -> list[Bed]:
+        sleepers, self._asleep = self._asleep, []
+        return sleepers
 
     def _serve(self) -> None:
-        bed = threading.Lock()
-        bed.acquire()
+        bed = new_bed()
         urgency = self._urgency
         if urgency is not None:
             urgency.join()
         receiver: Receiver | None = None
         while True:
+            next_up = None
             with self._lock:
                 if receiver is not None and not self._is_stopped:
                     self._line.put(receiver)
                     receiver = None
-                if self._is_stopped or len(self._threads) > self._size:
+                is_over = self._is_stopped or len(self._threads) > self._size
+                if is_over:
                     self._threads.discard(threading.current_thread())
-                    # Whoever is left has to know of what this thread was woken for.
-                    if self._line.size and self._asleep:
-                        self._asleep.pop().release()
-                    break
-                receiver = self._line.take()
-                if receiver is None:
-                    self._asleep.append(bed)
-                elif self._line.size and self._asleep:
-                    self._asleep.pop().release()
+                else:
+                    receiver = self._line.take()
+                    if receiver is None:
+                        self._asleep.append(bed)
+                # Whoever is left has to know of what this thread cannot take, or was woken for.
+                if self._line.size and self._asleep:
+                    next_up = self._asleep.pop()
+            if next_up is not None:
+                next_up.wake()
+            if is_over:
+                break
             if receiver is None:
                 if urgency is not None:
+                    urgency.rest()
                     urgency.stand_by()
-                bed.acquire()
+                bed.sleep()
                 continue
             if urgency is not None:
                 urgency.rise_to(receiver.quality.priority)
             if not receiver.turn():
                 receiver = None
+        bed.close()
         if receiver is not None and self._successor is not None:
             self._successor.ready(receiver)
 
@@ -156,3 +163,8 @@ class ThreadPool:
     def _check(threads: int) -> None:
         if threads < 1:
             raise UsageError(f"a pool needs at least one thread; given is {threads}")
+
+
+def _wake(sleepers: list[Bed]) -> None:
+    for bed in sleepers:
+        bed.wake()

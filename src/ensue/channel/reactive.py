@@ -12,17 +12,23 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ensue.channel.line import Line
 from ensue.channel.receivers import Receiver
 from ensue.channel.turns import Dispatcher
 from ensue.events.event import Event
 
+if TYPE_CHECKING:
+    from ensue.channel.urgency import Urgency
+
 NOBODY: list[Receiver] = []
 
 
-class Backlog(threading.local):
+class Backlog:
     """What one thread still has to do before its outermost `push` returns."""
+
+    __slots__ = ("events", "is_busy", "line")
 
     def __init__(self) -> None:
         self.is_busy = False
@@ -30,16 +36,24 @@ class Backlog(threading.local):
         self.line = Line()
 
 
-class Reactive:
+class Here(threading.local):
+    """Where each thread finds its own. Looked at once for an event: it costs more than it seems."""
+
     def __init__(self) -> None:
-        self._backlog = Backlog()
+        self.backlog = Backlog()
+
+
+class Reactive:
+    def __init__(self, urgency: Urgency | None = None) -> None:
+        self._here = Here()
+        self._urgency = urgency
         self._successor: Dispatcher | None = None
 
     def start(self) -> None:
         """There is nothing to start: suppliers bring their threads."""
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        backlog = self._backlog
+        backlog = self._here.backlog
         if backlog.is_busy:
             backlog.events.append((event, receivers))
             return NOBODY
@@ -50,6 +64,8 @@ class Reactive:
                 self._work_off(backlog)
         finally:
             backlog.is_busy = False
+        if self._urgency is not None:
+            self._urgency.rest()
         return full
 
     def _offer(self, event: Event, receivers: Sequence[Receiver], line: Line) -> list[Receiver]:
@@ -65,7 +81,7 @@ class Reactive:
         if self._successor is not None:
             self._successor.ready(receiver)
             return
-        backlog = self._backlog
+        backlog = self._here.backlog
         backlog.line.put(receiver)
         if backlog.is_busy:
             return
@@ -76,7 +92,7 @@ class Reactive:
             backlog.is_busy = False
 
     def is_in_turn(self) -> bool:
-        return self._backlog.is_busy
+        return self._here.backlog.is_busy
 
     def may_wait(self) -> bool:
         return True

@@ -42,13 +42,12 @@ class Receiver(Mailbox):
     ) -> None:
         super().__init__(name, number, call, quality, around, step)
         self.is_coroutine = call is not None and is_coroutine(call)
-        self.is_watched = False
         self.alarm: Alarm | None = None
         self.place_in_line: tuple[int, ...] | None = None
-        self.delivered = 0
         self.failures = 0
         self.laxity = LaxityMeter()
         self._failed_in_row = 0
+        self._given_in_turn = 0
         self._called_directly = 0
 
     def _ask_for_turns(self) -> None:
@@ -68,28 +67,37 @@ class Receiver(Mailbox):
             or not self._turn.acquire(False)
         ):
             return False
-        self._called_directly += 1
-        deadline = self._deadline
-        arrived = 0 if deadline is None else self.around.clock.now()
+        is_timed = self._is_timed
+        arrived = self.around.clock.now() if is_timed else 0
         try:
             self.call(event)  # type: ignore[misc]
-        except Exception as error:
-            self._note_failure(event, error)
-        else:
-            self.delivered += 1
+            self._called_directly += 1
             self._failed_in_row = 0
-            if deadline is not None:
-                self._note_laxity(deadline, arrived)
+            if is_timed:
+                self._note_time(arrived)
+        except Exception as error:
+            self._note_direct_failure(event, error)
         finally:
             self._turn.release()
-        if self.is_watched:
-            self.last_satisfied = self.around.clock.now()
         if self._is_in_line:
             # Somebody offered an event meanwhile, and may have found the turn taken.
             self._ask_for_turns()
-        if self._losses.untold:
-            self._losses.tell()
         return True
+
+    def _note_time(self, arrived: int) -> None:
+        """What a deadline or a watchdog has to know of a direct call."""
+        # Read once: promises may change at any moment.
+        deadline = self._deadline
+        if deadline is not None:
+            self._note_laxity(deadline, arrived)
+        self.last_satisfied = self.around.clock.now()
+
+    def _note_direct_failure(self, event: Event, error: Exception) -> None:
+        with self._lock:
+            self._offered += 1
+        self.last_satisfied = self.around.clock.now()
+        self._note_failure(event, error)
+        self._losses.tell()
 
     def standing(self) -> tuple[int, ...]:
         """Where the receiver stands in line: read by a strategy when it is told it is ready."""
@@ -197,7 +205,7 @@ class Receiver(Mailbox):
     # --- success and failure -------------------------------------------------------------------
 
     def _note_success(self, slot: Slot) -> None:
-        self.delivered += 1
+        self._given_in_turn += 1
         self._failed_in_row = 0
         # Read once: promises may change at any moment.
         deadline = self._deadline
@@ -232,6 +240,11 @@ class Receiver(Mailbox):
     def wanted(self) -> int:
         """All that was meant for the consumer."""
         return self._offered + self._called_directly
+
+    @property
+    def delivered(self) -> int:
+        """How often the consumer was called, or an event pulled, without a failure."""
+        return self._given_in_turn + self._called_directly
 
     def figures(self) -> ConsumerFigures:
         with self._lock:

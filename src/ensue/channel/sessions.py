@@ -48,6 +48,14 @@ class Connection(Protocol):
         """Bring nothing more: another connection has taken its place."""
 
 
+class Place(msgspec.Struct):
+    """A message's place on a link: its number there, and what is sent of it once it is encoded."""
+
+    number: int
+    message: Carried | Advert
+    frame: bytes | None = None
+
+
 class Session:
     """`link` names it on both sides; `neighbour` is the id of the channel at the other end.
 
@@ -69,7 +77,8 @@ class Session:
         self._buffer = buffer
         self._patience = patience
         self._lock = threading.Lock()
-        self._kept: deque[tuple[int, bytes, Carried]] = deque()
+        self._kept: deque[Place] = deque()
+        self._unframed: list[Place] = []
         self._sent = 0
         self._acknowledged = 0
         self._outgoing: list[bytes] = []
@@ -81,43 +90,59 @@ class Session:
     # --- from any thread -----------------------------------------------------------------------
 
     def send(self, message: Carried | Advert) -> None:
-        """Hand a message to the thread of the links."""
-        if isinstance(message, Advert):
-            frame = framed(message)
-            with self._lock:
-                must_wake = self._hand_over(frame)
-        else:
-            try:
-                body = encode(message)
-            except TypeError:
-                # Data that is no data: it can be published in a process, but not leave it.
-                with self._lock:
+        """Give a message its place on the link. It is encoded and carried from `set_off` on."""
+        with self._lock:
+            if isinstance(message, Carried):
+                if self.is_over or not (self.reliable or self._is_open):
                     self.unsent += 1
-                return
-            with self._lock:
-                must_wake = self._send_event(message, body)
+                    return
+                self._sent += self.reliable
+                place = Place(self._sent, message)
+                if self.reliable:
+                    self._keep(place)
+                self._unframed.append(place)
+            else:
+                self._unframed.append(Place(0, message))
+
+    def set_off(self) -> None:
+        """Encode what has its place, here and now: who published it may change its data later."""
+        with self._lock:
+            # With the lock in hand, so that nobody's later message goes before an earlier one.
+            for place in self._unframed:
+                self._frame(place)
+            self._unframed.clear()
+            must_wake = bool(self._outgoing) and not self._will_flush
+            self._will_flush = self._will_flush or must_wake
         if must_wake:
             LINKS.loop.call_soon_threadsafe(self.flush)
 
-    def _send_event(self, message: Carried, body: bytes) -> bool:
-        if not self.reliable:
-            if self._connection is None or self._connection.is_choked:
-                self.unsent += 1
-                return False
-            self._outgoing_events += 1
-            return self._hand_over(framed(Numbered(0, msgspec.Raw(body))))
-        self._sent += 1
-        frame = framed(Numbered(self._sent, msgspec.Raw(body)))
-        self._kept.append((self._sent, frame, message))
+    @property
+    def _is_open(self) -> bool:
+        return self._connection is not None and not self._connection.is_choked
+
+    def _keep(self, place: Place) -> None:
+        self._kept.append(place)
         if len(self._kept) > self._buffer:
             self._kept.popleft()
             self.unsent += 1
-        return self._connection is not None and self._hand_over(frame)
 
-    def _hand_over(self, frame: bytes) -> bool:
-        self._outgoing.append(frame)
-        must_wake, self._will_flush = not self._will_flush, True
-        return must_wake
+    def _frame(self, place: Place) -> None:
+        message = place.message
+        if isinstance(message, Advert):
+            self._outgoing.append(framed(message))
+            return
+        try:
+            place.frame = framed(Numbered(place.number, msgspec.Raw(encode(message))))
+        except (TypeError, OverflowError, ValueError):
+            # Data that is no data: it can be published in a process, but not leave it.
+            self.unsent += 1
+            self._kept = deque(each for each in self._kept if each is not place)
+            return
+        if self._connection is not None:
+            self._outgoing.append(place.frame)
+            self._outgoing_events += not self.reliable
+        elif not self.reliable:
+            self.unsent += 1
 
     @property
     def is_connected(self) -> bool:
@@ -127,7 +152,7 @@ class Session:
     def is_clear(self) -> bool:
         """Whether everything has been sent and, if the link is reliable, acknowledged."""
         with self._lock:
-            return not self._outgoing and not self._kept
+            return not (self._outgoing or self._kept or self._unframed)
 
     def close(self, seconds: float) -> None:
         """Wait until all is sent, up to a time, then leave for good."""
@@ -158,9 +183,11 @@ class Session:
         with self._lock:
             # The federation tells a new link all it knows, and what is kept is sent again.
             self._outgoing = []
+            self.unsent += self._outgoing_events
             self._outgoing_events = 0
             self._trim(hello.received)
-            again = b"".join(frame for _, frame, _ in self._kept)
+            # What is not encoded yet is the last of all, and follows when it is.
+            again = b"".join(place.frame for place in self._kept if place.frame is not None)
             self._connection = connection
         if again:
             connection.write(again)
@@ -205,7 +232,7 @@ class Session:
             self._trim(up_to)
 
     def _trim(self, up_to: int) -> None:
-        while self._kept and self._kept[0][0] <= up_to:
+        while self._kept and self._kept[0].number <= up_to:
             self._kept.popleft()
 
     @property
@@ -222,10 +249,14 @@ class Session:
             return
         self._federation.remove_link(self.neighbour, self)
         with self._lock:
-            stranded, self._kept = [carried for _, _, carried in self._kept], deque()
+            stranded, self._kept = [place.message for place in self._kept], deque()
+            if self.reliable:
+                # All of them are among those kept.
+                self._unframed = []
         # Another way may be left; whoever had the event already knows its number.
         for carried in stranded:
-            self._federation.forward(carried)
+            if isinstance(carried, Carried):
+                self._federation.forward(carried)
 
     async def _end(self, seconds: float) -> None:
         deadline = LINKS.loop.time() + seconds

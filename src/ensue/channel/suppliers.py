@@ -44,6 +44,7 @@ class Supplier:
         self._types = channel.with_subtypes(publishes)
         self._is_connected = True
         self.is_wanted = channel.is_wanted(self._types, source)
+        self._is_open = self.is_wanted
 
     @property
     def pushed(self) -> int:
@@ -52,7 +53,11 @@ class Supplier:
 
     def push(self, event: Event) -> None:
         """Publish an event."""
-        if self._is_refused(event):
+        if (
+            not self._is_open
+            or event.type not in self._types
+            or (self.source is not None and event.source != self.source)
+        ) and self._is_refused(event):
             return
         self._pushed.note()
         self._channel.push(event)
@@ -83,7 +88,7 @@ class Supplier:
             self.unwanted += 1
 
     def disconnect(self) -> None:
-        self._is_connected = False
+        self._is_connected = self._is_open = False
         self._channel.suppliers.forget(self)
 
     def _is_refused(self, event: Event) -> bool:
@@ -105,13 +110,21 @@ class Supplier:
             return True
         return False
 
+    def prepare(self) -> None:
+        """Have the look-up ready for its events."""
+        for type_ in self._types:
+            self._channel.look_up.prepare(type_, self.source or self.name)
+
     def look_again(self) -> None:
         """Ask whether anybody wants its events, and tell it if that has changed."""
         wanted = self._channel.is_wanted(self._types, self.source)
         if wanted != self.is_wanted:
             self.is_wanted = wanted
+            self._is_open = wanted and self._is_connected
             if self._on_demand is not None:
                 self._on_demand(wanted)
+        if self._channel.urgency is not None:
+            self.prepare()
 
 
 class SupplierAdmin:
@@ -146,6 +159,7 @@ class SupplierAdmin:
             on_demand(False)
         # Wants may have changed between asking and joining the list.
         supplier.look_again()
+        supplier.prepare()
         return supplier
 
     def forget(self, supplier: Supplier) -> None:

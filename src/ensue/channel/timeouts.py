@@ -60,7 +60,8 @@ class Timer:
         self._timeouts = timeouts
         self._receiver = receiver
         self._is_on = True
-        receiver.is_watched = receiver.is_watched or kind == "deadline"
+        if kind == "deadline":
+            receiver.watch()
         receiver.last_satisfied = timeouts.clock.now()
         self._callout = self._schedule(timeouts.clock.now() + period)
 

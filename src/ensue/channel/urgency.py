@@ -1,31 +1,30 @@
-"""What a process can do so that its urgent consumers are on time: `real_time` of a pool.
+"""What threads of a channel in real time do so that its urgent consumers are on time.
 
 Python runs one thread's code at a time, and hands over by turns, whoever is more urgent. Left to
 that, a consumer that computes shares the interpreter evenly with one that matters more. So:
 
-- threads of the pool, its clock and its links join the system's real-time class, and a thread is
-  as urgent there as the consumer whose turn it has; one that waits for work is ready to be the most
-  urgent. A consumer of priority 0 has its turn outside of that class, before all other programs:
-  the system takes a processor from the class for a twentieth of every second if it is never free,
-  so what may fill a processor must not be in it;
+- threads of a pool, the clock and the links join the system's real-time class, and a thread of the
+  pool is as urgent there as the consumer whose turn it has; one that waits for work is ready to be
+  the most urgent. A consumer of priority 0 has its turn outside of that class, before all other
+  programs: the system takes a processor from the class for a twentieth of every second if it is
+  never free, so what may fill a processor must not be in it;
 - they stay on one processor, for only there does the system's order decide who may even ask for the
   interpreter: a turn of a more urgent consumer cuts in on a less urgent one and is left alone;
-- the interpreter hands over after a fraction of a millisecond where it is asked to;
-- what exists when the pool starts is kept out of the garbage collector's rounds.
+- a thread of a supplier joins them for as long as it says, by `channel.in_real_time`.
 
-The first two need the system's leave (on Linux, CAP_SYS_NICE or a limit for `rtprio`) and are left
-out without it; the others concern the whole process and are taken back when the last pool stops.
+That needs the system's leave (on Linux, CAP_SYS_NICE or a limit for `rtprio`) and is left out
+without it. What concerns the process as a whole is told in `process`.
 """
 
 from __future__ import annotations
 
-import gc
 import os
-import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-SWITCH_SECONDS = 0.0002
+from ensue.channel.process import PROCESS
+
 STANDING_BY = 97
 """How urgent a thread is that waits for work, and the clock: more than any consumer."""
 MOST_OF_A_CONSUMER = 95
@@ -34,7 +33,7 @@ FIRST_OF_OTHERS = -20
 
 
 class Urgency:
-    """How urgent each thread of one pool is. Made by `builder` where `real_time` is asked for."""
+    """How urgent each thread of a channel is. Made by `builder` where `real_time` is asked for."""
 
     def __init__(self) -> None:
         self._here = threading.local()
@@ -42,10 +41,14 @@ class Urgency:
         self._all_cores = os.sched_getaffinity(0) if self._cores else set()
 
     def begin(self) -> None:
-        _PROCESS.begin()
+        PROCESS.begin()
 
     def end(self) -> None:
-        _PROCESS.end()
+        PROCESS.end()
+
+    def rest(self) -> None:
+        """The calling thread has nothing to do at the moment."""
+        PROCESS.rest()
 
     def join(self) -> None:
         """Make the calling thread one of those that the system lets go first, if it may be."""
@@ -64,6 +67,21 @@ class Urgency:
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._here.nice)
             self._here.level = None
 
+    @contextmanager
+    def joined(self, priority: int) -> Iterator[bool]:
+        """Let the calling thread be as urgent as a consumer; whether the system has let it."""
+        if not self._cores:
+            yield False
+            return
+        before = os.sched_getscheduler(0), os.sched_getparam(0), os.sched_getaffinity(0)
+        is_in = _join_class(min(max(priority, 1), MOST_OF_A_CONSUMER), self._cores)
+        try:
+            yield is_in
+        finally:
+            if is_in:
+                os.sched_setscheduler(0, *before[:2])
+                os.sched_setaffinity(0, before[2])
+
     def stand_by(self) -> None:
         """Wait for work, ready to be the most urgent."""
         self._be(STANDING_BY)
@@ -79,34 +97,6 @@ class Urgency:
             policy = (os.SCHED_FIFO if level else os.SCHED_OTHER) | os.SCHED_RESET_ON_FORK
             os.sched_setscheduler(0, policy, os.sched_param(level))
             self._here.level = level
-
-
-class ProcessWide:
-    """What concerns the whole process, for as long as somebody needs it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._interval = 0.0
-
-    def begin(self) -> None:
-        with self._lock:
-            self._users += 1
-            if self._users == 1:
-                self._interval = sys.getswitchinterval()
-                sys.setswitchinterval(min(self._interval, SWITCH_SECONDS))
-                gc.collect()
-                gc.freeze()
-
-    def end(self) -> None:
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                sys.setswitchinterval(self._interval)
-                gc.unfreeze()
-
-
-_PROCESS = ProcessWide()
 
 
 def _last_core() -> set[int]:

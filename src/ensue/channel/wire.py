@@ -73,6 +73,7 @@ class LinkLoop:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._hurried = 0
+        self._urgency: Urgency | None = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -90,16 +91,19 @@ class LinkLoop:
         with self._lock:
             self._hurried += 1
             is_first = self._hurried == 1
+            if is_first:
+                self._urgency = urgency
         if is_first:
             self.loop.call_soon_threadsafe(urgency.join)
 
-    def calm(self, urgency: Urgency) -> None:
+    def calm(self) -> None:
         """One of these channels has closed."""
         with self._lock:
             self._hurried -= 1
-            is_last = self._hurried == 0
-        if is_last:
-            self.loop.call_soon_threadsafe(urgency.leave)
+            # It leaves by the urgency that it joined by, whichever channel is the last.
+            joined = self._urgency if self._hurried == 0 else None
+        if joined is not None:
+            self.loop.call_soon_threadsafe(joined.leave)
 
     def run(self, work: Coroutine[Any, Any, Any], seconds: float = 10.0) -> Any:
         """Run a coroutine in the thread of the links, and wait for it."""
