@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 
 from ensue.engine.counts import Counts
 from ensue.engine.step.filters import QuickWindow
-from ensue.engine.step.firing import Noted
 from ensue.engine.step.groups import Group, KeyState, Runner, bits_of
 from ensue.engine.step.readings import GroupReading
 from ensue.engine.step.rules import FastKey, Rule
@@ -93,9 +92,6 @@ class WindowedGroup(Group):
         self._since: dict[int, int] = {}
         self._timed: dict[int, TimedMember] = {}
         self._longest = 0
-        assert first.facts is not None
-        # Nobody asks a replay what is bound: that is the last event of a letter.
-        self._unread: list[Noted | None] = [None] * first.facts.place_count
 
     # --- who belongs to it ----------------------------------------------------------------------
 
@@ -231,11 +227,11 @@ class WindowedGroup(Group):
                     break
                 atoms[moment] = atoms.get(moment, 0) | atom
         fires = None
+        held = steps.held(starts)
         for moment in sorted(atoms):
             time = moment[1]
-            take = steps.take(atoms[moment])
-            starts, fires = take(starts, self._unread, (0, 0), time, time - window)
-        return starts, fires or ()
+            fires = steps.take(atoms[moment])(held, (0, 0), time, time - window)
+        return tuple(held[steps.place_count :]), fires or ()
 
     def _settle(self, state: TimedKey, number: int) -> None:
         """Bring every rule to the present, so that no earlier moment is needed."""

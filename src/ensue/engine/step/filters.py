@@ -15,7 +15,7 @@ from ensue.engine.ports import Reading
 from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.firing import Firing, Noted, bound_events, in_order, reading_of
 from ensue.engine.step.rows import Row, Rows, Speaking, Step
-from ensue.engine.step.windows import WindowSteps
+from ensue.engine.step.windows import HeldStarts, WindowSteps
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -116,7 +116,8 @@ class FilterRunner(Instance):
         return self._transformer().begin(Trigger(first.time, first.event_id))
 
     def read(self, reading: Reading) -> list[Event]:
-        latest = max((noted[0] for noted in self.places if noted), default=0)
+        places = self.places[: self.facts.place_count]
+        latest = max((noted[0] for noted in places if noted), default=0)
         noted = (latest + 1, reading.time if reading.event is None else reading.event)
         return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
 
@@ -279,9 +280,9 @@ class WindowedFilter(FilterRunner):
 
 
 class QuickWindow(WindowedFilter):
-    """A filter with a window on a machine that was written out."""
+    """A filter with a window on a machine that was written out: `places` holds its starts, too."""
 
-    __slots__ = ("starts", "steps")
+    __slots__ = ("steps",)
 
     def __init__(
         self,
@@ -293,9 +294,19 @@ class QuickWindow(WindowedFilter):
         outputs: Outputs,
         started: int,
     ) -> None:
+        FilterRunner.__init__(self, facts, number, timers, outputs, started)
+        self.stepper = stepper
+        self.row = NO_ROW
         self.steps = steps
-        super().__init__(facts, stepper, number, timers, outputs, started)
-        self.starts = steps.first
+        self.places = steps.held(steps.first)
+
+    @property
+    def starts(self) -> HeldStarts:
+        return tuple(self.places[self.steps.place_count :])  # type: ignore[arg-type]
+
+    @starts.setter
+    def starts(self, starts: HeldStarts) -> None:
+        self.places[self.steps.place_count :] = starts  # type: ignore[assignment]
 
     @property
     def active(self) -> Starts:
@@ -307,8 +318,9 @@ class QuickWindow(WindowedFilter):
 
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
         steps = self.steps
+        take = steps.known.get(mask) or steps.take(mask)
         oldest = time - steps.window
-        self.starts, fired = steps.take(mask)(self.starts, self.places, noted, time, oldest)
+        fired = take(self.places, noted, time, oldest)
         if fired is None:
             return []
         if self._timers:
@@ -325,7 +337,7 @@ class QuickWindow(WindowedFilter):
             made += self._transformed(effects, time, noted)
             if not self._changed:
                 break
-            self.starts, fired = steps.take(0)(self.starts, self.places, noted, time, oldest)
+            fired = steps.take(0)(self.places, noted, time, oldest)
             if fired is not None:
                 self.triggered(time)
         return made
@@ -340,11 +352,8 @@ class QuickWindow(WindowedFilter):
             self.active = active
 
     def is_idle(self, now: int) -> bool:
-        first = self.steps.first
-        if self.starts == first:
-            return True
         oldest = now - self.steps.window
         return all(
-            (start >= oldest) == (begun >= oldest)
-            for start, begun in zip(self.starts, first, strict=True)
+            start == begun or (start >= oldest) == (begun >= oldest)
+            for start, begun in zip(self.starts, self.steps.first, strict=True)
         )

@@ -186,7 +186,7 @@ class Group:
             if state is None:
                 state = self._begin(key)
             self._place(state, instance, number)
-            for place, noted in enumerate(instance.places):
+            for place, noted in enumerate(instance.places[: instance.facts.place_count]):
                 if noted is not None and instance.is_active(instance.facts.bound_states[place]):
                     letter = letters[atoms[instance.facts.ports[place]]]
                     known = state.last[letter]

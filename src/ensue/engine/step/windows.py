@@ -1,54 +1,53 @@
-"""Machines with a window as Python that is made for them: one pass, with a variable for each state.
+"""Machines with a window as Python that is made for them: a list of starts, changed in place.
 
 In comes a machine that is small enough (`is_written_out`); out goes, for each mask of atoms, a
-function that takes the starts of its states through an event, as `ensue.machine.stepping` says it:
-the transitions that such an event can take, in their order, with their conditions and nothing else.
-A larger machine is left to the `Stepper`, which looks only at what is active.
+function that takes the starts of its states through an event, as `ensue.machine.stepping` says it
+(`ensue.engine.step.window_text` writes it). A larger machine under a key is left to the `Stepper`,
+which looks only at what is active.
 
-A start is a number of microseconds; NEVER stands for a state that is not active, ALWAYS for the
-start of what needs no earlier event than the present one.
+The list holds the places of a rule first, then the starts: a number of microseconds for each state
+that changes; NEVER stands for one that is not active, ALWAYS for the start of what needs no earlier
+event than the present one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ensue.engine.step.compiling import compiled
 from ensue.engine.step.firing import Noted
-from ensue.machine.model import Bind, Fire, Machine, State, Transition
+from ensue.engine.step.window_text import ALWAYS, NEVER, WindowText, Written
+from ensue.machine.model import Machine, State
 from ensue.machine.stepping import NOW, Fired, Starts
 
+__all__ = ["ALWAYS", "NEVER", "HeldStarts", "Nothing", "WindowSteps", "is_written_out"]
+
 MOST_TRANSITIONS = 160
-"""Up to how many transitions a machine is written out."""
+"""Up to how many transitions a machine is written out, of which every key holds all states."""
 
 MOST_OF_ONE_KEY = 2500
-"""The same where there is one key only, whose states may well all be active, and few atoms."""
+"""The same where there is one key only."""
 
-FEW_ATOMS = 4
 MOST_MASKS = 256
 MOST_WRITTEN = 20_000
-"""For how many masks of atoms a machine has a function of its own, and how long all of them are."""
+"""For how many masks of atoms a machine has a function of its own, and how many lines in all."""
 
 
 def is_written_out(machine: Machine, keyed: bool) -> bool:
-    """Whether a machine is small enough, or so often active as a whole, that it pays."""
-    size = len(machine.transitions)
-    if size <= MOST_TRANSITIONS:
-        return True
-    return not keyed and len(machine.atoms) <= FEW_ATOMS and size <= MOST_OF_ONE_KEY
+    """Whether a machine is small enough that holding all of its states pays."""
+    return len(machine.transitions) <= (MOST_TRANSITIONS if keyed else MOST_OF_ONE_KEY)
 
-
-NEVER = -(1 << 62)
-ALWAYS = 1 << 62
 
 HeldStarts = tuple[int, ...]
-Take = Callable[
-    [HeldStarts, list[Noted | None], Noted, int, int],
-    tuple[HeldStarts, list[tuple[int, int]] | None],
-]
-"""Starts, places, what is noted, the time, the oldest time in the window; out come the new starts,
-and which branches have fired: each with a mask of the labels and places that count."""
+
+Held = list[Any]
+"""The places, each with what is noted there or None, and then the starts."""
+
+Take = Callable[[Held, Noted, int, int], list[tuple[int, int]] | None]
+"""What is held, what is noted, the time, the oldest time in the window; out come the branches that
+have fired: each with a mask of the labels and places that count."""
 
 
 class Nothing:
@@ -73,44 +72,65 @@ class WindowSteps:
             changed |= switch.clear | switch.target
         self._fixed = machine.initial - changed
         self._held = [s for s in range(len(machine.names)) if s in changed]
+        numbers = [place for branch in machine.branches for place, _, _ in branch.places]
+        self.place_count = max(numbers, default=-1) + 1
         self.first = self.from_starts(dict.fromkeys(machine.initial, NOW))
-        self._known: dict[int, Take] = {}
-        self._most_masks = min(MOST_MASKS, MOST_WRITTEN // max(1, len(machine.transitions)))
+        slots = {state: self.place_count + at for at, state in enumerate(self._held)}
+        self._text = WindowText(machine, slots, self._fixed)
+        self._settle: Callable[..., Any] | None = None
+        self.known: dict[int, Take] = {}
+        self._lines_left = MOST_WRITTEN
         self._any: Callable[..., Any] | None = None
         self.idle: dict[int, Nothing] = {}
         self._does_something: set[int] = set()
-        numbers = [place for branch in machine.branches for place, _, _ in branch.places]
-        self._places = max(numbers, default=-1) + 1
         self._fired: dict[tuple[int, int], Fired] = {}
+
+    def held(self, starts: HeldStarts) -> Held:
+        """A list for functions to change, with nothing in its places."""
+        return [*([None] * self.place_count), *starts]
 
     def from_starts(self, active: Starts) -> HeldStarts:
         return tuple(_number(active.get(state)) for state in self._held)
 
-    def to_starts(self, held: HeldStarts) -> Starts:
+    def to_starts(self, starts: HeldStarts) -> Starts:
         active = dict.fromkeys(self._fixed, NOW)
-        for state, start in zip(self._held, held, strict=True):
+        for state, start in zip(self._held, starts, strict=True):
             if start != NEVER:
                 active[state] = NOW if start == ALWAYS else start
         return active
 
     def take(self, mask: int) -> Take:
         """The function for events with these atoms."""
-        known = self._known.get(mask)
+        known = self.known.get(mask)
         if known is None:
-            if len(self._known) >= self._most_masks:
-                if self._any is None:
-                    self._any = self._written(None)
-                return partial(self._any, mask)
-            known = self._known[mask] = partial(self._written(mask), mask)
+            if self._lines_left <= 0 or len(self.known) >= MOST_MASKS:
+                return partial(self._take_any(), mask)
+            written = self._text.reading(mask)
+            self._lines_left -= len(written.lines)
+            known = self.known[mask] = self._compiled(written, "h, noted, now, oldest")
         return known
+
+    def _take_any(self) -> Callable[..., Any]:
+        if self._any is None:
+            self._any = self._compiled(self._text.reading_any(), "mask, h, noted, now, oldest")
+        return self._any
+
+    def _compiled(self, written: Written, arguments: str) -> Callable[..., Any]:
+        if self._text.settles_apart and self._settle is None:
+            settling = self._text.settling()
+            text = settling.text("settle", "h, noted, now, oldest, fired")
+            self._settle = compiled(text, "settle", {**settling.names})
+        scope = {**written.names, "settle": self._settle}
+        take: Callable[..., Any] = compiled(written.text("take", arguments), "take", scope)
+        return take
 
     def first_step(self, mask: int) -> Nothing | None:
         """What an event does to a key that has not started, if it does nothing."""
         if mask in self._does_something:
             return None
-        places: list[Noted | None] = [None] * self._places
-        taken = self.take(mask)(self.first, places, (0, 0), 0, -self.window)
-        if taken != (self.first, None) or any(places):
+        held = self.held(self.first)
+        fired = self.take(mask)(held, (0, 0), 0, -self.window)
+        if fired is not None or held != self.held(self.first):
             if len(self._does_something) < MOST_MASKS:
                 self._does_something.add(mask)
             return None
@@ -130,84 +150,6 @@ class WindowSteps:
             places = tuple(p for at, (p, _, _) in enumerate(about.places) if rest >> at & 1)
             known = self._fired[branch, counting] = Fired(branch, labels, places)
         return known
-
-    # --- the text -------------------------------------------------------------------------------
-
-    def _written(self, mask: int | None) -> Callable[..., Any]:
-        """For one mask, or with a look at the mask before each transition that reads."""
-        taken = [
-            each
-            for each in self.machine.transitions
-            if each.input is None
-            or (isinstance(each.input, int) and (mask is None or mask >> each.input & 1))
-        ]
-        read = {
-            s for each in taken if each.input is not None for set_ in each.enabling for s in set_
-        }
-        held = "".join(f"s{state}, " for state in self._held)
-        lines = [f"{held.rstrip(', ')}, = starts"] if held else []
-        lines += [f"p{state} = s{state}" for state in self._held if state in read]
-        lines += ["fired = None"]
-        for each in taken:
-            body = self._transition(each, read)
-            if mask is None and isinstance(each.input, int) and body:
-                lines += [f"if mask & {1 << each.input}:", *(f"    {line}" for line in body)]
-            else:
-                lines += body
-        lines += [f"return ({held}), fired"]
-        text = "def take(mask, starts, places, noted, now, oldest):\n    " + "\n    ".join(lines)
-        scope: dict[str, Callable[..., Any]] = {}
-        exec(compile(text, "<window>", "exec"), scope)
-        return scope["take"]
-
-    def _transition(self, x: Transition, read: Iterable[State]) -> list[str]:
-        letter = "s" if x.input is None else "p"
-        lines, starts = [], []
-        for number, states in enumerate(x.enabling):
-            if states & self._fixed:
-                continue
-            names = [f"{letter}{state}" for state in sorted(states) if state in self._held]
-            if not names:
-                return []
-            latest = names[0] if len(names) == 1 else f"max({', '.join(names)})"
-            if len(names) == 2:
-                latest = f"{names[0]} if {names[0]} > {names[1]} else {names[1]}"
-            lines.append(f"x{number} = {latest}")
-            starts.append(f"x{number}")
-        conditions = [f"{start} != {NEVER}" for start in starts]
-        inner = [f"t = {starts[0]} if {starts[0]} < now else now" if starts else "t = now"]
-        inner += [f"if {start} < t: t = {start}" for start in starts[1:]]
-        body: list[str] = []
-        match x.effect:
-            case Bind(place):
-                body.append(f"places[{place}] = noted")
-            case Fire(branch):
-                about = self.machine.branches[branch]
-                counted = [s for _, s in about.labels] + [s for _, _, s in about.places]
-                body.append("c = 0")
-                body += [
-                    f"c |= {1 << at}"
-                    if state in self._fixed
-                    else f"if s{state} >= oldest: c |= {1 << at}"
-                    for at, state in enumerate(counted)
-                    if state in self._fixed or state in self._held
-                ]
-                body += ["if fired is None: fired = []", f"fired.append(({branch}, c))"]
-            case _:
-                pass
-        for state in sorted(x.clear):
-            body.append(f"s{state} = {NEVER}")
-            if state in read:
-                body.append(f"p{state} = {NEVER}")
-        for state in sorted(x.target):
-            body.append(f"s{state} = {ALWAYS if state in self.machine.constant else 't'}")
-        if isinstance(x.effect, Fire):
-            body = [*inner, "if t >= oldest:", *(f"    {line}" for line in body)]
-        else:
-            body = [*inner, *body]
-        if conditions:
-            return [*lines, f"if {' and '.join(conditions)}:", *(f"    {line}" for line in body)]
-        return [*lines, *body]
 
 
 def _number(start: float | None) -> int:
