@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from ensue.channel import Block, Channel
+from ensue.channel import Block, Channel, any_of
 from ensue.events.event import Event
 from tests.channel.making import LIBRARY, builder, event, eventually
 from tests.channel.scenarios import Scenario
@@ -193,6 +193,45 @@ def slow_far_end(chance: random.Random) -> None:
     far.close()
 
 
+def causes_first(chance: random.Random) -> None:
+    """What follows from an event never comes before it over a link, whatever the strategy."""
+    near, far = builder("full", "near").done(), builder("full", "far").done()
+    strategy = chance.choice(["reactive", "pool"])
+    near.dispatch_by(strategy, threads=chance.randint(1, 4))
+    seen: list[Event] = []
+    far.consumers.connect("all", seen.append, any_of("Cause", "Effect"))
+    host, port = far.federation.listen()
+    link = near.federation.connect(host, port, backoff="2 ms", seed=1)
+    assert link.wait_until_connected("30 s")
+    assert eventually(lambda: near.is_wanted(["Cause"], None), 30)
+    for number in range(chance.randint(1, 4)):
+        near.consumers.connect(
+            f"c{number}", lambda given: near.push(event("Effect", n=given.data["n"])), "Cause"
+        )
+    effects, events = number + 1, chance.randint(10, 150)
+
+    def supply(source: str) -> None:
+        for count in range(events):
+            near.push(event("Cause", n=f"{source}{count}"))
+            if chance.random() < 0.01:
+                link.interrupt()
+
+    threads = [threading.Thread(target=supply, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert eventually(lambda: len(seen) >= 2 * events * (1 + effects), 60), len(seen)
+    known: Counter[str] = Counter()
+    for each in seen:
+        name = each.data["n"]
+        assert (each.type == "Cause") == (known[name] == 0), (name, strategy)
+        known[name] += 1
+    assert set(known.values()) == {1 + effects}
+    near.close()
+    far.close()
+
+
 def publish(channels: dict[str, Channel], names: str, events: int, pause: float = 0.0) -> None:
     def supply(name: str) -> None:
         for count in range(events):
@@ -220,4 +259,5 @@ LINKED_SCENARIOS: tuple[Scenario, ...] = (
     many_origins,
     over_tcp,
     slow_far_end,
+    causes_first,
 )

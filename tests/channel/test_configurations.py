@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ensue.channel import Block, DropOldest, build, from_toml, want
 from ensue.errors import UsageError
-from tests.channel.making import LIBRARY, empty, event
+from tests.channel.making import LIBRARY, empty, event, eventually
 
 PARTS = {
     "index",
@@ -24,6 +25,10 @@ PARTS = {
     "federation",
     "inprocess",
     "tcp",
+    "urgency",
+    "process",
+    "written",
+    "sleeping",
 }
 
 
@@ -52,9 +57,9 @@ USE = (
     ("configuration", "parts"),
     [
         ("multiplexer", {"everyone"}),
-        ("dispatching", {"everyone", "pool"}),
+        ("dispatching", {"everyone", "pool", "sleeping"}),
         ("filtering", {"index"}),
-        ("full", {"index", "pool"}),
+        ("full", {"index", "pool", "sleeping"}),
     ],
 )
 def test_each_configuration_loads_its_own_parts_only(configuration: str, parts: set[str]) -> None:
@@ -156,9 +161,15 @@ def test_a_channel_can_be_written_down_as_toml(tmp_path: Path) -> None:
         ("[channel]\ncolour = 'red'", "`colour` is no key of \\[channel\\]"),
         ("[chanel]\nname = 'a'", "`chanel` is no table of a channel"),
         ("[dispatching]\nstrategy = 'magic'", "no strategy `magic`"),
-        ("[dispatching]\nstrategy = 'pool'\nspeed = 3", "has `strategy`, `threads`"),
+        ("[dispatching]\nspeed = 3", "`speed` is no key of .*there are `strategy`, `threads`"),
+        ("[dispatching]\nthreads = 'two'", "`dispatching.threads`: expected `int"),
         ("[consumers]\noverflow = 'explode'", "no overflow `explode`; choose one of `block`"),
-        ("[consumers]\ncolour = 'red'", "`colour` is nothing a consumer can ask for"),
+        ("[consumers]\ncolour = 'red'", "`colour` is no key of .*there are `priority`"),
+        ("[consumers]\nwithin = '1 s'\noverflow = 'drop oldest'", "goes with `overflow"),
+        ("[consumers]\ncapacity = 0", "holds at least one event; given is a capacity of 0"),
+        ("[listen]\nport = 1", "`listen`: expected `array`"),
+        ("[[link]]\nhost = 'there'", "`link.0.`: object missing required field `port`"),
+        ("[[link]]\nhost = 'there'\nport = 1\nbufer = 2", "`bufer` is no key of .*`buffer`"),
     ],
 )
 def test_a_mistake_in_the_toml_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -166,6 +177,49 @@ def test_a_mistake_in_the_toml_is_named(tmp_path: Path, text: str, message: str)
 
     with pytest.raises(UsageError, match=message):
         from_toml(tmp_path / "bad.toml").done()
+
+
+def test_threads_alone_keep_the_strategy_of_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "plant.toml").write_text("[dispatching]\nthreads = 2")
+    channel = from_toml(tmp_path / "plant.toml").done()
+
+    assert (channel.name, channel.strategy) == ("plant", "pool")
+    channel.close()
+
+
+def test_ends_of_links_can_be_written_down(tmp_path: Path) -> None:
+    (tmp_path / "there.toml").write_text("[[listen]]\nport = 0\nbuffer = 5\npatience = '1 s'")
+    there = from_toml(tmp_path / "there.toml").done()
+    port = there.federation.addresses[0][1]
+    (tmp_path / "here.toml").write_text(f"[[link]]\nhost = '127.0.0.1'\nport = {port}")
+    here = from_toml(tmp_path / "here.toml").done()
+
+    assert eventually(lambda: len(here.federation.reachable) == 1)
+    here.close()
+    there.close()
+
+
+@pytest.mark.parametrize(
+    ("promises", "message"),
+    [
+        ({"overflow": "block"}, "`overflow` is one of `Block"),
+        ({"capacity": "ten"}, "`capacity` is an integer; given is `'ten'`"),
+        ({"priority": 1.5}, "`priority` is an integer"),
+    ],
+)
+def test_a_promise_of_the_wrong_kind_is_refused(promises: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        build("filtering").consumers(**promises)
+
+
+def test_a_consumer_that_cannot_be_called_or_wants_a_list_is_refused() -> None:
+    channel = build("filtering").done()
+
+    with pytest.raises(UsageError, match="is to be called with events"):
+        channel.consumers.connect("a", 3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="`any_of`"):
+        channel.consumers.connect("a", print, ["A", "B"])  # type: ignore[arg-type]
+    channel.close()
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

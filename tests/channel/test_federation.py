@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from itertools import pairwise
 
 import pytest
@@ -11,9 +10,8 @@ import pytest
 from ensue.channel import Channel, Disconnect, Reason, all_of, correlated, want
 from ensue.channel.federation import REMEMBERED_IDS, SeenIds
 from ensue.errors import UsageError
+from tests.channel.linked_scenarios import changing_graph
 from tests.channel.making import LIBRARY, builder, empty, event
-
-TYPES = ("Notify", "DataNotify", "Special", "Other", "Undeclared")
 
 
 def linked(names: str, links: str) -> dict[str, Channel]:
@@ -106,73 +104,9 @@ def test_a_subtype_that_only_the_wanting_side_knows_still_arrives() -> None:
     assert len(got) == 1
 
 
-def random_graph(chance: random.Random, names: str) -> set[tuple[str, str]]:
-    """A connected graph with circles: a random tree and some more links."""
-    shuffled = chance.sample(names, len(names))
-    links = {(shuffled[n], shuffled[chance.randrange(n)]) for n in range(1, len(shuffled))}
-    for _ in range(chance.randint(0, len(names))):
-        one, other = chance.sample(names, 2)
-        if (other, one) not in links:
-            links.add((one, other))
-    return links
-
-
 @pytest.mark.parametrize("seed", range(15))
 def test_in_any_graph_every_event_arrives_exactly_once_by_one_message_a_channel(seed: int) -> None:
-    chance = random.Random(seed)
-    names = "abcdefghij"[: chance.randint(3, 10)]
-    links = random_graph(chance, names)
-    channels = linked(names, " ".join(a + b for a, b in sorted(links)))
-    seen: dict[str, Counter[str]] = {name: Counter() for name in names}
-    wants: dict[str, str] = {}
-
-    def note(name: str):  # type: ignore[no-untyped-def]
-        return lambda each: seen[name].update([each.id])
-
-    for name in names:
-        wants[name] = chance.choice(TYPES)
-        channels[name].consumers.connect("one", note(name), wants[name])
-    types = LIBRARY.checked.types
-    for _ in range(60):
-        action = chance.random()
-        if action < 0.15:
-            name = chance.choice(names)
-            wants[name] = chance.choice(TYPES)
-            channels[name].consumers["one"].change(wants[name])
-        elif action < 0.25:
-            one, other = chance.sample(names, 2)
-            channels[one].federation.link(channels[other])
-            links.add((one, other))
-        elif action < 0.35 and links:
-            one, other = chance.choice(sorted(links))
-            links.discard((one, other))
-            links.discard((other, one))
-            channels[one].federation.unlink(channels[other])
-        origin, given = chance.choice(names), event(chance.choice(TYPES))
-        before = sum(each.federation.sent for each in channels.values())
-        channels[origin].push(given)
-        messages = sum(each.federation.sent for each in channels.values()) - before
-
-        component = reach(origin, links)
-        for name in names:
-            is_wanted = name in component and types.is_subtype(given.type, wants[name])
-            assert seen[name][given.id] == int(is_wanted), (name, origin, links)
-        # A tree of shortest ways has one message into each channel on it, and never more.
-        assert messages <= len(component) - 1
-    assert sum(each.federation.duplicates for each in channels.values()) == 0
-    assert all(each.figures().dropped == {} for each in channels.values())
-
-
-def reach(start: str, links: set[tuple[str, str]]) -> set[str]:
-    found, waiting = {start}, [start]
-    while waiting:
-        here = waiting.pop()
-        for one, other in links:
-            for a, b in ((one, other), (other, one)):
-                if a == here and b not in found:
-                    found.add(b)
-                    waiting.append(b)
-    return found
+    changing_graph(random.Random(1_000 + seed))
 
 
 def test_adding_a_channel_takes_one_link() -> None:

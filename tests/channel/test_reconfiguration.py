@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -17,29 +16,15 @@ from ensue.channel import Block, Channel, any_of, correlated, want
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from tests.channel.making import LIBRARY, builder, empty, event, eventually, noting
+from tests.channel.scenarios import suppliers_of
 
 SUPPLIERS = 3
 EVENTS = 1_500
 
 
-def suppliers_of(channel: Channel) -> list[threading.Thread]:
-    """Threads that push, with pauses in which something can be changed."""
-
-    def supply(number: int) -> None:
-        for count in range(EVENTS):
-            channel.push(event("Notify", supplier=number, count=count))
-            if count % 50 == 0:
-                time.sleep(0.0005)
-
-    threads = [threading.Thread(target=supply, args=(n,)) for n in range(SUPPLIERS)]
-    for thread in threads:
-        thread.start()
-    return threads
-
-
 def under_load(channel: Channel, change: Callable[[random.Random], None], seed: int) -> int:
     """Push from several threads while `change` is called again and again; how often it was."""
-    chance, threads = random.Random(seed), suppliers_of(channel)
+    chance, threads = random.Random(seed), suppliers_of(channel, SUPPLIERS, EVENTS)
     changes = 0
     while any(thread.is_alive() for thread in threads):
         change(chance)
@@ -186,7 +171,7 @@ def test_swapping_between_threads_and_a_loop_under_load_loses_and_doubles_nothin
     async def main() -> None:
         channel, tally = patient(), Tally()
         channel.consumers.connect("one", tally, "Notify", capacity=100_000)
-        threads = suppliers_of(channel)
+        threads = suppliers_of(channel, SUPPLIERS, EVENTS)
         chance, swaps = random.Random(1), 0
         while any(thread.is_alive() for thread in threads):
             channel.dispatch_by(chance.choice(["reactive", "pool", "asyncio"]), threads=2)

@@ -78,6 +78,26 @@ def test_events_cross_in_both_directions_and_in_order(pair: Pair) -> None:
     assert [each.data["n"] for each in back] == list(range(300))
 
 
+def test_an_event_crosses_as_it_was_published_though_its_data_changes_later(pair: Pair) -> None:
+    data = {"n": 0}
+    for number in range(20):
+        data["n"] = number
+        pair.near.push(Event("1", "test", "Notify", 0, data))
+    data["n"] = -1
+
+    assert eventually(lambda: len(pair.got) == 20)
+    assert [each.data["n"] for each in pair.got] == list(range(20))
+
+
+def test_consumers_here_are_served_before_a_message_is_made_ready(pair: Pair) -> None:
+    """Data that a local consumer completes leaves the process complete."""
+    pair.near.consumers.connect("local", lambda given: given.data.update(seen=True), "Notify")
+    pair.near.push(event("Notify", n=1))
+
+    assert eventually(lambda: len(pair.got) == 1)
+    assert pair.got[0].data == {"n": 1, "seen": True}
+
+
 def test_wants_are_kept_up_to_date_across_the_link(pair: Pair) -> None:
     pair.far.consumers["one"].change("Other")
     assert eventually(lambda: not pair.is_wanted())

@@ -14,9 +14,10 @@ carries events to other channels, over `tcp` if need be. `builder` puts in only 
 """
 
 from ensue.channel.builder import Builder, build, from_toml
-from ensue.channel.channel import Channel, Closing
+from ensue.channel.channel import Channel
 from ensue.channel.clock import VirtualClock, WallClock
 from ensue.channel.consumers import Consumer
+from ensue.channel.ending import Closing
 from ensue.channel.figures import ConsumerFigures, Figures, Laxity
 from ensue.channel.policies import Block, Disconnect, DropNewest, DropOldest, Quality, Reason
 from ensue.channel.suppliers import Supplier

@@ -8,15 +8,14 @@ imported, and asking the channel for it later says so.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ensue.channel.channel import Channel, LookUp, Parts
+from ensue.channel.channel import Channel
 from ensue.channel.clock import Clock, WallClock
-from ensue.channel.policies import OVERFLOW_NAMES, Block, Quality, Reason
+from ensue.channel.parts import LookUp, Parts
+from ensue.channel.policies import Quality, Reason
 from ensue.channel.turns import Dispatcher, Failure
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -45,7 +44,7 @@ class Builder:
 
     def __init__(self, configuration: str = "full", name: str = "channel") -> None:
         chosen: dict[str, Any] = CONFIGURATIONS[
-            _known("configuration", configuration, CONFIGURATIONS)
+            known("configuration", configuration, CONFIGURATIONS)
         ]
         self._name = name
         self._filtering: bool = chosen["filtering"]
@@ -75,9 +74,15 @@ class Builder:
         self._timeouts = wanted
         return self
 
-    def dispatching(self, strategy: str, *, threads: int = 4, real_time: bool = False) -> Self:
-        """How consumers get their turns. What `real_time` adds: see `urgency` and `process`."""
-        self._strategy = _known("strategy", strategy, STRATEGIES)
+    def dispatching(
+        self, strategy: str | None = None, *, threads: int = 4, real_time: bool = False
+    ) -> Self:
+        """How consumers get their turns; without a strategy, by that of the configuration.
+
+        What `real_time` adds is told in `urgency` and `process`.
+        """
+        if strategy is not None:
+            self._strategy = known("strategy", strategy, STRATEGIES)
         self._threads = threads
         self._real_time = real_time
         return self
@@ -107,12 +112,12 @@ class Builder:
         return self
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Self:
-        """Let other channels link to this one."""
+        """Let other channels link to this one; options as of `channel.federation.listen`."""
         self._listen.append({"host": host, "port": port, **options})
         return self
 
     def link(self, host: str, port: int, **options: Any) -> Self:
-        """Link to another channel that listens."""
+        """Link to another channel that listens; options as of `channel.federation.connect`."""
         self._links.append({"host": host, "port": port, **options})
         return self
 
@@ -159,7 +164,7 @@ class Builder:
         return Urgency()
 
     def _new_dispatcher(self, strategy: str, threads: int, urgency: Urgency | None) -> Dispatcher:
-        _known("strategy", strategy, STRATEGIES)
+        known("strategy", strategy, STRATEGIES)
         if strategy == "pool":
             from ensue.channel.pool import ThreadPool
 
@@ -180,71 +185,12 @@ def build(configuration: str = "full", name: str = "channel") -> Builder:
 
 def from_toml(path: str | PathLike[str]) -> Builder:
     """Begin a channel as a TOML file says; see `docs/channel.md` for what may stand in it."""
-    place = Path(path)
-    try:
-        given = tomllib.loads(place.read_text("utf-8"))
-    except OSError as error:
-        raise UsageError(f"`{place}` cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"`{place}` is no TOML: {error}") from None
-    return _from_tables(given, place)
+    from ensue.channel.written import read
+
+    return read(path)
 
 
-def _from_tables(given: dict[str, Any], place: Path) -> Builder:
-    channel = _table(given, "channel", place)
-    dispatching = _table(given, "dispatching", place)
-    consumers = _table(given, "consumers", place)
-    links, listen = given.pop("link", []), given.pop("listen", [])
-    _refuse_others(given, "table", place)
-    builder = Builder(channel.pop("configuration", "full"), channel.pop("name", place.stem))
-    for part in ("filtering", "correlation", "timeouts"):
-        if part in channel:
-            getattr(builder, part)(channel.pop(part))
-    if libraries := channel.pop("library", None):
-        from ensue.library import load
-
-        files = [libraries] if isinstance(libraries, str) else libraries
-        builder.library(load(*(place.parent / each for each in files)))
-    _refuse_others(channel, "key of [channel]", place)
-    if dispatching:
-        try:
-            builder.dispatching(**dispatching)
-        except TypeError:
-            raise UsageError(
-                f"`{place}`: [dispatching] has `strategy`, `threads` and `real_time`;"
-                f" given is {', '.join(f'`{key}`' for key in dispatching)}"
-            ) from None
-    builder.consumers(**_quality(consumers))
-    for options in listen:
-        builder.listen(**options)
-    for options in links:
-        builder.link(**options)
-    return builder
-
-
-def _quality(consumers: dict[str, Any]) -> dict[str, Any]:
-    """Policies by their names: `overflow = "block"`, with `within` beside it."""
-    promises = dict(consumers)
-    within = promises.pop("within", None)
-    if (overflow := promises.get("overflow")) is not None:
-        policy = OVERFLOW_NAMES[_known("overflow", overflow, OVERFLOW_NAMES)]
-        promises["overflow"] = Block(within) if policy is Block and within else policy()
-    return promises
-
-
-def _table(given: dict[str, Any], name: str, place: Path) -> dict[str, Any]:
-    table = given.pop(name, {})
-    if not isinstance(table, dict):
-        raise UsageError(f"`{place}`: `{name}` is a table, written [{name}]")
-    return dict(table)
-
-
-def _refuse_others(left: dict[str, Any], what: str, place: Path) -> None:
-    if left:
-        raise UsageError(f"`{place}`: `{next(iter(left))}` is no {what} of a channel")
-
-
-def _known(what: str, given: str, known: Any) -> str:
+def known(what: str, given: str, known: Any) -> str:
     if given not in known:
         names = ", ".join(f"`{each}`" for each in known)
         raise UsageError(f"there is no {what} `{given}`; choose one of {names}")

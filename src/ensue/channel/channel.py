@@ -10,79 +10,32 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from ensue.channel.clock import Clock, DurationLike, microseconds_in
+from ensue.channel.accounts import Accounts
+from ensue.channel.clock import DurationLike
 from ensue.channel.consumers import ConsumerAdmin, needs_step
-from ensue.channel.figures import Figures, LaxityMeter, Tally
-from ensue.channel.policies import Quality, Reason
+from ensue.channel.ending import Closing, are_idle, let_go, wait_until
+from ensue.channel.figures import Figures
+from ensue.channel.parts import Parts
+from ensue.channel.policies import Quality
 from ensue.channel.receivers import Receiver
 from ensue.channel.suppliers import SupplierAdmin
-from ensue.channel.turns import Call, Dispatcher, Failure, Surroundings
+from ensue.channel.turns import Call, Failure, Surroundings
 from ensue.channel.wants import Want, Wants, interests
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
     from ensue.channel.awaiting import Subscription
     from ensue.channel.federation import Federation
     from ensue.channel.steps import Step
     from ensue.channel.timeouts import Timeouts
-    from ensue.channel.urgency import Urgency
 
 log = logging.getLogger("ensue.channel")
-
-PAUSE_SECONDS = 0.0005
-"""How long to look away while waiting for all queues to become empty."""
-
-
-class LookUp(Protocol):
-    """Who wants what."""
-
-    def put(self, target: Receiver, wants: Iterable[Want]) -> None: ...
-
-    def remove(self, target: Receiver) -> None: ...
-
-    def find(self, event: Event) -> Sequence[Receiver]: ...
-
-    def prepare(self, type_: str, source: str) -> None: ...
-
-    def is_wanted(self, type_: str, source: str | None) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """How a channel ended: whether every queue was emptied, and what was discarded if not."""
-
-    drained: bool
-    discarded: int
-
-
-@dataclass(slots=True)
-class Parts:
-    """What a channel is put together from. `builder` chooses them."""
-
-    name: str
-    clock: Clock
-    look_up: LookUp
-    dispatcher: Dispatcher
-    new_dispatcher: Callable[[str, int], Dispatcher]
-    types: TypeSystem
-    quality: Quality
-    has_filtering: bool = True
-    has_correlation: bool = True
-    has_timeouts: bool = True
-    on_failure: Callable[[Failure], None] | None = None
-    on_drop: Callable[[str, Event, Reason], None] | None = None
-    strategy: str = field(default="reactive")
-    urgency: Urgency | None = None
 
 
 class Channel:
@@ -98,8 +51,9 @@ class Channel:
         self.consumers = ConsumerAdmin(self)
         self.suppliers = SupplierAdmin(self)
         self._parts = parts
-        self._published = Tally()
-        self._unwanted = Tally()
+        self._accounts = Accounts()
+        self._published = self._accounts.published
+        self._unwanted = self._accounts.unwanted
         self._around = Surroundings(
             parts.clock,
             parts.dispatcher,
@@ -109,9 +63,6 @@ class Channel:
         )
         self._timeouts: Timeouts | None = None
         self._federation: Federation | None = None
-        self._gone: Counter[Reason] = Counter()
-        self._gone_delivered = 0
-        self._gone_laxity = LaxityMeter()
         self._is_closing = False
         self._is_closed = False
         self._changing = threading.Lock()
@@ -329,32 +280,17 @@ class Channel:
 
     def figures(self) -> Figures:
         """What happened so far."""
-        consumers = {each.name: each.figures for each in self.consumers}
-        dropped = Counter(self._gone)
-        for each in consumers.values():
-            dropped.update(each.dropped)
-        if self._federation is not None:
-            dropped.update(self._federation.dropped())
-        laxity = LaxityMeter()
-        laxity.add(self._gone_laxity)
-        for consumer in self.consumers:
-            laxity.add(consumer.receiver.laxity)
-        return Figures(
-            self._published.read(),
-            self._unwanted.read() + sum(each.unwanted for each in self.suppliers),
-            self._gone_delivered + sum(each.delivered for each in consumers.values()),
-            sum(each.waiting for each in consumers.values()),
-            dict(dropped),
-            consumers,
-            laxity.read(),
-        )
+        unsent = self._federation.dropped() if self._federation is not None else {}
+        unmade = sum(each.unwanted for each in self.suppliers)
+        return self._accounts.read([each.receiver for each in self.consumers], unmade, unsent)
 
     def reset_laxity(self) -> None:
         """Measure laxity afresh from here."""
-        with self._changing:
-            self._gone_laxity = LaxityMeter()
-        for consumer in self.consumers:
-            consumer.receiver.laxity = LaxityMeter()
+        self._accounts.reset_laxity([each.receiver for each in self.consumers])
+
+    def remember(self, receiver: Receiver) -> None:
+        """Keep the counts of a consumer that has left."""
+        self._accounts.remember(receiver)
 
     def _report(self, failure: Failure) -> None:
         end = "; it is suspended now" if failure.suspended else ""
@@ -378,30 +314,11 @@ class Channel:
 
     def settle(self, within: DurationLike = "10 s") -> bool:
         """Wait until every queue is empty and every call has returned. False if time ran out."""
-        deadline = time.monotonic() + microseconds_in(within) / 1_000_000
-        while not self.is_settled():
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(PAUSE_SECONDS)
-        return True
-
-    def remember(self, receiver: Receiver) -> None:
-        """Keep the counts of a consumer that has left."""
-        with self._changing:
-            self._gone.update(receiver.dropped)
-            self._gone_delivered += receiver.delivered
-            self._gone_laxity.add(receiver.laxity)
+        return wait_until(self.is_settled, within)
 
     def is_settled(self) -> bool:
         """Whether nothing waits or runs. Events that are pulled wait for whoever pulls."""
-
-        def busy() -> tuple[bool, int]:
-            called = [c.receiver for c in self.consumers if c.receiver.call is not None]
-            return any(r.is_busy for r in called), sum(r.wanted for r in called)
-
-        first = busy()
-        # Asked twice: one consumer's push may fall between looking at two others.
-        return not first[0] and busy() == first
+        return are_idle(self.consumers)
 
     def close(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
         """End the channel: empty the queues first, or not, and in no more than the time given."""
@@ -432,12 +349,7 @@ class Channel:
         self._around.dispatcher.stop(None)
         if self.urgency is not None:
             self.urgency.end()
-        discarded = 0
-        for consumer in self.consumers:
-            if drains and consumer.receiver.call is None:
-                consumer.receiver.finish()
-            else:
-                discarded += consumer.receiver.disconnect(Reason.DISCARDED)
+        discarded = let_go(self.consumers, drains)
         return Closing(drained and discarded == 0, discarded)
 
     def __enter__(self) -> Self:

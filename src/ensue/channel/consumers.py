@@ -135,6 +135,10 @@ class ConsumerAdmin:
     ) -> Consumer:
         """Connect a consumer: what to call, what it wants (everything, if left out), and what it
         is promised, by the names of `Quality`. Without a `call`, its events are pulled."""
+        if call is not None and not callable(call):
+            raise UsageError(
+                f"the consumer `{name}` is to be called with events; given is `{call!r}`"
+            )
         wanted = as_wants(wants)
         quality = self._channel.quality.changed(**promises)
         step = self._channel.step_for(wanted, name)

@@ -19,13 +19,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
-import msgspec
-
 from ensue.channel.index import Index
+from ensue.channel.messages import Advert, Carried, RemoteWant, as_want, compacted
 from ensue.channel.policies import Reason
-from ensue.channel.wants import Want
 from ensue.events.event import Event
-from ensue.lang.expressions import Expression
 
 if TYPE_CHECKING:
     from ensue.channel.channel import Channel
@@ -34,38 +31,9 @@ if TYPE_CHECKING:
 
 HOP_LIMIT = 64
 """While news of a changed graph is on its way, an event may be sent back; not for ever."""
-PREDICATES_A_KIND = 32
-"""A channel that wants one kind of event by more predicates than this wants all of that kind."""
 REMEMBERED_IDS = 65_536
 UNREACHABLE_KEPT = 1_024
 WAYS_KEPT = 1_024
-
-
-class RemoteWant(msgspec.Struct, frozen=True, array_like=True):
-    """A want as it travels: a type's name stands for itself only, a predicate is text."""
-
-    type: str | None
-    source: str | None
-    where: str | None
-
-
-class Advert(msgspec.Struct, frozen=True, tag="advert", array_like=True):
-    """What a channel tells everybody: its links and its wants, as of a version."""
-
-    channel: str
-    version: int
-    neighbours: tuple[str, ...]
-    wants: tuple[RemoteWant, ...]
-
-
-class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
-    """An event on its way: who published it, as its how-manieth, and whom it still has to reach."""
-
-    origin: str
-    sequence: int
-    hops: int
-    destinations: tuple[str, ...]
-    event: Event
 
 
 class Link(Protocol):
@@ -137,12 +105,15 @@ class Federation:
 
         part(self, other.federation)
 
-    def listen(self, host: str = "127.0.0.1", port: int = 0) -> tuple[str, int]:
-        """Let channels of other processes link to this one. Returns where it listens."""
+    def listen(self, host: str = "127.0.0.1", port: int = 0, **options: Any) -> tuple[str, int]:
+        """Let channels of other processes link to this one. Returns where it listens.
+
+        `buffer` and `patience` are those of this end of each link, as for `connect`.
+        """
         from ensue.channel.tcp import Listener
 
         self._hurry_links()
-        listener = Listener(self, host, port)
+        listener = Listener(self, host, port, **options)
         self._listeners.append(listener)
         return listener.address
 
@@ -167,6 +138,11 @@ class Federation:
         if urgency is not None and not self._has_hurried:
             self._has_hurried = True
             LINKS.hurry(urgency)
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """Where this channel listens."""
+        return tuple(each.address for each in self._listeners)
 
     @property
     def neighbours(self) -> tuple[str, ...]:
@@ -220,7 +196,7 @@ class Federation:
 
     def wants_changed(self) -> None:
         """This channel's consumers may want something else now."""
-        wants = self._compacted()
+        wants = self._wants()
         with self._lock:
             if wants == self._adverts[self.id].wants:
                 return
@@ -231,9 +207,17 @@ class Federation:
             advert, links = self._renew()
         self._tell(advert, links)
 
+    def _wants(self) -> tuple[RemoteWant, ...]:
+        return compacted(self._channel.local_wants(), self._channel.types)
+
     def _renew(self) -> tuple[Advert, list[Link]]:
         self._version += 1
-        advert = Advert(self.id, self._version, tuple(self._links), self._compacted())
+        advert = Advert(
+            self.id,
+            self._version,
+            tuple(self._links),
+            compacted(self._channel.local_wants(), self._channel.types),
+        )
         self._adverts[self.id] = advert
         self._find_ways()
         return advert, list(self._links.values())
@@ -256,21 +240,6 @@ class Federation:
                 self._put(advert)
             links = [link for name, link in self._links.items() if name != neighbour]
         self._tell(advert, links)
-
-    def _compacted(self) -> tuple[RemoteWant, ...]:
-        """The wants of this channel's consumers, each once, and in a bounded number."""
-        by_kind: dict[tuple[str | None, str | None], set[Expression | None]] = {}
-        for each in self._channel.local_wants():
-            types = (None,) if each.type is None else self._channel.with_subtypes([each.type])
-            for type_ in types:
-                by_kind.setdefault((type_, each.source), set()).add(each.where)
-        wants: set[RemoteWant] = set()
-        for (type_, source), predicates in by_kind.items():
-            texts = {None if p is None else _text(p) for p in predicates}
-            if None in texts or len(texts) > PREDICATES_A_KIND:
-                texts = {None}
-            wants.update(RemoteWant(type_, source, text) for text in texts)
-        return tuple(sorted(wants, key=lambda w: (w.type or "", w.source or "", w.where or "")))
 
     def _find_ways(self) -> None:
         """The first link on a shortest way to each channel, over links that both ends confirm."""
@@ -295,7 +264,7 @@ class Federation:
 
     def _put(self, advert: Advert) -> None:
         target = self._targets.setdefault(advert.channel, RemoteChannel(advert.channel))
-        self.remote.put(target, [_want(each) for each in advert.wants])
+        self.remote.put(target, [as_want(each) for each in advert.wants])
 
     def _forget_some(self) -> None:
         # A channel out of reach may come back, and its advert with it: old ones need not be kept.
@@ -409,17 +378,3 @@ class SeenIds:
             kept = sorted(seen)[REMEMBERED_IDS // 2 :]
             self._by_origin[origin] = (kept[0] - 1, set(kept))
         return True
-
-
-def _text(predicate: Expression) -> str:
-    from ensue.lang.expressions.printing import print_expression
-
-    return print_expression(predicate)
-
-
-def _want(each: RemoteWant) -> Want:
-    if each.where is None:
-        return Want(each.type, each.source)
-    from ensue.lang.expressions.parsing import parse_expression
-
-    return Want(each.type, each.source, parse_expression(each.where))

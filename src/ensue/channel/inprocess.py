@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from ensue.channel.federation import Advert, Carried, Federation
+from ensue.channel.federation import Federation
+from ensue.channel.messages import Advert, Carried
 from ensue.errors import UsageError
 
 

@@ -97,6 +97,14 @@ class Quality:
     failures: int | None = 3
 
     def __post_init__(self) -> None:
+        for name in ("priority", "sub_priority", "capacity"):
+            if type(given := getattr(self, name)) is not int:
+                raise UsageError(f"`{name}` is an integer; given is `{given!r}`")
+        if not isinstance(self.overflow, Overflow):
+            raise UsageError(
+                "`overflow` is one of `Block(within)`, `DropOldest()`, `DropNewest()` and"
+                f" `Disconnect()`; given is `{self.overflow!r}`"
+            )
         if self.capacity < 1:
             raise UsageError(
                 f"a queue holds at least one event; given is a capacity of {self.capacity}"

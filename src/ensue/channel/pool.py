@@ -161,7 +161,7 @@ class ThreadPool:
 
     @staticmethod
     def _check(threads: int) -> None:
-        if threads < 1:
+        if type(threads) is not int or threads < 1:
             raise UsageError(f"a pool needs at least one thread; given is {threads}")
 
 

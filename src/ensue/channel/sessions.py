@@ -17,7 +17,8 @@ from typing import Protocol
 
 import msgspec
 
-from ensue.channel.federation import Advert, Carried, Federation
+from ensue.channel.federation import Federation
+from ensue.channel.messages import Advert, Carried
 from ensue.channel.receivers import Receiver
 from ensue.channel.wire import (
     LINKS,

@@ -22,7 +22,8 @@ import msgspec
 
 from ensue.channel.awaiting import offer_all
 from ensue.channel.clock import DurationLike, microseconds_in
-from ensue.channel.federation import Advert, Federation
+from ensue.channel.federation import Federation
+from ensue.channel.messages import Advert
 from ensue.channel.sessions import Session
 from ensue.channel.wire import (
     LARGEST_FRAME,

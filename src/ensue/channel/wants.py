@@ -97,7 +97,14 @@ def correlated(
 
 def as_wants(given: Wants | str | None) -> Wants:
     """A bare type name, or nothing at all, said in full."""
-    return Want(given) if given is None or isinstance(given, str) else given
+    if given is None or isinstance(given, str):
+        return Want(given)
+    if not isinstance(given, Wants):
+        raise UsageError(
+            "a consumer wants a type by its name, or what `want`, `any_of`, `all_of` or"
+            f" `correlated` make; given is `{given!r}`"
+        )
+    return given
 
 
 def interests(wants: Wants) -> Iterator[Want]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ensue.channel.federation import Advert, Carried
+from ensue.channel.messages import Advert, Carried
 
 if TYPE_CHECKING:
     from ensue.channel.urgency import Urgency

@@ -1,0 +1,52 @@
+"""What a channel is put together from: chosen by `builder`, held together by `channel`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from ensue.channel.clock import Clock
+from ensue.channel.policies import Quality, Reason
+from ensue.channel.receivers import Receiver
+from ensue.channel.turns import Dispatcher, Failure
+from ensue.channel.wants import Want
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+
+if TYPE_CHECKING:
+    from ensue.channel.urgency import Urgency
+
+
+class LookUp(Protocol):
+    """Who wants what."""
+
+    def put(self, target: Receiver, wants: Iterable[Want]) -> None: ...
+
+    def remove(self, target: Receiver) -> None: ...
+
+    def find(self, event: Event) -> Sequence[Receiver]: ...
+
+    def prepare(self, type_: str, source: str) -> None: ...
+
+    def is_wanted(self, type_: str, source: str | None) -> bool: ...
+
+
+@dataclass(slots=True)
+class Parts:
+    """A part that was left out says so when it is asked for."""
+
+    name: str
+    clock: Clock
+    look_up: LookUp
+    dispatcher: Dispatcher
+    new_dispatcher: Callable[[str, int], Dispatcher]
+    types: TypeSystem
+    quality: Quality
+    has_filtering: bool = True
+    has_correlation: bool = True
+    has_timeouts: bool = True
+    on_failure: Callable[[Failure], None] | None = None
+    on_drop: Callable[[str, Event, Reason], None] | None = None
+    strategy: str = "reactive"
+    urgency: Urgency | None = None

@@ -1,0 +1,160 @@
+"""A channel as it is written down in TOML: what may stand in each table, and of which type.
+
+In comes a file; out comes a `Builder` that was told the same. What the values mean, and which of
+them go together, is decided where code gives them too: in `builder` and in `policies`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ensue.channel.builder import Builder, known
+from ensue.channel.policies import OVERFLOW_NAMES, Block, Overflow
+from ensue.errors import UsageError
+
+
+class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    def given(self) -> dict[str, Any]:
+        """What was written down, and nothing else."""
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in values.items() if value is not msgspec.UNSET}
+
+
+class ChannelTable(Table, frozen=True):
+    configuration: str = "full"
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    library: str | list[str] | msgspec.UnsetType = msgspec.UNSET
+    filtering: bool | msgspec.UnsetType = msgspec.UNSET
+    correlation: bool | msgspec.UnsetType = msgspec.UNSET
+    timeouts: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class DispatchingTable(Table, frozen=True):
+    strategy: str | msgspec.UnsetType = msgspec.UNSET
+    threads: int | msgspec.UnsetType = msgspec.UNSET
+    real_time: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class ConsumersTable(Table, frozen=True):
+    priority: int | msgspec.UnsetType = msgspec.UNSET
+    sub_priority: int | msgspec.UnsetType = msgspec.UNSET
+    capacity: int | msgspec.UnsetType = msgspec.UNSET
+    overflow: str | msgspec.UnsetType = msgspec.UNSET
+    within: str | msgspec.UnsetType = msgspec.UNSET
+    deadline: str | msgspec.UnsetType = msgspec.UNSET
+    time_to_live: str | msgspec.UnsetType = msgspec.UNSET
+    conflate: bool | str | msgspec.UnsetType = msgspec.UNSET
+    failures: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class ListenTable(Table, frozen=True):
+    host: str | msgspec.UnsetType = msgspec.UNSET
+    port: int | msgspec.UnsetType = msgspec.UNSET
+    buffer: int | msgspec.UnsetType = msgspec.UNSET
+    patience: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class LinkTable(Table, frozen=True, kw_only=True):
+    host: str
+    port: int
+    reliable: bool | msgspec.UnsetType = msgspec.UNSET
+    buffer: int | msgspec.UnsetType = msgspec.UNSET
+    patience: str | msgspec.UnsetType = msgspec.UNSET
+    backoff: str | msgspec.UnsetType = msgspec.UNSET
+    longest_backoff: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class Written(Table, frozen=True):
+    channel: ChannelTable = ChannelTable()
+    dispatching: DispatchingTable = DispatchingTable()
+    consumers: ConsumersTable = ConsumersTable()
+    listen: list[ListenTable] = []
+    link: list[LinkTable] = []
+
+
+TABLES: dict[str, type[Table]] = {
+    "channel": ChannelTable,
+    "dispatching": DispatchingTable,
+    "consumers": ConsumersTable,
+    "listen": ListenTable,
+    "link": LinkTable,
+}
+
+
+def read(path: str | PathLike[str]) -> Builder:
+    """A builder that was told what a file says."""
+    place = Path(path)
+    try:
+        tables = tomllib.loads(place.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"`{place}` cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"`{place}` is no TOML: {error}") from None
+    _refuse_unknown(tables, place)
+    try:
+        written = msgspec.convert(tables, Written)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"`{place}`: {_in_our_words(str(error))}") from None
+    return _told(written, place)
+
+
+def _refuse_unknown(tables: dict[str, Any], place: Path) -> None:
+    """Names first, with those that there are: a misspelt one is the likeliest mistake."""
+    for name, given in tables.items():
+        if name not in TABLES:
+            known_tables = ", ".join(f"[{each}]" for each in TABLES)
+            raise UsageError(
+                f"`{place}`: `{name}` is no table of a channel; there are {known_tables}"
+            )
+        for table in given if isinstance(given, list) else [given]:
+            keys = table if isinstance(table, dict) else {}
+            for key in keys.keys() - set(TABLES[name].__struct_fields__):
+                there_are = ", ".join(f"`{each}`" for each in TABLES[name].__struct_fields__)
+                raise UsageError(f"`{place}`: `{key}` is no key of [{name}]; there are {there_are}")
+
+
+def _in_our_words(error: str) -> str:
+    what, _, where = error.partition(" - at ")
+    path = where.strip("`").removeprefix("$").lstrip(".").replace("[...]", "")
+    return f"`{path}`: {what[:1].lower()}{what[1:]}" if path else what
+
+
+def _told(written: Written, place: Path) -> Builder:
+    channel = written.channel.given()
+    builder = Builder(channel.pop("configuration"), channel.pop("name", place.stem))
+    if libraries := channel.pop("library", None):
+        from ensue.library import load
+
+        files = [libraries] if isinstance(libraries, str) else libraries
+        builder.library(load(*(place.parent / each for each in files)))
+    for part, is_wanted in channel.items():
+        getattr(builder, part)(is_wanted)
+    builder.dispatching(**written.dispatching.given())
+    consumers = written.consumers.given()
+    if (overflow := _overflow(consumers, place)) is not None:
+        consumers["overflow"] = overflow
+    builder.consumers(**consumers)
+    for listen in written.listen:
+        builder.listen(**listen.given())
+    for link in written.link:
+        builder.link(**link.given())
+    return builder
+
+
+def _overflow(consumers: dict[str, Any], place: Path) -> Overflow | None:
+    """A policy by its name: `overflow = "block"`, with `within` beside it."""
+    name, within = consumers.pop("overflow", None), consumers.pop("within", None)
+    if within is not None and name != "block":
+        raise UsageError(
+            f"`{place}`: `within` says how long a supplier waits for room and goes with"
+            ' `overflow = "block"`'
+        )
+    if name is None:
+        return None
+    policy = OVERFLOW_NAMES[known("overflow", name, OVERFLOW_NAMES)]
+    return Block(within) if within is not None else policy()
