@@ -2,32 +2,41 @@
 
 In comes what `groups` has: the rules of one shape, whose windows may differ in length. Their
 machine is run without times. What is active so is never less than the truth, for an event that has
-left the window is not forgotten: where a rule would fire, it is a *candidate*. Only then is it
-found out where it really stands: its machine is taken, with times, through the moments at which its
-letters came, from where it was last known to stand. Out comes whether it fires, with which labels
-and places; and its bits are put to what is true, so that what has aged is paid for once.
+left the window is not forgotten: where a rule would fire, it is a *candidate*. A candidate that has
+last fired inside its window fires, for all that it has seen since is inside. For the others, the
+few events of the key that lie in the window are taken through the machine once more, all rules
+together: what is active then is the truth, for a rule that has not fired in between.
 
-So each key keeps, for each letter, when it came in the window; each moment is there once, however
-many rules read it. A rule goes through a moment once at most, and mostly never. A key that keeps
-too many moments has all its rules brought to the present, and keeps none.
+Where a window holds many events, or there are several branches, candidates are looked at one by
+one: a rule's machine is taken, with times, through the moments at which its letters came, from
+where it was last known to stand. Either way bits are put to what is true, so that what has aged is
+paid for once. A rule goes through a moment once at most, and mostly never; a key that keeps too
+many moments has all its rules brought to the present, and keeps none.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from ensue.engine.counts import Counts
 from ensue.engine.step.filters import QuickWindow
 from ensue.engine.step.groups import Group, KeyState, Runner, bits_of
 from ensue.engine.step.readings import GroupReading
 from ensue.engine.step.rules import FastKey, Rule
+from ensue.engine.step.sliced import Fires, changed_states
 from ensue.engine.step.windows import ALWAYS, NEVER, HeldStarts, WindowSteps
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.machine.model import Fire
 
 MOST_MOMENTS = 1024
 """How many moments of a letter a key keeps before its rules are brought to the present."""
+
+FEW_EVENTS = 32
+"""Up to how many events in the window are taken once more through the machine of all rules."""
 
 KNOWN_BEFORE_A_LOOK = 64
 """Of how many rules a key knows where they stood before it looks for what has aged."""
@@ -40,19 +49,24 @@ Known = tuple[int, int, HeldStarts]
 
 
 class TimedKey(KeyState):
-    """A key of a group with a window: when each letter came, and where rules were known to stand.
+    """A key of a group with a window.
 
-    `latest` is the time of the last event that was read.
+    `came` has when each letter came, and `known` where rules were known to stand, by the numbers of
+    their bits. `recent` has the last events, as they were read: all that came after the time
+    `recent_since`; `fired` who has fired, and when. `latest` is the time of the last event.
     """
 
-    __slots__ = ("came", "known", "latest", "look_at")
+    __slots__ = ("came", "fired", "known", "latest", "look_at", "recent", "recent_since")
 
     def __init__(self, key: FastKey, states: int, letters: int) -> None:
         super().__init__(key, states, letters)
-        self.came: list[deque[Moment]] = [deque() for _ in range(letters)]
+        self.came: dict[int, list[Moment]] = {}
         self.known: dict[int, Known] = {}
-        self.latest = NEVER
         self.look_at = KNOWN_BEFORE_A_LOOK
+        self.recent: deque[tuple[int, GroupReading]] = deque()
+        self.recent_since = NEVER
+        self.fired: deque[tuple[int, int]] = deque()
+        self.latest = NEVER
 
     def forget(self, gone: Sequence[int]) -> None:
         super().forget(gone)
@@ -62,6 +76,17 @@ class TimedKey(KeyState):
     def shift(self, more: int) -> None:
         super().shift(more)
         self.known = {number + more: known for number, known in self.known.items()}
+        # What was read is in the old bits: only `known` and `came` go on.
+        self.recent.clear()
+        self.fired.clear()
+        self.recent_since = self.latest
+
+    def drop_older(self, oldest: int) -> None:
+        recent, fired = self.recent, self.fired
+        while recent and recent[0][0] < oldest:
+            recent.popleft()
+        while fired and fired[0][0] < oldest:
+            fired.popleft()
 
 
 class TimedMember:
@@ -85,13 +110,17 @@ class WindowedGroup(Group):
 
     is_timed = True
 
-    keys: dict[FastKey, TimedKey]  # type: ignore[assignment]
+    keys: dict[FastKey, TimedKey]
 
     def __init__(self, first: Rule, types: TypeSystem, numbers: Iterator[int]) -> None:
         super().__init__(first, types, numbers)
         self._since: dict[int, int] = {}
         self._timed: dict[int, TimedMember] = {}
         self._longest = 0
+        self._by_window: dict[int, int] = {}
+        machine = self.sliced.machine
+        clears = [each.clear for each in machine.transitions if isinstance(each.effect, Fire)]
+        self._forgets_all = clears == [changed_states(machine)]
 
     # --- who belongs to it ----------------------------------------------------------------------
 
@@ -113,9 +142,11 @@ class WindowedGroup(Group):
             assert rule.steps is not None, "a rule of a group with a window is written out"
             letters = tuple((1 << a, at) for a, at in self.letters_by_atom(rule).items())
             self._timed[number] = TimedMember(rule.steps, letters, self._since[number])
-        self._longest = max(each.steps.window for each in self._timed.values())
-        for state in self.keys.values():
-            state.came += [deque() for _ in range(len(state.last) - len(state.came))]
+        self._by_window = {}
+        for number, each in self._timed.items():
+            window = each.steps.window
+            self._by_window[window] = self._by_window.get(window, 0) | self._bits[number]
+        self._longest = max(self._by_window)
 
     def _place(self, state: KeyState, instance: Runner, number: int) -> None:
         assert isinstance(state, TimedKey)
@@ -124,6 +155,7 @@ class WindowedGroup(Group):
         dated = [start for start in starts if start not in (NEVER, ALWAYS)]
         state.known[number] = (self._since[number], max(dated, default=NEVER), starts)
         state.latest = max([state.latest, *dated])
+        state.recent_since = max([state.recent_since, *dated])
         bit = self._bits[number]
         for at, start in enumerate(starts):
             if start != NEVER:
@@ -140,49 +172,117 @@ class WindowedGroup(Group):
         self,
         reading: GroupReading,
         key: FastKey | None,
-        event: Event,
+        noted: tuple[int, Event],
         counts: Counts,
         made: list[Event],
     ) -> int:
         if key is None:
             return self._count_without_key(reading, counts)
+        number, event = noted
         now = event.time
         state = self.keys.get(key)
         if state is None:
             if reading.is_nothing:
                 return 0
             state = self._begin_at(key, now)
-        number = next(self.numbers)
-        noted, moment, oldest = (number, event), (number, now), now - self._longest
-        last, came = state.last, state.came
+        oldest = now - self._longest
         state.latest = now
-        is_crowded = False
-        for letter in reading.letters:
-            last[letter] = noted
-            moments = came[letter]
-            moments.append(moment)
-            while moments[0][1] < oldest:
-                moments.popleft()
-            if len(moments) > MOST_MOMENTS:
-                is_crowded = True
+        recent = state.recent
+        if len(recent) >= FEW_EVENTS:
+            state.recent_since = recent.popleft()[0]
+        recent.append((now, reading))
+        is_crowded = self._note(state, reading, noted, oldest)
         candidates = reading.take(state.held, *reading.masks)
-        times = self._decide(state, candidates, number, event, made) if candidates else 0
+        times = 0
+        if candidates:
+            state.drop_older(oldest)
+            if self._forgets_all and state.recent_since < oldest:
+                fired = self._judged_together(state, candidates, number, now)
+            else:
+                fired = self._judged_singly(state, candidates, number, now)
+            times = self._put_out(fired, state, event, made) if fired else 0
         if is_crowded:
             self._settle(state, number)
         return times
 
-    def _decide(
-        self, state: TimedKey, candidates: int, number: int, event: Event, made: list[Event]
-    ) -> int:
-        """Find out which candidates fire, and let them."""
+    def _note(
+        self, state: TimedKey, reading: GroupReading, noted: tuple[int, Event], oldest: int
+    ) -> bool:
+        """Note when letters came; says whether there are too many moments."""
+        last, came = state.last, state.came
+        number, event = noted
+        moment = (number, event.time)
+        is_crowded = False
+        for letter in reading.letters:
+            last[letter] = noted
+            moments = came.get(letter)
+            if moments is None:
+                came[letter] = [moment]
+                continue
+            moments.append(moment)
+            if moments[0][1] < oldest:
+                del moments[: bisect_left(moments, oldest, key=_time)]
+            elif len(moments) > MOST_MOMENTS:
+                is_crowded = True
+        return is_crowded
+
+    def _judged_together(
+        self, state: TimedKey, candidates: int, number: int, now: int
+    ) -> list[Fires]:
+        """Which candidates fire, where all events of the window are there; with what counts."""
+        held, sliced = state.held, self.sliced
+        found: list[Fires] = []
+        fired = 0
+        for window, members in self._by_window.items():
+            asked = candidates & members
+            if not asked:
+                continue
+            oldest = now - window
+            sure = 0
+            for time, who in state.fired:
+                if time >= oldest:
+                    sure |= asked & who
+            if asked != sure:
+                again = [0] * len(held)
+                fires = 0
+                for time, reading in state.recent:
+                    if time >= oldest:
+                        fires = reading.take(again, *reading.masks)
+                others = ~members
+                for at, mask in enumerate(again):
+                    held[at] &= mask | others
+                fires &= asked ^ sure
+                if fires:
+                    found += [(0, what, who) for who, what in sliced.split(0, fires, again)]
+                    fired |= fires
+            if sure:
+                found += [(0, what, who) for who, what in sliced.split(0, sure, held)]
+                fired |= sure
+        if fired:
+            others = ~fired
+            for at, mask in enumerate(held):
+                held[at] = mask & others
+            state.fired.append((now, fired))
+            for each in bits_of(fired):
+                state.known[each] = (number, now, self._timed[each].steps.first)
+            if len(state.known) > state.look_at:
+                self._drop_aged(state, now)
+        return found
+
+    def _judged_singly(
+        self, state: TimedKey, candidates: int, number: int, now: int
+    ) -> list[Fires]:
+        """Which candidates fire, each looked at by itself; with what counts."""
         fired: dict[tuple[int, int], int] = {}
-        for each, fires in self._bring(state, candidates, number, event.time):
+        who = 0
+        for each, fires in self._bring(state, candidates, number, now):
+            bit = self._bits[each]
+            who |= bit
             for what in fires:
-                fired[what] = fired.get(what, 0) | self._bits[each]
-        if not fired:
-            return 0
-        found = [(*what, fired[what]) for what in sorted(fired)]
-        return self._put_out(found, state, event, made)
+                fired[what] = fired.get(what, 0) | bit
+        if who:
+            state.fired.append((now, who))
+        return [(*what, fired[what]) for what in sorted(fired)]
 
     def _bring(
         self, state: TimedKey, who: int, number: int, now: int
@@ -222,7 +322,7 @@ class WindowedGroup(Group):
             since = known[0]
         atoms: dict[Moment, int] = {}
         for atom, letter in member.letters:
-            for moment in reversed(state.came[letter]):
+            for moment in reversed(state.came.get(letter, ())):
                 if moment[0] <= since or moment[1] < oldest:
                     break
                 atoms[moment] = atoms.get(moment, 0) | atom
@@ -242,8 +342,7 @@ class WindowedGroup(Group):
             each: known for each, known in state.known.items() if started >> each - 1 & 1
         }
         self._bring(state, started, number, state.latest)
-        for moments in state.came:
-            moments.clear()
+        state.came.clear()
 
     # --- keys -----------------------------------------------------------------------------------
 
@@ -259,6 +358,9 @@ class WindowedGroup(Group):
     def _is_idle(self, state: KeyState, now: int) -> bool:
         assert isinstance(state, TimedKey)
         return not any(state.held) or state.latest < now - self._longest
+
+
+_time = itemgetter(1)
 
 
 def group_for(first: Rule, types: TypeSystem, numbers: Iterator[int]) -> Group:

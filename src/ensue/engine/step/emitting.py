@@ -29,6 +29,9 @@ from ensue.machine.stepping import Fired
 CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
 """Names that an event answers itself, before or after its data is asked."""
 
+FEW_AT_ONCE = 8
+"""Up to how many rules that fire together hardly ever have the same events bound."""
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -147,6 +150,12 @@ _VOLLEY = """
 def volley(made, members, last, partition, time, trigger, before):
     tail = f":{trigger}@{time}:{partition}:" if {keyed} else f":{trigger}@{time}:"
     {tails}
+    if members.__class__ is list and len(members) <= {few} and not before:
+        for bit, name, source, {letters} in members:
+            {fetch}
+            {prepare}
+            {statements}
+        return
     known = {}
     for bit, name, source, {letters} in members:
         {fetch}
@@ -211,19 +220,19 @@ class _Writing:
         if not self._recipe.statements:
             return []
         lines = [f"w{n}, e{n} = n{n}; i{n} = e{n}.id" for n in numbers]
+        pairs = ", ".join(f"(w{n}, i{n})" for n in numbers)
         if len(numbers) < 2:
             lines.append("causes = i0" if numbers else "causes = ''")
+        elif len(numbers) == 2:
+            lines.append("if i0 == i1: causes = i0")
+            lines.append(f"else: causes = {_joined(0, 1)} if w0 < w1 else {_joined(1, 0)}")
+        elif len(numbers) == 3:
+            first = f"{_joined(0, 1, 2)} if w1 < w2 else {_other(0, 2, 1)} else {_joined(2, 0, 1)}"
+            second = f"{_joined(1, 0, 2)} if w0 < w2 else {_other(1, 2, 0)} else {_joined(2, 1, 0)}"
+            lines.append(f"if i0 == i1 or i1 == i2 or i0 == i2: causes = causes_of([{pairs}])")
+            lines.append(f"else: causes = ({first}) if w0 < w1 else ({second})")
         else:
-            order = " < ".join(f"w{n}" for n in numbers)
-            differ = " and ".join(f"i{n} != i{n + 1}" for n in numbers[:-1])
-            joined = ",".join(f"{{i{n}}}" for n in numbers)
-            pairs = ", ".join(f"(w{n}, i{n})" for n in numbers)
-            if len(numbers) <= 3:
-                differ += " and i0 != i2" if len(numbers) == 3 else ""
-                lines.append(f"if {order} and {differ}: causes = f'{joined}'")
-                lines.append(f"else: causes = causes_of([{pairs}])")
-            else:
-                lines.append(f"causes = causes_of([{pairs}])")
+            lines.append(f"causes = causes_of([{pairs}])")
         return lines + self.values
 
     def statements(self, identities: Sequence[str], count: str) -> list[str]:
@@ -244,6 +253,16 @@ class _Writing:
                 f" {{{data}}}, {{{self._provenance}}}))"
             )
         return lines
+
+
+def _joined(*numbers: int) -> str:
+    """The ids of bound events in this order, as an expression."""
+    return "f'" + ",".join(f"{{i{n}}}" for n in numbers) + "'"
+
+
+def _other(first: int, second: int, third: int) -> str:
+    """The same, if the first of them was read before the second."""
+    return f"{_joined(first, second, third)} if w{first} < w{second}"
 
 
 def _value_in_full(value: Value, event: Event) -> Any:
@@ -286,6 +305,7 @@ def compile_volley(recipe: Recipe) -> Callable[..., None]:
     text = filled(
         _VOLLEY,
         keyed=[str(recipe.keyed)],
+        few=[str(FEW_AT_ONCE)],
         tails=[f"tail{n + 1} = f'{{tail}}{n + 1}'" for n in range(recipe.count)],
         letters=["".join(f"l{n}, " for n in numbers).rstrip(", ") or "*none"],
         fetch=[f"n{n} = last[l{n}]" for n in numbers],

@@ -28,7 +28,7 @@ from ensue.engine.step.firing import Noted
 from ensue.engine.step.readings import GroupReading
 from ensue.engine.step.rules import KEYS_BEFORE_A_SWEEP, FastKey, Rule, whole_key
 from ensue.engine.step.shapes import Letter, atoms_of, letter_of, machine_of
-from ensue.engine.step.sliced import Sliced, split
+from ensue.engine.step.sliced import Fires, Sliced
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort, FilterCorrelation
@@ -54,12 +54,8 @@ class KeyState:
         self.time: int | None = None
         self.made: dict[str, list[tuple[int, int]]] = {}
 
-    def made_before(self, time: int, trigger: str) -> dict[int, int] | None:
+    def made_before(self, trigger: str) -> dict[int, int] | None:
         """How many outputs rules have at this trigger already, by their bits."""
-        if self.time != time:
-            self.time = time
-            self.made = {}
-            return None
         if trigger not in self.made:
             return None
         found: dict[int, int] = {}
@@ -257,7 +253,7 @@ class Group:
         self,
         reading: GroupReading,
         key: FastKey | None,
-        event: Event,
+        noted: tuple[int, Event],
         counts: Counts,
         made: list[Event],
     ) -> int:
@@ -268,20 +264,12 @@ class Group:
         if state is None:
             if reading.is_nothing:
                 return 0
-            state = self._begin_at(key, event.time)
-        noted = (next(self.numbers), event)
+            state = self._begin_at(key, noted[1].time)
         last = state.last
         for letter in reading.letters:
             last[letter] = noted
         fired = reading.take(state.held, *reading.masks)
-        if fired is None:
-            return 0
-        found = [
-            (branch, counting, who)
-            for branch, all_who, states in fired
-            for who, counting in split((branch, all_who, states))
-        ]
-        return self._put_out(found, state, event, made)
+        return self._put_out(fired, state, noted[1], made) if fired else 0
 
     def _count_without_key(self, reading: GroupReading, counts: Counts) -> int:
         for bit in bits_of(reading.wanted):
@@ -290,14 +278,18 @@ class Group:
 
     def _put_out(
         self,
-        fired: Iterable[tuple[int, int, int]],
+        fired: Iterable[Fires],
         state: KeyState,
         event: Event,
         made: list[Event],
     ) -> int:
         """What branches put out that have fired: (branch, what counts, who), by branch."""
-        times = 0
+        time, trigger = event.time, event.id
         base: dict[int, int] | None = None
+        if state.time != time:
+            state.time, state.made = time, {}
+        elif state.made:
+            base = state.made_before(trigger)
         own: list[tuple[int, int]] = []
         for branch, counting, who in fired:
             known = (branch, counting)
@@ -305,21 +297,30 @@ class Group:
             if volley is None:
                 continue
             count, put_out, members = volley
-            if not times:
-                base = state.made_before(event.time, event.id)
             before = base
             for earlier, more in own:
                 # A rule of which an earlier branch has fired at this same event.
                 for bit in bits_of(earlier & who):
                     before = {**(before or {})}
                     before[bit] = before.get(bit, 0) + more
-            chosen = _chosen(who, members)
-            put_out(made, chosen, state.last, state.text, event.time, event.id, before)
+            put_out(made, self._chosen(who, members), state.last, state.text, time, trigger, before)
             own.append((who, count))
-            times += 1
         if own:
-            state.made.setdefault(event.id, []).extend(own)
-        return times
+            known_before = state.made.get(trigger)
+            state.made[trigger] = own if known_before is None else known_before + own
+        return len(own)
+
+    def _chosen(self, who: int, members: Sequence[Any]) -> Iterable[Any]:
+        """The members whose bits are set, the highest first."""
+        if who.bit_count() * 8 < len(members):
+            chosen, bits = [], self._bits
+            while who:
+                number = who.bit_length()
+                chosen.append(members[number])
+                who ^= bits[number]
+            return chosen
+        digits = f"{who:0{len(members) - 1}b}".encode().translate(_ZEROS)
+        return compress(reversed(members), digits)
 
     def _volley(self, branch: int, counting: int) -> Volley | None:
         """How rules put out what they do when a branch fires so; None where nothing follows."""
@@ -375,14 +376,6 @@ def _is_whole(noted: Noted) -> bool:
 
 
 _ZEROS = bytes(0 if each == ord("0") else 1 for each in range(256))
-
-
-def _chosen(fired: int, members: Sequence[Any]) -> Iterable[Any]:
-    """The members whose bits are set, the highest first."""
-    if fired.bit_count() * 8 < len(members):
-        return [members[bit] for bit in bits_of(fired)]
-    digits = f"{fired:0{len(members) - 1}b}".encode().translate(_ZEROS)
-    return compress(reversed(members), digits)
 
 
 def bits_of(mask: int) -> Iterator[int]:

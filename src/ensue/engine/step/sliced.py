@@ -13,11 +13,11 @@ named, and nothing is cleared: `candidates` finds out whether it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ensue.engine.step.compiling import compiled
-from ensue.machine.model import Emit, Fire, Machine, State, Timer, Transition
+from ensue.machine.model import Branch, Emit, Fire, Machine, State, Timer, Transition
 from ensue.machine.stepping import Fired
 
 MOST_TRANSITIONS = 400
@@ -26,8 +26,8 @@ MOST_TRANSITIONS = 400
 MOST_FUNCTIONS = 64
 """For how many sets of atoms there is a function of its own; past that one function has all."""
 
-Fires = tuple[int, int, tuple[int, ...]]
-"""A branch, who fires, and the states that tell its labels and places, as they are just then."""
+Fires = tuple[int, int, int]
+"""A branch, a mask of its labels and places that count (labels first), and who fires so."""
 
 Take = Callable[..., Any]
 """`take(held, readers, *masks)` changes what is held; see `Sliced.take`."""
@@ -42,6 +42,8 @@ def is_sliced(machine: Machine) -> bool:
             isinstance(each.input, Timer) or isinstance(each.effect, Emit)
             for each in machine.transitions
         )
+        # What tells labels and places is not there at the start.
+        and not any(machine.initial.intersection(counted_states(each)) for each in machine.branches)
     )
 
 
@@ -54,6 +56,11 @@ def only_grows(machine: Machine) -> bool:
         not each.target if isinstance(each.effect, Fire) else not each.clear
         for each in machine.transitions
     ) and not (machine.initial & changed_states(machine))
+
+
+def counted_states(branch: Branch) -> list[State]:
+    """The states that tell which labels and places of a branch count."""
+    return [*(state for _, state in branch.labels), *(state for _, _, state in branch.places)]
 
 
 def changed_states(machine: Machine) -> frozenset[State]:
@@ -75,9 +82,14 @@ class Sliced:
         self.fixed = machine.initial - changed
         self._at = {state: at for at, state in enumerate(self.held)}
         self._functions: dict[int, tuple[Take, tuple[int, ...]]] = {}
-        self._counted = [
-            [*(state for _, state in each.labels), *(state for _, _, state in each.places)]
-            for each in machine.branches
+        self._counted = [counted_states(each) for each in machine.branches]
+        self._counted_at = [
+            [(at, self._at[state]) for at, state in enumerate(each) if state in self._at]
+            for each in self._counted
+        ]
+        self._always_counted = [
+            sum(1 << at for at, state in enumerate(each) if state in self.fixed)
+            for each in self._counted
         ]
 
     def bits(self, active: int, bit: int) -> list[int]:
@@ -105,6 +117,18 @@ class Sliced:
         ]
         return Fired(branch, frozenset(labels), tuple(bound))
 
+    def split(self, branch: int, who: int, held: Sequence[int]) -> list[tuple[int, int]]:
+        """Those who fire, by which labels and places count for them: (who, what counts)."""
+        counting = 0
+        for at, where in self._counted_at[branch]:
+            on = who & held[where]
+            if on == who:
+                counting |= 1 << at
+            elif on:
+                parts = self.split(branch, on, held)
+                return parts + self.split(branch, who ^ on, held)
+        return [(who, counting | self._always_counted[branch])]
+
     def take(self, atoms: int) -> tuple[Take, tuple[int, ...]]:
         """The function for events that are some of these atoms, and which masks it wants.
 
@@ -130,8 +154,6 @@ class Sliced:
         used: set[State] = set()
         for each in taken:
             used |= each.clear.union(each.target, *each.enabling)
-            if isinstance(each.effect, Fire):
-                used.update(self._counted[each.effect.branch])
         reading = [each for each in taken if each.input is not None]
         read = frozenset[State]().union(*(set_ for each in reading for set_ in each.enabling))
         result = "candidates" if self._is_timed else "fired"
@@ -143,7 +165,7 @@ class Sliced:
         lines += [f"return {result}"]
         arguments = "".join(f", m{atom}" for atom in wanted)
         text = f"def take(held, readers{arguments}):\n    " + "\n    ".join(lines)
-        return compiled(text, "take", {}), wanted
+        return compiled(text, "take", {"split": self.split}), wanted
 
     def _transition(self, x: Transition, read: Iterable[State]) -> list[str]:
         hit = self._hit(x)
@@ -157,10 +179,9 @@ class Sliced:
         body = []
         if isinstance(x.effect, Fire):
             branch = x.effect.branch
-            counted = "".join(f"{self._value('s', state)}, " for state in self._counted[branch])
             body += [
                 "if fired is None: fired = []",
-                f"fired.append(({branch}, {hit}, ({counted})))",
+                f"fired += [({branch}, what, who) for who, what in split({branch}, {hit}, held)]",
             ]
         ends = {state: state in x.target for state in sorted(x.clear | x.target)}
         off = [state for state, is_set in ends.items() if is_set == (state in self.flipped)]
@@ -193,19 +214,3 @@ class Sliced:
         if state not in self._at:
             return "-1" if state in self.fixed else "0"
         return f"{'~' if state in self.flipped else ''}{letter}{state}"
-
-
-def split(fires: Fires) -> list[tuple[int, int]]:
-    """Those who fire, by which labels and places count for them: (who, what counts)."""
-    _, who, states = fires
-    parts = [(who, 0)]
-    for at, active in enumerate(states):
-        found = []
-        for part, counting in parts:
-            on = part & active
-            if on:
-                found.append((on, counting | 1 << at))
-            if on != part:
-                found.append((part ^ on, counting))
-        parts = found
-    return parts

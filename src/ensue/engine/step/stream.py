@@ -286,10 +286,13 @@ class StepStream:
                 made += outputs
                 if reader.is_fed_from:
                     waiting += [(output, reader.author) for output in outputs]
+        if not together:
+            return waiting
         mixed, times = len(made) > begun, 0
+        noted = (next(self.numbers), event)
         for reading in together:
             group = reading.group
-            found = group.read(reading, keys[reading.key], event, self._counts, made)
+            found = group.read(reading, keys[reading.key], noted, self._counts, made)
             times += found
             mixed = mixed or (found > 0 and not group.is_in_order)
         if times > 1 or (times and mixed):
