@@ -10,7 +10,10 @@ import time
 
 import pytest
 
+from ensue.machine.analyses.normal_form import normal_form
+
 from . import rules
+from .test_symmetry import many
 
 SECONDS_A_PAIR = 5.0
 
@@ -233,6 +236,33 @@ NEAR_MISSES = {
         LESS,
     ),
 }
+
+
+WIDE = [f"p{n}" for n in range(40)]
+ALL, REST = " + ".join(WIDE), " + ".join(WIDE[1:])
+NEEDLESS = {
+    "one order of many beside all": f"{ALL} | (p0 ; ({REST})) | (({REST}) ; p0)",
+    "more than is wanted beside it": f"{ALL} | ({ALL} + p40)",
+    "some of it twice": f"({ALL}) + (p0 + p1) + (p2 | p3)",
+    "a longer chain beside it": f"({ALL}) | (({ALL}) ; p40 ; p40)",
+}
+
+
+@pytest.mark.parametrize("text", NEEDLESS.values(), ids=NEEDLESS.keys())
+def test_parts_that_another_makes_needless_are_left_out_of_forty_ports(text: str) -> None:
+    found = rules.compare_in(many(f"{text} => within 5 s", f"{ALL} => within 5 s"))
+
+    assert found.relation == EQUAL
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "relation"), NEAR_MISSES.values(), ids=NEAR_MISSES.keys()
+)
+def test_a_near_miss_has_another_normal_form(first: str, second: str, relation: str) -> None:
+    one, two = rules.library(first, second).correlations
+
+    assert relation != EQUAL
+    assert normal_form(one) != normal_form(two)
 
 
 def compare_in_time(first: str, second: str, relation: str) -> None:

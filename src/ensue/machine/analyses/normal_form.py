@@ -2,9 +2,10 @@
 
 `+` and `|` (and ECL's groups other than `sequential`) do not care about the order of their parts,
 chains inside chains are one chain, `x{n}` is n times `x`, and `repeat { notify { x } }` over ports,
-`accumulate`, `select` and `sequential` is the filter of the same shape that always puts out. Two
-rules of one form put out at the same moments, however many situations they have; rules of different
-forms may do so too, and then the exploration has to tell.
+`accumulate`, `select` and `sequential` is the filter of the same shape that always puts out. In
+such a filter, which has no labels, a part that another one makes needless is left out. Two rules of
+one form put out at the same moments, however many situations they have; rules of different forms
+may do so too, and then a search has to tell.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ from ensue.lang.syntax import (
 Form = Hashable
 JOINS = {"accumulate": "+", "select": "|", "sequential": ";"}
 
+LARGE_FORM = 1_000
+"""From how many ports on no needless part is looked for."""
+
 
 def normal_form(correlation: Correlation) -> Form:
     """Equal for two rules over the same ports only if they put out at the same moments."""
@@ -44,7 +48,7 @@ def normal_form(correlation: Correlation) -> Form:
     if isinstance(correlation, EclCorrelation):
         as_filter = _repeated(correlation.body)
         if as_filter is not None:
-            return ports, (as_filter,), None, "always"
+            return ports, frozenset({_without_needless(as_filter)}), None, "always"
         return ports, _ecl(correlation.body)
     branches = tuple(_filter(branch) for branch in correlation.branches)
     within = correlation.clauses.within
@@ -55,7 +59,8 @@ def normal_form(correlation: Correlation) -> Form:
             and not correlation.initially
             and not any(labels_in(correlation.branches))
         ):
-            return ports, branches, within, "always"
+            needed = dict.fromkeys(_without_needless(branch) for branch in branches)
+            return ports, frozenset(needed), within, "always"
     return ports, branches, within, correlation.initially, correlation.cases
 
 
@@ -88,6 +93,78 @@ def _joined(sign: str, forms: list[Form]) -> Form:
     if sign != ";":
         parts = sorted(dict.fromkeys(parts), key=repr)
     return parts[0] if len(parts) == 1 else (sign, *parts)
+
+
+def _without_needless(form: Form) -> Form:
+    """The form less what another part of a `|` or `+` makes needless.
+
+    What matches y matches x, if y implies x, and from no earlier start: so `x | y` is x, and
+    `x + y` is y, within a window too.
+    """
+    return _needed(form, _Implications()) if _size(form) < LARGE_FORM else form
+
+
+def _needed(form: Form, implications: _Implications) -> Form:
+    if not isinstance(form, tuple):
+        return form
+    sign, *parts = form
+    inner = _joined(sign, [_needed(part, implications) for part in parts])
+    if not isinstance(inner, tuple) or inner[0] != sign or sign == ";":
+        return inner
+
+    def is_needless(part: Form, beside: Form) -> bool:
+        pair = (part, beside) if sign == "|" else (beside, part)
+        return implications.hold(*pair)
+
+    kept: list[Form] = []
+    for part in inner[1:]:
+        # One of two that imply each other stays: the first.
+        if not any(is_needless(part, other) for other in kept):
+            kept = [other for other in kept if not is_needless(other, part)]
+            kept.append(part)
+    return _joined(sign, kept)
+
+
+class _Implications:
+    """Which forms imply which others, each pair looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[Form, Form, bool]] = {}
+
+    def hold(self, y: Form, x: Form) -> bool:
+        """Whether all that matches y certainly matches x."""
+        pair = (id(y), id(x))
+        if pair not in self._known:
+            # Both are kept with the answer, so that no other form gets their identities.
+            self._known[pair] = (y, x, self._look(y, x))
+        return self._known[pair][2]
+
+    def _look(self, y: Form, x: Form) -> bool:
+        if y == x:
+            return True
+        x_sign, *x_parts = x if isinstance(x, tuple) else ("",)
+        y_sign, *y_parts = y if isinstance(y, tuple) else ("",)
+        if x_sign == "+":
+            return all(self.hold(y, part) for part in x_parts)
+        if y_sign == "|":
+            return all(self.hold(part, x) for part in y_parts)
+        if x_sign == "|" and any(self.hold(y, part) for part in x_parts):
+            return True
+        if y_sign in ("+", ";") and any(self.hold(part, x) for part in y_parts):
+            return True
+        return x_sign == y_sign == ";" and self._leads_through(y_parts, x_parts)
+
+    def _leads_through(self, chain: list[Form], wanted: list[Form]) -> bool:
+        """Whether a chain has, in their order, a part for each that is wanted."""
+        left = list(reversed(wanted))
+        for part in chain:
+            if left and self.hold(part, left[-1]):
+                left.pop()
+        return not left
+
+
+def _size(form: Form) -> int:
+    return sum(map(_size, form[1:])) if isinstance(form, tuple) else 1
 
 
 def _repeated(x: Ecl) -> Form | None:
