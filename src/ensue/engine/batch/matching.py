@@ -17,7 +17,16 @@ from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.keys import Keys, Numbers
 from ensue.events.types import TypeSystem
-from ensue.lang.expressions.tree import Comparison, Expression, Literal, Name
+from ensue.lang.expressions.tree import (
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+)
 from ensue.lang.syntax import CommonKey, Correlation, EventPort
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
 
@@ -165,10 +174,22 @@ def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
 
 
 def port_tests(port: EventPort) -> list[Expression]:
-    """What a port asks of an event besides its type."""
+    """What a port asks of an event besides its type: all of it has to hold."""
     tests: list[Expression] = []
     if port.source is not None:
         tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))
     if port.where is not None:
-        tests.append(port.where)
+        tests += _conjuncts(port.where)
     return tests
+
+
+def _conjuncts(predicate: Expression) -> list[Expression]:
+    """The parts of a predicate that holds if each of them does; they may be shared by themselves.
+
+    That is so if they can only be true or false: `AND` would cast anything else.
+    """
+    match predicate:
+        case Logic(operands, operators) if set(operators) == {"AND"}:
+            if all(isinstance(each, Comparison | Like | In | Exists) for each in operands):
+                return list(operands)
+    return [predicate]

@@ -3,7 +3,8 @@
 In come ports, of any number of correlations; out go, for each port, the number of its list, and for
 each batch the lists. Ports that ask for the same have one list, so that a rule costs as much as the
 rows that it reads, and its predicates nothing if another rule has them too. Predicates that hold a
-name against one text each are answered all at once, in one pass over the name's values.
+name against one text each are answered all at once, in one pass over the name's values, and what
+else they ask for, of the rows of their texts alone.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class RowLists:
         self._numbers: dict[_Wanted, int] = {}
         self._accepted: dict[str, npt.NDArray[np.bool_]] = {}
         self._texts: dict[Parts, dict[str, list[int]]] = {}
+        # What is asked of the rows of a text besides.
+        self._others: dict[int, tuple[Expression, ...]] = {}
 
     @property
     def count(self) -> int:
@@ -47,9 +50,12 @@ class RowLists:
         wanted = (port.type, tuple(port_tests(port)))
         if wanted not in self._numbers:
             number = self._numbers[wanted] = len(self._numbers)
-            match wanted[1]:
-                case (Comparison(Name(parts), (("=", Literal(str(text))),)),):
-                    self._texts.setdefault(parts, {}).setdefault(text, []).append(number)
+            for place, test in enumerate(wanted[1]):
+                match test:
+                    case Comparison(Name(parts), (("=", Literal(str(text))),)):
+                        self._texts.setdefault(parts, {}).setdefault(text, []).append(number)
+                        self._others[number] = wanted[1][:place] + wanted[1][place + 1 :]
+                        break
         return self._numbers[wanted]
 
     def _rows_of_type(self, batch: Batch, name: str) -> Mask:
@@ -75,13 +81,23 @@ class RowLists:
         for number, (name, tests) in enumerate(self._numbers):
             if number in by_text:
                 rows = by_text[number]
-                found.append(rows if whole[name] else rows[of_type[name][rows]])
+                rows = rows if whole[name] else rows[of_type[name][rows]]
+                found.append(_narrowed(batch, rows, self._others[number]))
                 continue
             mask = of_type[name]
             for test in tests:
                 mask = mask & batch.holds(test, mask)
             found.append(np.flatnonzero(mask).astype(np.int32))
         return found
+
+
+def _narrowed(batch: Batch, rows: RowNumbers, tests: Sequence[Expression]) -> RowNumbers:
+    """Those of the rows of which all tests hold."""
+    for test in tests:
+        wanted = np.zeros(len(batch), np.bool_)
+        wanted[rows] = True
+        rows = rows[batch.holds(test, wanted)[rows]]
+    return rows
 
 
 def _rows_by_text(batch: Batch, parts: Parts, texts: dict[str, list[int]]) -> dict[int, RowNumbers]:
