@@ -122,6 +122,9 @@ class Made:
     def table(self, types: TypeSystem) -> pa.Table | None:
         if not self.groups:
             return None
+        if len(self.groups) == 1:
+            # What one statement has put out is in its order.
+            return self.groups[0].table(types)
         joined = join_tables([group.table(types) for group in self.groups])
         order = np.argsort(np.concatenate([group.places for group in self.groups]), kind="stable")
         return reordered(joined, order)

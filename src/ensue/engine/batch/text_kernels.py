@@ -21,6 +21,8 @@ from numba import types
 from ensue.engine.batch.kernels import compiled, inlined, lowered
 
 _LARGEST_OFFSET = 2**31 - 1
+_SLOT_BITS = 8
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _COLON, _AT, _COMMA, _ZERO, _MINUS = 58, 64, 44, 48, 45
 
 
@@ -218,12 +220,38 @@ def write_ids(
     return out
 
 
+@inlined
+def _sort_row(index: Any, row: Any) -> None:
+    """By exchanges without branches: nobody can foresee in which order ports are bound."""
+    width = index.shape[1]
+    for end in range(min(width, 4) - 1, 0, -1):
+        for column in range(end):
+            one, other = index[row, column], index[row, column + 1]
+            index[row, column] = min(one, other)
+            index[row, column + 1] = max(one, other)
+    for column in range(4, width):
+        place = index[row, column]
+        while column > 0 and index[row, column - 1] > place:
+            index[row, column] = index[row, column - 1]
+            column -= 1
+        index[row, column] = place
+
+
+@inlined
+def _slot_of_row(index: Any, row: Any) -> Any:
+    mixed = np.uint64(0)
+    for column in range(index.shape[1]):
+        mixed = (mixed ^ np.uint64(index[row, column])) * _MULTIPLIER
+    return np.int64(mixed >> np.uint64(64 - _SLOT_BITS))
+
+
 @compiled
 def join_texts(old: Any, old_from: Any, new: Any, new_from: Any, index: Any, ends: Any) -> Any:
     """The texts at the places in each row, by their places, each once, with commas between.
 
     Places count through the old texts, then through the new ones; -1 is none. Sorts each row of
-    `index`, and marks in it what is there already.
+    `index`, and marks in it what is there already. Rules that fire on one event are often bound to
+    the same: a row like one that was met not long ago is copied from there.
     """
     count, width = index.shape
     split = old_from.size - 1
@@ -231,21 +259,29 @@ def join_texts(old: Any, old_from: Any, new: Any, new_from: Any, index: Any, end
     old_limit, new_limit = old_data + old.size, new_data + new.size
     begins = np.empty(width, np.int64)
     lengths = np.empty(width, np.int64)
+    known = np.full((1 << _SLOT_BITS, width), -2, np.int64)
+    known_row = np.empty(1 << _SLOT_BITS, np.int64)
+    like = np.empty(count, np.int32)
+    first: Any
+    begin: Any
     total = np.int64(0)
     ends[0] = 0
     for row in range(count):
-        # By exchanges without branches: nobody can foresee in which order ports are bound.
-        for end in range(min(width, 4) - 1, 0, -1):
-            for column in range(end):
-                one, other = index[row, column], index[row, column + 1]
-                index[row, column] = min(one, other)
-                index[row, column + 1] = max(one, other)
-        for column in range(4, width):
-            place = index[row, column]
-            while column > 0 and index[row, column - 1] > place:
-                index[row, column] = index[row, column - 1]
-                column -= 1
-            index[row, column] = place
+        _sort_row(index, row)
+        slot = _slot_of_row(index, row)
+        is_known = True
+        for column in range(width):
+            is_known &= known[slot, column] == index[row, column]
+        if is_known:
+            first = known_row[slot]
+            like[row] = first
+            total += np.int64(ends[first + 1]) - np.int64(ends[first])
+            ends[row + 1] = total
+            continue
+        like[row] = -1
+        known_row[slot] = row
+        for column in range(width):
+            known[slot, column] = index[row, column]
         found = 0
         for column in range(width):
             place = index[row, column]
@@ -259,11 +295,11 @@ def join_texts(old: Any, old_from: Any, new: Any, new_from: Any, index: Any, end
                 at = place - split
                 begins[column] = new_data + np.int64(new_from[at])
                 lengths[column] = np.int64(new_from[at + 1]) - np.int64(new_from[at])
-            is_known = False
+            is_there = False
             for before in range(column):
                 if lengths[before] == lengths[column]:
-                    is_known |= _is_same(begins[before], begins[column], lengths[column])
-            if is_known:
+                    is_there |= _is_same(begins[before], begins[column], lengths[column])
+            if is_there:
                 index[row, column] = -1
                 lengths[column] = -1
             else:
@@ -274,8 +310,14 @@ def join_texts(old: Any, old_from: Any, new: Any, new_from: Any, index: Any, end
     if not _fits(total, ends.itemsize):
         return np.empty(0, np.uint8)
     out = np.empty(total + 8, np.uint8)
-    target = np.int64(out.ctypes.data)
+    begin_of_all = target = np.int64(out.ctypes.data)
+    out_limit = begin_of_all + out.size
     for row in range(count):
+        if like[row] >= 0:
+            first = np.int64(ends[like[row]])
+            length = np.int64(ends[like[row] + 1]) - first
+            target = _copy(begin_of_all + first, length, out_limit, target)
+            continue
         is_first = True
         for column in range(width):
             place = index[row, column]
