@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import ensue
-from ensue.channel import Channel, Supplier, Timeout, build, correlated
+from ensue.channel import Channel, Supplier, build, correlated, nothing
 from ensue.events.event import Event
 
 RULES = ensue.load(Path(__file__).parent / "rules.cor")
@@ -51,13 +51,10 @@ class Flight:
         supplier = self._channel.suppliers.connect(name, output)
 
         def act(event: Event) -> None:
-            if isinstance(event, Timeout):
-                supplier.push(Event(f"{name}:{event.id}", name, output, event.time, {}))
+            supplier.push(Event(f"{name}:{event.id}", name, output, event.time, {}))
 
-        # It wants nothing but its timeout.
-        self._channel.consumers.connect(name, act, "no type", priority=priority).every(
-            every, output
-        )
+        consumer = self._channel.consumers.connect(name, act, nothing(), priority=priority)
+        consumer.every(every, output)
 
     def _notified(self, name: str, output: str, correlation: str, priority: int) -> None:
         supplier: Supplier = self._channel.suppliers.connect(name, output)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ensue.channel import TIMEOUT, Timeout, VirtualClock, WallClock, correlated
+from ensue.channel import TIMEOUT, Timeout, VirtualClock, WallClock, correlated, nothing
 from ensue.channel.callouts import Callout, CalloutQueue
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -183,3 +183,16 @@ def test_a_period_of_nothing_is_refused() -> None:
         consumer.every("0 s")
     with pytest.raises(UsageError, match="`soon` is no duration"):
         consumer.every("soon")
+
+
+def test_a_consumer_that_wants_nothing_is_called_by_its_timeouts_only() -> None:
+    clock, got, supplier_told = VirtualClock(), empty(), empty()
+    channel = builder().clock(clock).done()
+    channel.suppliers.connect("gps", "Notify", on_demand=supplier_told.append)
+    channel.consumers.connect("timed", got.append, nothing()).every("1 s")
+
+    channel.push(event())
+    clock.advance("2 s")
+
+    assert [each.data["count"] for each in got] == [1, 2]
+    assert supplier_told == [False]

@@ -20,7 +20,7 @@ from ensue.bench.channel_peer import Peer, other_process
 from ensue.bench.channel_plot import draw_laxity
 from ensue.bench.effort import Effort
 from ensue.bench.report import Figure, Picture, Table
-from ensue.channel import Channel, Consumer, Laxity, Timeout, build
+from ensue.channel import Channel, Consumer, Laxity, build, nothing
 from ensue.channel.figures import LaxityMeter
 from ensue.channel.urgency import is_permitted
 from ensue.events.event import Event
@@ -112,8 +112,7 @@ def _pair(
     microseconds = round(period * 1e6)
 
     def release(event: Event) -> None:
-        if isinstance(event, Timeout):
-            channel.push(Event(event.id, "here", type_, event.time))
+        channel.push(Event(event.id, "here", type_, event.time))
 
     def process(event: Event) -> None:
         compute(work)
@@ -121,7 +120,9 @@ def _pair(
         meter.note(priority, microseconds, channel.clock.now() - event.time)
 
     channel.consumers.connect(type_, process, type_, priority=priority)
-    supplier = channel.consumers.connect(f"{type_} supplier", release, "-", priority=priority + 1)
+    supplier = channel.consumers.connect(
+        f"{type_} supplier", release, nothing(), priority=priority + 1
+    )
     supplier.every(f"{microseconds // 1000} ms")
     return supplier
 

@@ -3,8 +3,8 @@
 Flink is no dependency of Ensue, and its libraries would not agree with ours: when this runs first,
 it is installed from PyPI into a virtual environment in the user's cache folder, and Maven fetches
 what it needs to read Parquet. The rule stands in `benchmarks/flink` of the repository, in SQL; a
-process of its own runs it in batch mode with a parallelism of two. Its times do not include
-the start of that process.
+process of its own runs it, in either of Flink's modes, with a parallelism of two. Its times do not
+include the start of that process.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ensue.errors import UsageError
 
 VERSION = "2.3.0"
 TOOLS = ("java", "mvn")
+MODES = ("batch", "streaming")
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
 
 

@@ -22,7 +22,7 @@ from ensue.channel.figures import ConsumerFigures, Figures, Laxity
 from ensue.channel.policies import Block, Disconnect, DropNewest, DropOldest, Quality, Reason
 from ensue.channel.suppliers import Supplier
 from ensue.channel.turns import TIMEOUT, Failure, Timeout
-from ensue.channel.wants import all_of, any_of, correlated, want
+from ensue.channel.wants import all_of, any_of, correlated, nothing, want
 
 __all__ = [
     "TIMEOUT",
@@ -49,5 +49,6 @@ __all__ = [
     "build",
     "correlated",
     "from_toml",
+    "nothing",
     "want",
 ]

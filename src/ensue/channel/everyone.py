@@ -25,7 +25,7 @@ class Everyone(Generic[Target]):
         self._targets: tuple[Target, ...] = ()
 
     def put(self, target: Target, wants: Iterable[Want]) -> None:
-        if any(wanted != Want() for wanted in wants):
+        if tuple(wants) != (Want(),):
             raise UsageError(
                 "this channel was built without filtering, so a consumer gets every event:"
                 " leave out what it wants, or build the channel with filtering"

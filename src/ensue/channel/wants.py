@@ -1,8 +1,8 @@
 """What a consumer wants, as plain values: by type, source and predicate, in groups, or correlated.
 
-`want`, `any_of`, `all_of` and `correlated` make them; a channel turns them into look-up structures
-(`index`) and, where an event alone cannot decide, into a step that remembers (`conditions`,
-`correlating`). Nothing is matched here.
+`want`, `any_of`, `all_of`, `correlated` and `nothing` make them; a channel turns them into look-up
+structures (`index`) and, where an event alone cannot decide, into a step that remembers
+(`conditions`, `correlating`). Nothing is matched here.
 """
 
 from __future__ import annotations
@@ -84,6 +84,11 @@ def any_of(*parts: Wants | str) -> AnyOf:
 
 def all_of(*parts: Wants | str) -> AllOf:
     return AllOf(_parts("all_of", parts))
+
+
+def nothing() -> AnyOf:
+    """No event at all: for a consumer that is only called by its timeouts."""
+    return AnyOf(())
 
 
 def correlated(
