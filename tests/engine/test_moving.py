@@ -72,16 +72,35 @@ def test_a_state_cannot_become_a_history(engine: str) -> None:
         library.resume(library.start(engine).snapshot(), engine="reference")
 
 
-def test_timers_in_columns_stay_where_they_are() -> None:
-    library = ensue.parse(
-        "eventtype A {}; eventtype Out {};\n"
-        "Out correlation Ticking (A a, every 2 s t) a ; t { case true: push new Out {}; }"
-    )
-    run = library.start("step")
-    run.push(Event("e1", "s", "A", SECOND, {}))
+TIMED = """
+eventtype A { attribute string k; }; eventtype B : A {};
+eventtype Out { attribute timestamp at; attribute string k; };
+Out correlation Ticking (A a, every 2 s t) a ; t by k
+    { case true: push new Out { at = t.time, k = a.k }; }
+Out correlation Slow (A a, B b, deadline 5 s d) (a + b) | late:(d ; a) within 9 s by k
+    { case true: push new Out { at = d.time, k = b.k }; }
+Out ecl Waiting (A a, B b) by k
+    { repeat { notify { sequential { a, do { timeout(3 s) } unless { b } } } } }
+Out ecl Once (A a, every 4 s t) by k { sequential { a, t, a } }
+"""
 
-    with pytest.raises(SnapshotError, match="`Ticking` cannot move to another engine"):
-        library.resume(run.snapshot(), engine="batch")
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("order", [("step", "batch"), ("batch", "step")])
+def test_timers_move_with_what_is_due_and_what_is_bound(order: tuple[str, str], seed: int) -> None:
+    """Ports and timeouts, with a window and without, bound firings and finished expressions."""
+    library, draw = ensue.parse(TIMED), Random(seed)
+    run, judge = library.start(order[0]), library.start("reference")
+    for number in range(60):
+        time = number * SECOND + draw.randrange(3) * SECOND // 2
+        event = Event(f"e{number}", "s", draw.choice("AAB"), time, {"k": draw.choice("xyz")})
+        if draw.random() < 0.3:
+            order = order[::-1]
+            run = library.resume(run.snapshot(), engine=order[0])
+
+        assert run.next_due() == judge.next_due()
+        assert run.push(event) == judge.push(event)
+    assert run.finish(90 * SECOND) == judge.finish(90 * SECOND)
 
 
 def test_an_engine_that_is_not_there_is_named() -> None:

@@ -25,7 +25,7 @@ Out correlation Quiet (A a, deadline 10 s d) d { case true: push new Out {}; }
 """
 
 
-@pytest.fixture(params=["step", "reference", "explained"])
+@pytest.fixture(params=["step", "batch", "reference", "explained"])
 def run(request: pytest.FixtureRequest) -> Run:
     library = ensue.parse(WAITING)
     if request.param == "explained":
@@ -70,13 +70,6 @@ def test_an_advance_before_the_due_time_brings_nothing_about(run: Run) -> None:
 
     assert run.advance(due - 1) == []
     assert run.next_due() == due
-
-
-def test_an_engine_for_batches_says_that_it_does_not_know() -> None:
-    run = ensue.parse(WAITING).start("batch")
-
-    with pytest.raises(UsageError, match='engine="step"'):
-        run.next_due()
 
 
 @pytest.mark.parametrize(
