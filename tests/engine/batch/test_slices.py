@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import ensue
-from ensue.engine.batch import BatchEngine, slices
+from ensue.engine.batch import BatchEngine, combinations, slices
+from ensue.engine.batch.groups import Member
 from ensue.engine.batch.numbered import NumberedStates
 from ensue.engine.batch.slices import SlicedStates
-from ensue.engine.batch.together import Member, RuleGroup
+from ensue.engine.batch.together import RuleGroup
 from ensue.events.event import Event
 from tests.engine.batch.test_agreement import moved
 from tests.oracle.agreement import as_text
@@ -96,8 +97,8 @@ def test_rules_are_bits_if_their_tables_are_small_and_they_bind_what_comes_last(
 def test_rules_change_to_numbers_in_the_middle_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """When a letter comes up for which there would be too many states."""
     monkeypatch.setattr(slices, "MOST_TABLE_STATES", 5)
-    monkeypatch.setattr(slices, "FEWEST_COMBINATIONS", 1)
-    monkeypatch.setattr(slices, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(combinations, "FEWEST_COMBINATIONS", 1)
+    monkeypatch.setattr(combinations, "MOST_ENTRIES", 1)
     library = rules("a + b + c by k { case true: push new Found { first = a.n, last = c.n }; }", 6)
     plain = [Event(f"p{n}", "s", "T", 0, {"k": "x", "n": 5, "m": 0}) for n in range(4)]
     given = plain + events(150)
@@ -122,7 +123,7 @@ def test_combinations_are_forgotten_when_there_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Here there are more of them in one batch than are kept."""
-    monkeypatch.setattr(slices, "MOST_ENTRIES", 1)
+    monkeypatch.setattr(combinations, "MOST_ENTRIES", 1)
     library = rules(SEQUENCE)
     engine = BatchEngine(library.checked)
     given = events(200)

@@ -9,9 +9,11 @@ from random import Random
 import pytest
 
 import ensue
-from ensue.engine.batch import BatchEngine, together
+from ensue.engine.batch import BatchEngine, arranging, groups
 from ensue.engine.batch.correlations import ColumnCorrelation
-from ensue.engine.batch.together import Member, with_ports
+from ensue.engine.batch.groups import Member
+from ensue.engine.batch.renaming import with_ports
+from ensue.engine.batch.together import RuleGroup
 from ensue.errors import LibraryError
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
@@ -37,6 +39,12 @@ eventtype T { attribute string k; attribute string kind; attribute long n; };
 eventtype U : T {};
 eventtype Found { attribute long first; attribute long last; };
 """
+
+
+@pytest.fixture(autouse=True)
+def _two_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that are alike run together, whatever else there is."""
+    monkeypatch.setattr(arranging, "FEWEST_ALIKE", 2)
 
 
 def variants(correlation: Correlation) -> Iterator[Correlation]:
@@ -232,13 +240,14 @@ def test_rules_that_differ_in_more_than_their_ports_do_not_run_together() -> Non
         for text in unlinked
     )
     running = BatchEngine(ensue.parse(library).checked).correlations
+    members = [each for each in running.values() if isinstance(each, Member)]
 
-    assert [name for name, each in running.items() if isinstance(each, Member)] == ["A", "E", "F"]
+    assert [each.name for each in members if isinstance(each.group, RuleGroup)] == ["A", "E", "F"]
 
 
 def test_events_that_no_key_holds_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they came in tables or one by one; what is held is put out as ever."""
-    monkeypatch.setattr(together, "SMALLEST_CLEARING", 20)
+    monkeypatch.setattr(groups, "SMALLEST_CLEARING", 20)
     library = ensue.parse(rules(40))
     given = events(300)
     run = library.start("reference")
@@ -251,3 +260,29 @@ def test_events_that_no_key_holds_are_forgotten(monkeypatch: pytest.MonkeyPatch)
     assert found == expected
     assert running.remembered.recent_rows < 100
     assert len(running.remembered.parts) < 102
+
+
+def test_predicates_of_several_parts_hold_if_all_parts_do() -> None:
+    """Also where a part asks for what is missing, or is no comparison at all."""
+    texts = [f"kind = 'k{n % 5}' AND n > {n % 3}" for n in range(6)]
+    texts += ["n > 1 AND kind = 'k1' AND k != 'x'", "kind = 'k1' AND n", "NOT (n > 2) AND k = 'y'"]
+    texts += [
+        "gone = 'k1' AND n > 1",
+        "kind = 'k2' AND n / (n - 3) > 0",
+        "kind IN ('k1') AND n < 9",
+    ]
+    library = ensue.parse(
+        TYPES
+        + "\n".join(
+            f"Found correlation R{n} (T a where {text}, U b) a ; b by k"
+            " { case true: push new Found { first = a.n }; }"
+            for n, text in enumerate(texts)
+        )
+    )
+    given = events(300)
+    run = library.start("reference")
+    expected = [as_text(output) for event in given for output in run.push(event)]
+
+    found = [as_text(output) for output in BatchEngine(library.checked).read_all(given)]
+    assert found == expected
+    assert len({each.split('"correlation": ')[1].split(",")[0] for each in found}) > 6

@@ -17,7 +17,7 @@ from ensue.engine.ports import Reading
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.lang.syntax import EclCorrelation, FilterCorrelation, PushNew
-from ensue.machine.determinise import SETTLE, Table, TableState
+from ensue.machine.determinise import SETTLE, Move, Table, TableState
 from ensue.machine.model import Bind, Branch, Emit, Machine, Timer
 from ensue.machine.stepping import Fired
 
@@ -117,6 +117,11 @@ class FilterActions:
 
     def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry:
         """The entry for an event; `state` is None for the event that starts a key."""
+        given: Any = ("atoms", atoms)
+        move = None if state is None else table.move(state, given)
+        if move is not None and not any(isinstance(each, Fired) for each in move.effects):
+            # Nothing is triggered, so there is nothing for the transformer.
+            return Entry(move.to, _bound(move), (), False)
         notes = _Notes()
         labels = _TableLabels(table, state or table.first)
         transformer = Transformer(self._correlation, cast(Outputs, notes), labels)
@@ -124,11 +129,11 @@ class FilterActions:
             transformer.begin(notes.trigger(NO_SHAPE))
         binds: set[int] = set()
         triggers = False
-        given: Any = ("atoms", atoms)
         while True:
-            move = table.move(labels.state, given)
+            if move is None:
+                move = table.move(labels.state, given)
             labels.state = move.to
-            binds.update(each.place for each in move.effects if isinstance(each, Bind))
+            binds |= _bound(move)
             fired = [each for each in move.effects if isinstance(each, Fired)]
             triggers = triggers or bool(fired)
             labels.changed = False
@@ -136,7 +141,7 @@ class FilterActions:
                 transformer.transform(notes.trigger(self.shape(each.labels, each.places)))
             if not fired or not labels.changed:
                 break
-            given = SETTLE
+            given, move = SETTLE, None
         return Entry(labels.state, frozenset(binds), tuple(notes.pushes), triggers)
 
     def begin(self) -> Action:
@@ -162,6 +167,10 @@ class FilterActions:
             by_port.setdefault(self._ports[place], []).append(place)
         bound = tuple((port, tuple(each)) for port, each in by_port.items())
         return Shape(",".join(sorted(set(labels))), bound)
+
+
+def _bound(move: Move) -> frozenset[int]:
+    return frozenset(each.place for each in move.effects if isinstance(each, Bind))
 
 
 class EclActions:

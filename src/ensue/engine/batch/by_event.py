@@ -98,6 +98,13 @@ class EventCorrelation:
         groups = [EventGroup(at_made, made)] if made else []
         return Made(at_made, groups), np.stack(roots) if roots else positions[:0]
 
+    def next_due(self) -> int | None:
+        """When the first of its timers is due."""
+        alarms = self._alarms
+        while alarms and alarms[0].due != alarms[0].instance.next_due():
+            heapq.heappop(alarms)
+        return alarms[0].due if alarms else None
+
     def _fire_before(self, time: int, kind: int, number: int, note: object) -> None:
         """Fire what is due before a place in the order: another rule's alarm, or an event."""
         assert callable(note)

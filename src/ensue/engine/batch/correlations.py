@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from ensue.engine.batch.actions import EclActions, FilterActions
 from ensue.engine.batch.batches import Batch, EventBatch
+from ensue.engine.batch.bit_table import BitTable
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.linear_walk import LinearWalk, fits_linear_walk
 from ensue.engine.batch.made import Made
 from ensue.engine.batch.making import OutputMaker, Readings
 from ensue.engine.batch.matching import Matcher, why_not_matched
@@ -29,13 +31,7 @@ from ensue.engine.batch.predicates import Parts, names_in
 from ensue.engine.batch.remembered import Remembered, read_event
 from ensue.engine.batch.timed_walk import TimedWalk
 from ensue.engine.batch.timers import FilledTimed, Timers, why_not_in_columns
-from ensue.engine.batch.walks import (
-    Firings,
-    LinearWalk,
-    Patience,
-    TableWalk,
-    fits_linear_walk,
-)
+from ensue.engine.batch.walks import Firings, Patience, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
@@ -46,7 +42,6 @@ from ensue.lang.syntax import (
     PushPort,
     Statement,
 )
-from ensue.machine.determinise import Table
 from ensue.machine.model import Machine
 from ensue.machine.plan import Plan, plan
 
@@ -173,7 +168,7 @@ class ColumnCorrelation:
     def _empty_table(self) -> FilledTable:
         """A table of which nothing is filled, for what the correlation has: timers, a window."""
         machine, bit_of, places = self.machine, self._matcher.bit_of, place_count(self.machine)
-        table = OrderedTable(machine) if machine.window else Table(machine, TABLE_STATES)
+        table = OrderedTable(machine) if machine.window else BitTable(machine, TABLE_STATES)
         if len(self._timers):
             return FilledTimed(table, self._actions, bit_of, places, self._timers)
         kind = FilledTable if machine.window is None else FilledWindow

@@ -11,16 +11,20 @@ and rows from before the time that an earlier batch has reached in `late`: neith
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.batches import Batch, EventBatch, TableBatch, TableReading
+from ensue.engine.batch.abreast import AbreastGroup
+from ensue.engine.batch.arranging import Arrangement, Running
+from ensue.engine.batch.batches import Batch, EventBatch
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment, path_of
+from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment
+from ensue.engine.batch.groups import Group, Member
+from ensue.engine.batch.intake import Intake
 from ensue.engine.batch.made import Made, MadeInTurn, join_tables, reordered
 from ensue.engine.batch.order import (
     depth_of,
@@ -39,24 +43,16 @@ from ensue.engine.batch.snapshots import (
     is_stepped,
 )
 from ensue.engine.batch.timed import TimedCorrelation
-from ensue.engine.batch.together import Member, RuleGroup, likeness, runs_together
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
-from ensue.errors import UsageError
-from ensue.events.arrow import CONTEXT_FIELDS, check_time_column
+from ensue.events.arrow import CONTEXT_FIELDS
 from ensue.events.arrow_types import field_of
 from ensue.events.columns import extension_column
 from ensue.events.event import Event, Rejected
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
-from ensue.lang.syntax import Correlation
-from ensue.machine.prepared import brought_plan
-
-ROWS_AT_ONCE = 1 << 18
-"""How many rows go through at a time: few enough for their columns to stay in the cache."""
 
 Output = tuple[Made | MadeInTurn, Positions]
-Running = ColumnCorrelation | EventCorrelation | Member
 
 
 class BatchEngine:
@@ -64,10 +60,8 @@ class BatchEngine:
 
     def __init__(self, library: CheckedLibrary, counts: Counts | None = None) -> None:
         self.counts = Counts() if counts is None else counts
-        self.rejected: list[Rejected] = []
-        self.late: list[Event] = []
         self.clock: int | None = None
-        self.rows_read = 0
+        self._intake = Intake(library.types, self.counts)
         self._positioned = 0
         self._set_up(library)
 
@@ -75,15 +69,8 @@ class BatchEngine:
         self._library = library
         self._types = library.types
         self._depth = depth_of(library.feeds) if any(library.feeds.values()) else 1
-        self._readings: dict[pa.Schema, TableReading] = {}
-        self.correlations: dict[str, Running] = {}
-        self._groups: list[RuleGroup] = []
+        self._arranged = Arrangement(library, self._depth, self.counts)
         names = [correlation.name for correlation in library.correlations]
-        self._run_together(library)
-        for number, correlation in enumerate(library.correlations):
-            if correlation.name not in self.correlations:
-                self._run_alone(correlation, number)
-        self.correlations = {name: self.correlations[name] for name in names}
         self._numbers = {name: number for number, name in enumerate(names)}
         self._reading_order = reading_order(names, library.feeds)
         self._is_plain = not any(library.feeds.values()) and not any(
@@ -91,48 +78,22 @@ class BatchEngine:
             for running in self.correlations.values()
         )
 
-    def _run_together(self, library: CheckedLibrary) -> None:
-        """Find groups of correlations that are alike, and neither feed others nor are fed."""
-        linked = {name for name, feeds in library.feeds.items() if feeds}
-        linked.update(name for feeds in library.feeds.values() for name in feeds)
-        alike: dict[Correlation, list[int]] = {}
-        for number, correlation in enumerate(library.correlations):
-            common = None if correlation.name in linked else likeness(correlation)
-            if common is not None:
-                alike.setdefault(common, []).append(number)
-        for numbers in alike.values():
-            chosen = [library.correlations[number] for number in numbers]
-            if len(chosen) == 1:
-                continue
-            path, machine = path_of(chosen[0], brought_plan(library, chosen[0]))
-            if machine is None or not runs_together(path, machine):
-                continue
-            group = RuleGroup(chosen, numbers, path, machine, self._types, self.counts)
-            self._groups.append(group)
-            self.correlations.update((member.name, member) for member in group.members)
+    @property
+    def correlations(self) -> dict[str, Running]:
+        """What each correlation runs as, in the order of the library."""
+        return self._arranged.running
 
-    def _run_alone(self, correlation: Correlation, number: int) -> None:
-        path, machine = path_of(correlation, brought_plan(self._library, correlation))
-        if machine is not None and path.name == "timed":
-            self.correlations[correlation.name] = TimedCorrelation(
-                correlation, path, machine, number, self._depth, self._types, self.counts
-            )
-        elif machine is not None:
-            self.correlations[correlation.name] = ColumnCorrelation(
-                correlation, path, machine, self._types, self.counts
-            )
-        else:
-            self.correlations[correlation.name] = EventCorrelation(
-                correlation, path, number, self._depth, self._types, self.counts
-            )
+    @property
+    def rejected(self) -> list[Rejected]:
+        return self._intake.rejected
 
-    def _leave(self, group: RuleGroup) -> None:
-        """Let the members of a group run on their own from now on."""
-        self._groups.remove(group)
-        for member, number in zip(group.members, group.numbers.tolist(), strict=True):
-            state = encode_correlation(member)
-            self._run_alone(self._library.correlations[number], number)
-            decode_correlation(self.correlations[member.name], state)
+    @property
+    def late(self) -> list[Event]:
+        return self._intake.late
+
+    @property
+    def rows_read(self) -> int:
+        return self._intake.rows_read
 
     @property
     def paths(self) -> dict[str, Path]:
@@ -144,7 +105,7 @@ class BatchEngine:
     def push_batch(self, table: Any, source: str = "arrow") -> pa.Table:
         """Read a table (anything with `__arrow_c_stream__`), and return what follows from it."""
         made: list[pa.Table] = []
-        for batch in self._batches(_as_table(table), source):
+        for batch in self._intake.batches(table, source, self.clock):
             outputs = self._run(batch, None)
             found = self._table(outputs)
             if found is not None:
@@ -159,92 +120,6 @@ class BatchEngine:
         found = self._table(self._run(EventBatch([], self._types), until))
         return self._joined([found] if found is not None else [])
 
-    def _batches(self, table: pa.Table, source: str) -> Iterator[Batch]:
-        reading = self._reading(table.schema, source)
-        is_plain = reading.is_plain(table.schema)
-        numbers = np.arange(self.rows_read + 1, self.rows_read + 1 + len(table))
-        self.rows_read += len(table)
-        self.counts.events += len(table)
-        if not is_plain:
-            yield from self._through_events(reading, table, numbers)
-            return
-        table, numbers = _in_order(table, numbers)
-        if table.num_rows and table.column(0).num_chunks > 1 + table.num_rows // ROWS_AT_ONCE:
-            table = table.combine_chunks()
-        first = 0
-        for rows in table.to_batches(max_chunksize=ROWS_AT_ONCE):
-            yield from self._plain(reading, rows, numbers[first : first + len(rows)])
-            first += len(rows)
-
-    def _plain(self, reading: TableReading, rows: pa.RecordBatch, numbers: Rows) -> Iterator[Batch]:
-        times, wrong = reading.times(rows)
-        codes = reading.codes(rows)
-        wrong = wrong | reading.misfits(rows, codes)
-        if wrong.any():
-            asked = np.flatnonzero(wrong)
-            found = reading.read(rows.take(pa.array(asked)), numbers[asked])
-            refused = [each for each in found if isinstance(each, Rejected)]
-            if len(refused) < len(found):
-                # Some fit after all, in a form that columns do not show: text that is a time.
-                yield from self._through_events(reading, pa.table(rows), numbers)
-                return
-            self._refuse(refused)
-            kept = np.flatnonzero(~wrong)
-            rows, times, codes, numbers = (
-                rows.take(pa.array(kept)),
-                times[kept],
-                codes[kept],
-                numbers[kept],
-            )
-        if self.clock is not None and len(times) and times[0] < self.clock:
-            early = int(np.searchsorted(times, self.clock))
-            late = TableBatch(rows, reading, times, codes, numbers)
-            self._come_late(late.events(np.arange(early)))
-            rows, times, codes, numbers = (
-                rows[early:],
-                times[early:],
-                codes[early:],
-                numbers[early:],
-            )
-        if len(times):
-            yield TableBatch(rows, reading, times, codes, numbers)
-
-    def _through_events(
-        self, reading: TableReading, table: pa.Table, numbers: Rows
-    ) -> Iterator[Batch]:
-        events: list[Event] = []
-        first = 0
-        for rows in table.to_batches():
-            for each in reading.read(rows, numbers[first : first + len(rows)]):
-                if isinstance(each, Event):
-                    events.append(each)
-                else:
-                    self._refuse([each])
-            first += len(rows)
-        events.sort(key=lambda event: event.time)
-        if self.clock is not None:
-            clock = self.clock
-            self._come_late([event for event in events if event.time < clock])
-            events = [event for event in events if event.time >= clock]
-        for start in range(0, len(events), ROWS_AT_ONCE):
-            yield EventBatch(events[start : start + ROWS_AT_ONCE], self._types)
-
-    def _refuse(self, records: Sequence[Rejected]) -> None:
-        self.rejected += records
-        self.counts.events -= len(records)
-
-    def _come_late(self, events: Sequence[Event]) -> None:
-        self.late += events
-        self.counts.late += len(events)
-
-    def _reading(self, schema: pa.Schema, source: str) -> TableReading:
-        known = self._readings.get(schema)
-        if known is None:
-            known = TableReading(schema, self._types, source, "the table")
-            check_time_column(schema.field("time").type, "the table")
-            self._readings[schema] = known
-        return known
-
     # --- events that are in Python already --------------------------------------------------------
 
     def read_all(self, events: Sequence[Event]) -> list[Event]:
@@ -258,6 +133,13 @@ class BatchEngine:
 
     def advance(self, time: int) -> list[Event]:
         return self._events(self._run(EventBatch([], self._types), time))
+
+    def next_due(self) -> int | None:
+        """When the first timer is due, if no event comes before."""
+        running = self.correlations.values()
+        timed = [each for each in running if isinstance(each, EventCorrelation | TimedCorrelation)]
+        due = [time for each in timed if (time := each.next_due()) is not None]
+        return min(due, default=None)
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -279,7 +161,7 @@ class BatchEngine:
         """Go on from a snapshot; the engine has read nothing yet. Raises `SnapshotError`."""
         state = decode_engine(snapshot, self._fingerprint())
         self.clock = state.clock
-        self.rows_read = state.rows_read
+        self._intake.rows_read = state.rows_read
         self._positioned = state.positioned
         self._take_over(dict(zip(self.correlations, state.correlations, strict=True)))
 
@@ -301,14 +183,19 @@ class BatchEngine:
             and is_unchanged(before[each.name], each, self._types, library.types)
         }
         self._set_up(library)
+        self._intake.change(library.types)
         self._take_over(states)
 
     def _take_over(self, states: Mapping[str, bytes]) -> None:
         """Go on from the states of correlations, by their names."""
-        for group in list(self._groups):
+        for group in list(self._arranged.groups):
             # What had left its table before cannot be on one again.
-            if any(m.name in states and is_stepped(states[m.name]) for m in group.members):
-                self._leave(group)
+            stepped = [n for n in group.members if n in states and is_stepped(states[n])]
+            if stepped and isinstance(group, AbreastGroup):
+                for name in stepped:
+                    self._arranged.let_go(group, name)
+            elif stepped:
+                self._arranged.leave(group)
         for name, state in states.items():
             decode_correlation(self.correlations[name], state)
 
@@ -330,16 +217,14 @@ class BatchEngine:
         base = Segment(batch, positions)
         fed: dict[str, list[Segment]] = {name: [] for name in self.correlations}
         outputs: list[Output] = []
-        if len(batch):
-            for group in self._groups:
-                every = group.read(base)
-                if len(every):
-                    outputs.append((every, self._places_in_group(group, every, positions)))
+        own: dict[str, Segment] = {}
+        for group in self._arranged.groups if len(batch) else ():
+            outputs += self._read_in_group(group, base, own)
         for name in self._reading_order:
             running = self.correlations[name]
             if isinstance(running, Member):
                 continue
-            segments = [base, *fed[name]] if len(batch) else fed[name]
+            segments = [own.get(name, base), *fed[name]] if len(batch) else fed[name]
             if isinstance(running, EventCorrelation):
                 made, read = running.read(segments, self.clock)
             elif isinstance(running, TimedCorrelation):
@@ -355,13 +240,28 @@ class BatchEngine:
                 segment = Segment(EventBatch(made.events(), self._types), places)
                 for reader in feeds:
                     fed[reader].append(segment)
-        for group in [each for each in self._groups if each.is_too_large]:
-            self._leave(group)
+        for group in [each for each in self._arranged.groups if each.is_too_large]:
+            self._arranged.leave(group)
         return outputs
 
-    def _places_in_group(
-        self, group: RuleGroup, made: MadeInTurn, positions: Positions
-    ) -> Positions:
+    def _read_in_group(
+        self, group: Group, segment: Segment, own: dict[str, Segment]
+    ) -> list[Output]:
+        """What a group puts out; members that leave it have the rest of the rows to `own`."""
+        found: list[tuple[MadeInTurn, Positions]] = []
+        while True:
+            made, read = group.read(segment)
+            if len(made):
+                found.append((made, segment.positions))
+            if not isinstance(group, AbreastGroup) or not group.leaving:
+                break
+            segment = Segment(segment.batch.since(read), segment.positions[read:])
+            for name in group.leaving:
+                self._arranged.let_go(group, name)
+                own[name] = segment
+        return [(made, self._places_in_group(group, made, of)) for made, of in found]
+
+    def _places_in_group(self, group: Group, made: MadeInTurn, positions: Positions) -> Positions:
         if self._is_plain and len(group.members) == len(self.correlations):
             # Nobody else puts out anything, so these stand in the order of all already.
             return positions[:0]
@@ -374,8 +274,8 @@ class BatchEngine:
         return output_positions(read, number)
 
     def _clear_up(self) -> None:
-        for running in [*self.correlations.values(), *self._groups]:
-            if isinstance(running, ColumnCorrelation | RuleGroup):
+        for running in [*self.correlations.values(), *self._arranged.groups]:
+            if isinstance(running, ColumnCorrelation | Group):
                 running.clear_up()
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:
@@ -415,35 +315,3 @@ def _order(outputs: Sequence[Output]) -> Rows:
         return np.empty(0, np.int64)
     positions = np.concatenate([places for _, places in outputs])
     return np.lexsort(positions.T[::-1])
-
-
-def _as_table(table: Any) -> pa.Table:
-    if isinstance(table, pa.Table):
-        return table
-    if not hasattr(table, "__arrow_c_stream__"):
-        raise UsageError(
-            f"a `{type(table).__name__}` gives no Arrow stream: hand over a pyarrow table, a"
-            " data frame, or anything else with `__arrow_c_stream__`"
-        )
-    return pa.RecordBatchReader.from_stream(table).read_all()
-
-
-def _in_order(table: pa.Table, numbers: Rows) -> tuple[pa.Table, Rows]:
-    """The rows by their times, equal times as given. Most tables are in order already."""
-    column = table.column("time")
-    if column.null_count:
-        return _sorted(table, numbers, column.fill_null(0))
-    before: Any = None
-    for chunk in column.chunks:
-        values = chunk.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        if len(values) == 0:
-            continue
-        if (before is not None and values[0] < before) or (values[1:] < values[:-1]).any():
-            return _sorted(table, numbers, column)
-        before = values[-1]
-    return table, numbers
-
-
-def _sorted(table: pa.Table, numbers: Rows, column: Any) -> tuple[pa.Table, Rows]:
-    order = np.argsort(column.cast(pa.int64()).to_numpy(), kind="stable")
-    return table.take(pa.array(order)), numbers[order]

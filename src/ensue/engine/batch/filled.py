@@ -123,12 +123,14 @@ class FilledTable:
             wider[:, : self.array.shape[1]] = self.array
             self.array = wider
 
-    def fill(self, state: int, symbol: int) -> None:
+    def fill(self, state: int, symbol: int) -> tuple[int, ...]:
+        """Work out an entry, and return it."""
         entry = self._entry(state, symbol)
         self.entries_made += 1
         # Worked out first: it may make the array another one.
         row = self._row(entry, state == NOT_STARTED)
         self.array[state, symbol] = row
+        return row
 
     def _entry(self, state: int, symbol: int) -> Entry:
         atoms = self.symbols.atoms[symbol]

@@ -42,6 +42,10 @@ class NumberedStates:
     def size(self) -> int:
         return self._states.size
 
+    @property
+    def places(self) -> int:
+        return self._places.size
+
     def grow(self, key_count: int) -> None:
         """Have a state for every key that is numbered."""
         before = self._states.shape[1]

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.batches import Batch, TableBatch
-from ensue.engine.batch.column import Column, Mask, Rows, joined
+from ensue.engine.batch.column import Column, Mask, Rows, absent, joined
 from ensue.engine.batch.predicates import Parts
 from ensue.engine.batch.texts import NO_TEXTS, Texts
 from ensue.events import cloudevents
@@ -175,6 +175,8 @@ class Remembered:
         """Take in readings from a snapshot; returns the number of the first."""
         first = self.next
         if count:
+            # What others of a group ask for, nobody asks of these.
+            columns = {name: absent(count) for name in self.names} | columns
             self.parts.append(Kept(np.arange(first, first + count), columns, whole))
             self.next += count
         return first

@@ -20,7 +20,7 @@ _ONE = np.uint64(1)
 
 
 @lowered
-def _lowest(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
+def lowest(typing_context: Any, word: Any) -> Any:  # noqa: ARG001
     """The number of the lowest bit of a word that is not 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
@@ -104,7 +104,7 @@ def letters_of(
     for word in range(marks.size):
         left = marks[word]
         while left != 0:
-            number = (word << 6) + np.int64(_lowest(left))
+            number = (word << 6) + np.int64(lowest(left))
             left &= left - _ONE
             for at in range(reader_from[number], reader_from[number + 1]):
                 letters[readers[at, 0]] |= np.uint8(1 << readers[at, 1])
@@ -153,7 +153,7 @@ def work_out(
         for word in range(known.shape[1]):
             left = known[number, word]
             while left != 0:
-                lists[at] = (word << 6) + np.int64(_lowest(left))
+                lists[at] = (word << 6) + np.int64(lowest(left))
                 left &= left - _ONE
                 at += 1
         list_from[number + 1] = at
@@ -166,7 +166,7 @@ def count_rules(words: Any, masks: Any, times: int, counts: Any) -> None:
     for entry in range(words.size):
         left = masks[entry]
         while left != 0:
-            counts[(np.int64(words[entry]) << 6) + np.int64(_lowest(left))] += times
+            counts[(np.int64(words[entry]) << 6) + np.int64(lowest(left))] += times
             left &= left - _ONE
 
 
@@ -256,7 +256,7 @@ def walk_slices(
                         firing |= leaving
                         count += _ONE
             while firing != 0:
-                low = _lowest(firing)
+                low = lowest(firing)
                 firing &= firing - _ONE
                 number = np.uint64(0)
                 while (hits[number] >> low) & _ONE == 0:

@@ -21,17 +21,15 @@ import numpy.typing as npt
 
 from ensue.engine.batch import slice_kernels
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import NOT_STARTED, FilledTable, taller
+from ensue.engine.batch.combinations import Combinations
+from ensue.engine.batch.filled import NOT_STARTED, FilledTable
 from ensue.engine.batch.keys import Numbers
+from ensue.engine.batch.last_events import LastEvents
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.machine.model import PortAtom
 
 MOST_TABLE_STATES = 32
-MOST_COMBINATIONS = 1 << 10
-FEWEST_COMBINATIONS = 16
-MOST_ENTRIES = 1 << 20
-"""Past so many, what is known of combinations is forgotten, and worked out again."""
 FIRINGS_AT_ONCE = 1 << 16
 
 
@@ -96,76 +94,6 @@ class Moves:
         )
 
 
-class Combinations:
-    """What rules read of events, by the lists that the events are in."""
-
-    def __init__(self, lists: npt.NDArray[np.int64], list_count: int) -> None:
-        rules, ports = lists.shape
-        order = np.argsort(lists.ravel(), kind="stable")
-        counts = np.bincount(lists.ravel(), minlength=list_count)
-        self._reader_from = np.r_[0, np.cumsum(counts)].astype(np.int64)
-        self._readers = np.column_stack([order // ports, order % ports])
-        self._letters = np.zeros(rules, np.uint8)
-        self._words = -(-list_count // 64)
-        self._most = max(FEWEST_COMBINATIONS, min(MOST_COMBINATIONS, MOST_ENTRIES // rules))
-        self.forget()
-
-    def forget(self) -> None:
-        self._count = 0
-        self._done = 0
-        self._slots = np.zeros(1 << (2 * self._most).bit_length(), np.int32)
-        self._known = np.zeros((self._most, self._words), np.uint64)
-        self._hashes = np.zeros(self._most, np.uint64)
-        self.entry_from = np.zeros(self._most + 1, np.int64)
-        self.words = np.zeros(0, np.int32)
-        self.letters = np.zeros(0, np.uint8)
-        self.masks = np.zeros(0, np.uint64)
-        self.list_from = np.zeros(self._most + 1, np.int64)
-        self.lists = np.zeros(0, np.int32)
-
-    def mark(self, lists: Sequence[RowNumbers], rows: int) -> Any:
-        """For each row, the lists that it is in, as bits."""
-        marks = np.zeros((rows, self._words), np.uint64)
-        for number, each in enumerate(lists):
-            slice_kernels.mark_rows(marks, each, number)
-        return marks
-
-    def number(self, marks: Any, first: int, out: Numbers) -> int:
-        """Number the rows from `first` on, as far as there is room; returns how far that was."""
-        if self._count == self._most:
-            self.forget()
-        end, self._count = slice_kernels.number_marks(
-            marks, first, out, self._slots, self._known, self._hashes, self._count
-        )
-        while True:
-            self._done = slice_kernels.work_out(
-                self._known, self._done, self._count, self._reader_from, self._readers,
-                self._letters, self.entry_from, self.words, self.letters, self.masks,
-                self.list_from, self.lists,
-            )  # fmt: skip
-            if self._done == self._count:
-                return int(end)
-            self._make_room()
-
-    def _make_room(self) -> None:
-        room = int(self.entry_from[self._done]) + len(self._letters)
-        self.words, self.letters, self.masks = (
-            taller(each, 2 * room, 0) for each in (self.words, self.letters, self.masks)
-        )
-        room = int(self.list_from[self._done]) + 64 * self._words
-        self.lists = taller(self.lists, 2 * room, 0)
-
-    def letters_in_use(self) -> set[int]:
-        return {int(each) for each in np.unique(self.letters[: self.entry_from[self._count]])}
-
-    def count_rules(self, numbers: Numbers, counts: Any) -> None:
-        """Count for each rule the rows that it reads."""
-        for number, times in enumerate(np.bincount(numbers).tolist()):
-            if times:
-                here = slice(self.entry_from[number], self.entry_from[number + 1])
-                slice_kernels.count_rules(self.words[here], self.masks[here], times, counts)
-
-
 class SlicedStates:
     """The states of all rules of a group under all keys. `lists` are those of each rule's ports."""
 
@@ -188,19 +116,21 @@ class SlicedStates:
         if self.rules % 64:
             self._full[-1] = np.uint64((1 << self.rules % 64) - 1)
         machine = filled.machine_table.machine
-        self._list_of = np.zeros((self.rules, filled.places), np.int64)
+        list_of = np.zeros((self.rules, filled.places), np.int64)
         for branch in machine.branches:
             for place, port, _ in branch.places:
-                self._list_of[:, place] = lists[:, bit_of[PortAtom(port)]]
+                list_of[:, place] = lists[:, bit_of[PortAtom(port)]]
         self._slices = np.zeros((0, words, len(filled.known)), np.uint64)
-        self._last = np.zeros((0, list_count), np.int64)
-        # What was bound before a snapshot, where nothing has been bound since.
-        self._restored = np.zeros((0, 0, 0), np.int64)
+        self._last = LastEvents(list_of, list_count)
 
     @property
     def size(self) -> int:
         """How many states of a rule and key it holds, as far as their memory goes."""
         return self.rules * len(self._slices) // 8
+
+    @property
+    def places(self) -> int:
+        return self._last.last.size
 
     def grow(self, key_count: int) -> None:
         before, words, states = self._slices.shape
@@ -211,11 +141,7 @@ class SlicedStates:
             slices[:before, :, :states] = self._slices
             slices[before:, :, self._moves.initial] = self._full
             self._slices = slices
-            self._last = taller(self._last, size, 0)
-            if self._restored.size:
-                restored = np.zeros((self.rules, size, self._filled.places), np.int64)
-                restored[:, :before] = self._restored
-                self._restored = restored
+            self._last.grow(size)
 
     def read(
         self, lists: Sequence[RowNumbers], keys: Numbers, key_count: int, before: int, without: Any
@@ -245,7 +171,7 @@ class SlicedStates:
                 yield firings, at
 
     def _walk(self, numbers: Numbers, keys: Numbers, at: int, before: int) -> tuple[int, Firings]:
-        known, filled = self._combinations, self._filled
+        known, filled, last = self._combinations, self._filled, self._last
         room = max(FIRINGS_AT_ONCE, 2 * self.rules)
         rules, rows = np.empty(room, np.int64), np.empty(room, np.int64)
         actions = np.empty(room, np.int64)
@@ -254,7 +180,7 @@ class SlicedStates:
             numbers, keys, at, known.entry_from, known.words, known.letters, known.masks,
             known.list_from, known.lists, self._moves.begins, self._moves.moves,
             self._slices.reshape(-1), *self._slices.shape[1:],
-            self._last, self._list_of, self._restored, before,
+            last.last, last.list_of, last.restored, before,
             rules, rows, actions, places, self.rules,
         )  # fmt: skip
         return at, Firings(
@@ -269,10 +195,7 @@ class SlicedStates:
         for state in range(self._slices.shape[2]):
             walk.states[self._slices[:, word, state] & bit != 0] = state
         for place in range(self._filled.places):
-            held = self._last[:, self._list_of[rule, place]]
-            if self._restored.size:
-                held = np.where(held == 0, self._restored[rule, :, place], held)
-            walk.places[:, place] = held
+            walk.places[:, place] = self._last.of(rule, place)
         return walk
 
     def put(self, rule: int, walk: TableWalk) -> bool:
@@ -290,23 +213,12 @@ class SlicedStates:
         for state in range(self._slices.shape[2]):
             self._slices[:, word, state] &= ~bit
             self._slices[states == state, word, state] |= bit
-        if self._filled.places:
-            if not self._restored.size:
-                shape = (self.rules, len(self._slices), self._filled.places)
-                self._restored = np.zeros(shape, np.int64)
-            self._restored[rule] = walk.places[:, :-1]
+        for place in range(self._filled.places):
+            self._last.restore(rule, place, walk.places[:, place])
         # The table may have states now for which the letters have not been worked out.
         self._known_letters.clear()
         return True
 
     def held(self) -> Rows:
         """The readings that some rule may still be bound to, sorted, each once."""
-        if self._restored.size:
-            for place in range(self._filled.places):
-                since = self._last[:, self._list_of[:, place]].T > 0
-                self._restored[:, :, place][since] = 0
-            if not self._restored.any():
-                self._restored = np.zeros((0, 0, 0), np.int64)
-        every = np.concatenate([self._last.ravel(), self._restored.ravel()])
-        held = np.sort(every[every > 0])
-        return held[np.r_[held[:1] > 0, held[1:] != held[:-1]]]
+        return self._last.held()

@@ -17,11 +17,11 @@ import pyarrow as pa
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Column
 from ensue.engine.batch.correlations import ColumnCorrelation, PastReading, Walk, held_by
+from ensue.engine.batch.groups import Member
 from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.made import present_or_none
 from ensue.engine.batch.remembered import read_event, write_event
 from ensue.engine.batch.timed_walk import TimedWalk
-from ensue.engine.batch.together import Member
 from ensue.engine.batch.walks import TableWalk, first_starts, moving_states
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError

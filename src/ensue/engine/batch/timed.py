@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ensue.engine.batch.batches import Batch, Instants
+from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Column, Rows, absent
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment
+from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.made import Made
 from ensue.engine.batch.making import Readings
 from ensue.engine.batch.order import EVENT, alarm_positions, event_positions
 from ensue.engine.batch.predicates import Parts
+from ensue.engine.batch.table_reading import Instants
 from ensue.engine.batch.timed_walk import TimedFirings, TimedWalk
 from ensue.engine.batch.walks import Firings
 from ensue.engine.counts import Counts
@@ -51,6 +53,9 @@ class AlarmBatch(Batch):
         if len(parts) == 1 and parts[0].lower() == "time":
             return Column("timestamp", self.times)
         return absent(len(self))
+
+    def since(self, row: int) -> AlarmBatch:
+        return AlarmBatch(self.times[row:], self.types)
 
     def event(self, row: int) -> Event:
         """What stands in its place among events; it is never sent on."""
@@ -107,6 +112,11 @@ class TimedCorrelation(ColumnCorrelation):
         made = self.maker.make(firings, Readings(first, times, keys, int(times.max())))
         self._hold_to_budget()
         return made, positions[made.at]
+
+    def next_due(self) -> int | None:
+        """When the first of its timers is due."""
+        due = int(self.walk.next_due.min(initial=FAR))
+        return None if due == FAR else due
 
     def _read_past(self, segments: Sequence[Segment], clock: int | None) -> None:
         self.read_until(segments, clock)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch import kernels, window_kernels
+from ensue.engine.batch import kernels, table_kernels
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.filled import NOT_STARTED, FilledTable, taller
 from ensue.engine.batch.keys import Numbers
@@ -55,7 +55,7 @@ class WindowWalk:
         at = fired = 0
         out = Room(max(1024, len(keys) // 8), filled.places)
         while True:
-            at, fired = window_kernels.walk_ordered(
+            at, fired = table_kernels.walk_ordered(
                 symbols, times, keys, at, filled.array, filled.oldest, filled.expired,
                 filled.bind_from, filled.bind_places, self._window,
                 self.states, self.registers, self.places, before,
@@ -101,7 +101,7 @@ class WindowWalk:
         """Drop what has left the window by now, for every key."""
         at, filled = 0, self.filled
         while at < len(self.states):
-            at = window_kernels.drop_expired(
+            at = table_kernels.drop_expired(
                 now - self._window, at, filled.oldest, filled.expired, self.states, self.registers
             )
             if at < len(self.states):

@@ -1,0 +1,129 @@
+"""How the correlations of a library run in batches: which in a group, and which on their own.
+
+In comes a library; out go its correlations, each as what it runs as. Those that are alike run
+together, and of the others those that share a key run abreast: in groups of at least two. Whoever
+feeds others or is fed runs alone, and so does what groups do not read. A group can be left, or one
+of its members can leave it; what a correlation was in it goes on from there.
+"""
+
+from __future__ import annotations
+
+from ensue.engine.batch.abreast import AbreastGroup, Company, company_of
+from ensue.engine.batch.by_event import EventCorrelation
+from ensue.engine.batch.correlations import ColumnCorrelation, Path, path_of
+from ensue.engine.batch.groups import Group, Member, is_on_table
+from ensue.engine.batch.snapshots import decode_correlation, encode_correlation
+from ensue.engine.batch.timed import TimedCorrelation
+from ensue.engine.batch.together import RuleGroup, likeness
+from ensue.engine.counts import Counts
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.syntax import Correlation
+from ensue.machine.model import Machine
+from ensue.machine.prepared import brought_plan
+
+Running = ColumnCorrelation | EventCorrelation | Member
+
+FEWEST_ALIKE = 8
+"""Fewer that are alike run abreast with others, if there are others."""
+
+
+class Arrangement:
+    """`running` has the correlations in the order of the library."""
+
+    def __init__(self, library: CheckedLibrary, depth: int, counts: Counts) -> None:
+        self._library = library
+        self._depth = depth
+        self._counts = counts
+        self._paths: dict[int, tuple[Path, Machine | None]] = {}
+        self.groups: list[Group] = []
+        grouped: dict[str, Running] = {}
+        for group in self._groups():
+            self.groups.append(group)
+            grouped.update(group.members)
+        self.running: dict[str, Running] = {
+            correlation.name: grouped.get(correlation.name) or self._alone(number)
+            for number, correlation in enumerate(library.correlations)
+        }
+
+    def _path(self, number: int) -> tuple[Path, Machine | None]:
+        if number not in self._paths:
+            correlation = self._library.correlations[number]
+            self._paths[number] = path_of(correlation, brought_plan(self._library, correlation))
+        return self._paths[number]
+
+    def _groups(self) -> list[Group]:
+        alike = self._alike()
+        abreast: dict[Company, list[int]] = {}
+        for numbers in alike:
+            if len(numbers) < FEWEST_ALIKE:
+                company = company_of(
+                    self._library.correlations[numbers[0]], *self._path(numbers[0])
+                )
+                if company is not None:
+                    abreast.setdefault(company, []).extend(numbers)
+        kinds = {numbers[0]: len(numbers) for numbers in alike}
+        mixed = [
+            sorted(numbers)
+            for numbers in abreast.values()
+            # One kind alone runs together, or alone.
+            if len(numbers) > kinds[numbers[0]]
+        ]
+        gone = {number for numbers in mixed for number in numbers}
+        groups: list[Group] = [self._mixed(numbers) for numbers in mixed]
+        for numbers in alike:
+            path, machine = self._path(numbers[0])
+            if len(numbers) > 1 and numbers[0] not in gone and is_on_table(path, machine):
+                assert machine is not None
+                chosen = [self._library.correlations[number] for number in numbers]
+                types = self._library.types
+                groups.append(RuleGroup(chosen, numbers, path, machine, types, self._counts))
+        return groups
+
+    def _alike(self) -> list[list[int]]:
+        """The correlations that neither feed others nor are fed: those that are alike together."""
+        feeds = self._library.feeds
+        linked = {name for name, fed in feeds.items() if fed}
+        linked.update(name for fed in feeds.values() for name in fed)
+        alike: dict[Correlation, list[int]] = {}
+        for number, correlation in enumerate(self._library.correlations):
+            common = None if correlation.name in linked else likeness(correlation)
+            if common is not None:
+                alike.setdefault(common, []).append(number)
+        return list(alike.values())
+
+    def _mixed(self, numbers: list[int]) -> AbreastGroup:
+        machines = []
+        for number in numbers:
+            _, machine = self._path(number)
+            assert machine is not None, "what is abreast is on a table"
+            machines.append(machine)
+        chosen = [self._library.correlations[number] for number in numbers]
+        return AbreastGroup(chosen, numbers, machines, self._library.types, self._counts)
+
+    def _alone(self, number: int) -> Running:
+        correlation, types = self._library.correlations[number], self._library.types
+        path, machine = self._path(number)
+        if machine is None:
+            return EventCorrelation(correlation, path, number, self._depth, types, self._counts)
+        if path.name == "timed":
+            return TimedCorrelation(
+                correlation, path, machine, number, self._depth, types, self._counts
+            )
+        return ColumnCorrelation(correlation, path, machine, types, self._counts)
+
+    def leave(self, group: Group) -> None:
+        """Let the members of a group run on their own from now on."""
+        self.groups.remove(group)
+        for member in group.members.values():
+            self._go_on_alone(member)
+
+    def let_go(self, group: AbreastGroup, name: str) -> None:
+        """Let one member of a group run on its own from now on."""
+        self._go_on_alone(group.members[name])
+        group.let_go(name)
+
+    def _go_on_alone(self, member: Member) -> None:
+        state = encode_correlation(member)
+        alone = self._alone(int(member.group.numbers[member.number]))
+        decode_correlation(alone, state)
+        self.running[member.name] = alone

@@ -1,0 +1,229 @@
+"""Correlations that run in one pass over a batch: what any group of them is made of.
+
+A group numbers the keys of a batch and finds the rows that its ports want once for all of its
+members, and makes all of their outputs at once. How the states of its members are held, and how
+they move, is what kinds of groups differ in: `together` has correlations that are alike, `abreast`
+those that are not. `Member` is one of them to the rest of the engine: its state is saved and
+restored as that of any other correlation.
+
+Feeding others, or being fed, is not for groups; nor are windows, timers, several ways to ask for a
+key and predicates inside an expression.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ensue.engine.batch.actions import EclActions, FilterActions
+from ensue.engine.batch.bit_table import BitTable
+from ensue.engine.batch.column import Rows
+from ensue.engine.batch.correlations import (
+    SMALLEST_CLEARING,
+    TABLE_STATES,
+    Path,
+    Segment,
+    place_count,
+)
+from ensue.engine.batch.filled import FilledTable
+from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.made import MadeInTurn
+from ensue.engine.batch.making import OutputMaker, Readings
+from ensue.engine.batch.remembered import Remembered
+from ensue.engine.batch.row_lists import RowLists, RowNumbers
+from ensue.engine.batch.walks import Firings, TableWalk
+from ensue.engine.counts import Counts
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import CommonKey, Correlation, EventPort, FilterCorrelation
+from ensue.machine.model import Machine, PortAtom, PredicateAtom
+
+MOST_PORTS = 8
+"""So many have room in a letter: one bit for each port of a rule."""
+MOST_STATES = 1 << 25
+"""Rules times keys, past which a group has too many states that nobody is in."""
+
+
+def common_key(correlation: Correlation) -> tuple[str, ...] | None:
+    """The names of a key that all ports share; None for what groups do not read."""
+    keys, ports = correlation.clauses.by, correlation.ports
+    if len(ports) > MOST_PORTS or not all(isinstance(port, EventPort) for port in ports):
+        return None
+    if not all(isinstance(key, CommonKey) for key in keys):
+        return None
+    return tuple(key.name for key in keys if isinstance(key, CommonKey))
+
+
+def is_on_table(path: Path, machine: Machine | None) -> bool:
+    """Whether it runs on a table of its ports alone."""
+    return (
+        path.name == "table"
+        and machine is not None
+        and not any(isinstance(atom, PredicateAtom) for atom in machine.atoms)
+    )
+
+
+def table_of_ports(correlation: Correlation, machine: Machine) -> FilledTable:
+    """An empty table whose events are told by the ports that they match."""
+    actions: FilterActions | EclActions
+    if isinstance(correlation, FilterCorrelation):
+        actions = FilterActions(correlation, machine)
+    else:
+        actions = EclActions(correlation, machine)
+    bit_of: dict[Any, int] = {PortAtom(p.name): bit for bit, p in enumerate(correlation.ports)}
+    return FilledTable(BitTable(machine, TABLE_STATES), actions, bit_of, place_count(machine))
+
+
+class States(Protocol):
+    """The states of all members of a group, under all keys."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def places(self) -> int:
+        """How many readings they may be bound to."""
+
+    def grow(self, key_count: int) -> None: ...
+
+    def read(
+        self, lists: Sequence[RowNumbers], keys: Numbers, key_count: int, before: int, without: Any
+    ) -> Iterator[tuple[Firings, int]]: ...
+
+    def walk_of(self, rule: int) -> TableWalk: ...
+
+    def held(self) -> Rows: ...
+
+
+@dataclass
+class Member:
+    """One correlation of a group; `number` is its place in it."""
+
+    name: str
+    path: Path
+    number: int
+    group: Group
+    has_start: bool
+
+    @property
+    def walk(self) -> TableWalk:
+        """Its states and places; what is changed in them goes back by `put_back`."""
+        self.group.grow()
+        return self.group.states.walk_of(self.number)
+
+    def put_back(self, walk: TableWalk) -> None:
+        self.group.put_back(self.number, walk)
+
+    @property
+    def keys(self) -> Keys:
+        return self.group.keys
+
+    @property
+    def maker(self) -> OutputMaker:
+        return self.group.maker
+
+    @property
+    def remembered(self) -> Remembered:
+        return self.group.remembered
+
+    def make_room(self) -> None:
+        self.group.grow()
+
+
+class Group(ABC):
+    """Correlations in the order of their library; `numbers` are theirs in it."""
+
+    states: States
+
+    def __init__(
+        self,
+        correlations: Sequence[Correlation],
+        numbers: Sequence[int],
+        path: Path,
+        types: TypeSystem,
+        counts: Counts,
+        remembered: Remembered,
+        starts: Iterable[bool],
+        bind_first: bool,
+    ) -> None:
+        self.numbers = np.array(numbers)
+        self._key_names = common_key(correlations[0]) or ()
+        self.keys = Keys(bool(self._key_names))
+        self.most_states = MOST_STATES
+        self.remembered = remembered
+        self._counts = counts
+        self._row_lists = RowLists(types)
+        ports = [[p for p in each.ports if isinstance(p, EventPort)] for each in correlations]
+        lists = [[self._row_lists.number(port) for port in each] for each in ports]
+        width = max(1, *(len(each) for each in lists))
+        none = self._row_lists.count
+        self._lists = np.array([each + [none] * (width - len(each)) for each in lists], np.int64)
+        names = [each.name for each in correlations]
+        self.maker = OutputMaker(names, bind_first, self.keys, types, remembered)
+        self.members: Mapping[str, Member] = {
+            name: Member(name, path, number, self, has_start)
+            for number, (name, has_start) in enumerate(zip(names, starts, strict=True))
+        }
+
+    def grow(self) -> None:
+        """Have a state for every key that is numbered."""
+        self.states.grow(self.keys.count)
+
+    @property
+    @abstractmethod
+    def is_too_large(self) -> bool:
+        """Whether its members are better off on their own."""
+
+    @abstractmethod
+    def put_back(self, number: int, walk: TableWalk) -> None:
+        """Take in what was restored for one of them, before anything is read."""
+
+    @abstractmethod
+    def _walk(
+        self, lists: Sequence[RowNumbers], keys: Numbers, before: int, without: Any
+    ) -> Iterator[tuple[Firings, int]]:
+        """What fires in the rows of a batch, and up to which row, some at a time.
+
+        `without` counts for each member the rows that it would read, if they had a key.
+        """
+
+    def read(self, segment: Segment) -> tuple[MadeInTurn, int]:
+        """What all of them put out, by the rows of the segment, and how many rows were read."""
+        batch = segment.batch
+        lists = self._row_lists.of(batch)
+        keys = self._number_keys(segment, lists)
+        first, end = self.remembered.next, 0
+        self.remembered.add_all(batch)
+        without = np.zeros(len(self.numbers), np.int64)
+        made = []
+        for firings, end in self._walk(lists, keys, first, without):
+            if len(firings.at):
+                read = Readings(first, batch.times[:end], keys[:end])
+                made.append(self.maker.make(firings, read))
+        for member in self.members.values():
+            if without[member.number]:
+                self._counts.without_key[member.name] += int(without[member.number])
+        return MadeInTurn(made), end
+
+    def _number_keys(self, segment: Segment, lists: Sequence[RowNumbers]) -> Numbers:
+        """The key of each row that anyone reads."""
+        batch = segment.batch
+        if not self.keys.keyed:
+            return np.zeros(len(batch), np.int32)
+        wanted = np.zeros(len(batch), np.bool_)
+        for each in lists:
+            wanted[each] = True
+        rows = np.flatnonzero(wanted)
+        keys = np.full(len(batch), -1, np.int32)
+        if rows.size:
+            columns = [batch.column((name,)) for name in self._key_names]
+            keys[rows] = self.keys.number(columns, rows)
+        return keys
+
+    def clear_up(self) -> None:
+        """Let go of events that no key holds any more, if there are enough of them."""
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.states.places // 2):
+            self.remembered.forget_all_but(self.states.held())
