@@ -23,7 +23,7 @@ from ensue.bench.timing import Work, rates, ratios, side_by_side
 from ensue.bench.workload import Steps, leak, window_of
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.correlations import ColumnCorrelation
-from ensue.engine.batch.engine import ROWS_AT_ONCE
+from ensue.engine.batch.intake import ROWS_AT_ONCE
 
 EVENTS_A_SECOND = 10_000_000
 KERNEL_EVENTS_A_SECOND = 100_000_000

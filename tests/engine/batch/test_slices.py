@@ -51,6 +51,7 @@ def events(count: int, seed: int = 3) -> list[Event]:
 def group_of(engine: BatchEngine) -> RuleGroup:
     member = engine.correlations["R0"]
     assert isinstance(member, Member)
+    assert isinstance(member.group, RuleGroup)
     return member.group
 
 

@@ -143,7 +143,7 @@ def test_tables_past_their_budget_are_left_by_whole_groups(first: int) -> None:
         made: list[Event] = []
         for piece in cut(events, random):
             for running in engine.correlations.values():
-                if isinstance(running, Member):
+                if isinstance(running, Member) and isinstance(running.group, RuleGroup):
                     running.group.table_states = 2
                 elif isinstance(running, ColumnCorrelation):
                     running.table_states = 2
