@@ -103,7 +103,8 @@ def suppliers_of(channel: Channel, suppliers: int, events: int) -> list[threadin
 
 def drawn_channel(chance: random.Random, **promises: Any) -> Channel:
     strategy, threads = chance.choice(["reactive", "pool"]), chance.randint(1, 5)
-    made = builder("full").dispatching(strategy, threads=threads)
+    is_urgent = chance.random() < 0.2
+    made = builder("full").dispatching(strategy, threads=threads, real_time=is_urgent)
     return made.consumers(overflow=Block("60 s"), **promises).done()
 
 
