@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 
 import ensue
-from ensue.engine.step import StepStream, windows
+from ensue.bench.workload import combined
+from ensue.engine.step import StepStream, window_text, windows
 from ensue.engine.step.filters import QuickWindow, WindowedFilter
 from ensue.events.event import Event
+from ensue.machine.plan import plan
 from tests.oracle.generator import Scenario, scenario
 
 from .variations import plainly, with_snapshots
@@ -27,17 +31,21 @@ def windowed(count: int) -> list[Scenario]:
 
 
 @pytest.mark.parametrize(
-    "limits",
-    [{"MOST_TRANSITIONS": -1, "MOST_OF_ONE_KEY": -1}, {"MOST_WRITTEN": 0}],
-    ids=["stepped", "all masks"],
+    ("module", "limits"),
+    [
+        (windows, {"MOST_TRANSITIONS": -1, "MOST_OF_ONE_KEY": -1}),
+        (windows, {"MOST_WRITTEN": 0}),
+        (window_text, {"MOST_REPEATED": 0}),
+    ],
+    ids=["stepped", "all masks", "settled apart"],
 )
 def test_a_window_means_the_same_however_it_is_run(
-    limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, limits: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = windowed(40)
     expected = [plainly(each) for each in drawn]
     for name, value in limits.items():
-        monkeypatch.setattr(windows, name, value)
+        monkeypatch.setattr(module, name, value)
 
     for each, made in zip(drawn, expected, strict=True):
         assert plainly(each) == made, each
@@ -73,3 +81,17 @@ def test_a_long_repetition_fires_when_all_of_it_is_in_the_window(
 
     assert [len(each) for each in made] == [0] * count + [1]
     assert type(next(iter(engine.rules[0].instances.values()))) is kind
+
+
+@pytest.mark.parametrize("operator", [";", "+"])
+def test_what_an_event_does_is_written_in_lines_that_do_not_grow_with_the_ports(
+    operator: str,
+) -> None:
+    lengths = []
+    for ports in (30, 60):
+        machine = plan(ensue.parse(combined(operator, ports, "within 1 s")).correlations[0]).machine
+        assert machine is not None
+        steps = windows.WindowSteps(machine)
+        lengths.append([len(steps._text.reading(1 << atom).lines) for atom in (0, 5, 29)])
+
+    assert lengths[0] == lengths[1]

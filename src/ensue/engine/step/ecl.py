@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ensue.engine.instance import Instance
 from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
 from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.firing import Noted
+from ensue.engine.step.keys import FastKey, KeyInstance, whole_key
 from ensue.engine.step.rows import Row, Rows, Step
 from ensue.events.event import Event
+from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EclCorrelation, TimerPort
 from ensue.machine.model import Emit, Machine, State
 
@@ -20,12 +21,17 @@ _NO_TIMEOUTS: dict[State, int] = {}
 class EclFacts:
     """What all instances of an ECL correlation share."""
 
-    def __init__(self, correlation: EclCorrelation, machine: Machine) -> None:
+    def __init__(self, correlation: EclCorrelation, machine: Machine, types: TypeSystem) -> None:
         self.correlation = correlation
         self.machine = machine
+        self.types = types
+
+    def outputs(self, key: FastKey) -> Outputs:
+        keyed = bool(self.correlation.clauses.by)
+        return Outputs(self.correlation.name, whole_key(key), keyed, self.types)
 
 
-class EclRunner(Instance):
+class EclRunner(KeyInstance):
     """An ECL correlation under one key. `timeouts` says when those under way are due."""
 
     __slots__ = ("facts", "places", "row", "rows", "timeouts")
@@ -36,11 +42,12 @@ class EclRunner(Instance):
         rows: Rows,
         number: int,
         timers: Sequence[TimerPort],
-        outputs: Outputs,
+        outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        super().__init__(number, timers, outputs, started)
-        self.facts = facts
+        # Where it is kept (`KeyInstance`), a key stands for outputs that are still to be made.
+        super().__init__(number, timers, outputs, started)  # type: ignore[arg-type]
+        self.facts: EclFacts = facts
         self.rows = rows
         self.row: Row = rows.first
         self.places: list[Noted | None] = []

@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
-from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
 from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.firing import Firing, Noted, bound_events, in_order, reading_of
+from ensue.engine.step.keys import FastKey, KeyInstance, whole_key
 from ensue.engine.step.rows import Row, Rows, Speaking, Step
-from ensue.engine.step.windows import HeldStarts, WindowSteps
+from ensue.engine.step.windows import NEVER, Held, HeldStarts, WindowSteps
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -52,6 +52,10 @@ class FilterFacts:
         self._by_effect: dict[Fired, Firing] = {}
         self._windowed: dict[tuple[int, int], Firing] = {}
 
+    def outputs(self, key: FastKey) -> Outputs:
+        keyed = bool(self.correlation.clauses.by)
+        return Outputs(self.correlation.name, whole_key(key), keyed, self.types)
+
     def firings(self, step: Step) -> tuple[Firing, ...]:
         known = self._firings.get(step)
         if known is None:
@@ -82,7 +86,7 @@ class FilterFacts:
         return known
 
 
-class FilterRunner(Instance):
+class FilterRunner(KeyInstance):
     """What table and window have in common: places, triggers, and the transformer's rounds."""
 
     __slots__ = ("_changed", "facts", "places", "row")
@@ -94,11 +98,12 @@ class FilterRunner(Instance):
         facts: FilterFacts,
         number: int,
         timers: Sequence[TimerPort],
-        outputs: Outputs,
+        outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        super().__init__(number, timers, outputs, started)
-        self.facts = facts
+        # Where it is kept (`KeyInstance`), a key stands for outputs that are still to be made.
+        super().__init__(number, timers, outputs, started)  # type: ignore[arg-type]
+        self.facts: FilterFacts = facts
         self.places: list[Noted | None] = [None] * facts.place_count
         self._changed = False
 
@@ -168,7 +173,7 @@ class TabledFilter(FilterRunner):
         rows: Rows,
         number: int,
         timers: Sequence[TimerPort],
-        outputs: Outputs,
+        outputs: Outputs | FastKey,
         started: int,
     ) -> None:
         super().__init__(facts, number, timers, outputs, started)
@@ -232,7 +237,7 @@ class WindowedFilter(FilterRunner):
         stepper: Stepper,
         number: int,
         timers: Sequence[TimerPort],
-        outputs: Outputs,
+        outputs: Outputs | FastKey,
         started: int,
     ) -> None:
         super().__init__(facts, number, timers, outputs, started)
@@ -284,6 +289,8 @@ class QuickWindow(WindowedFilter):
 
     __slots__ = ("steps",)
 
+    places: Held
+
     def __init__(
         self,
         facts: FilterFacts,
@@ -291,22 +298,22 @@ class QuickWindow(WindowedFilter):
         stepper: Stepper,
         number: int,
         timers: Sequence[TimerPort],
-        outputs: Outputs,
+        outputs: Outputs | FastKey,
         started: int,
     ) -> None:
         FilterRunner.__init__(self, facts, number, timers, outputs, started)
         self.stepper = stepper
         self.row = NO_ROW
         self.steps = steps
-        self.places = steps.held(steps.first)
+        self.places = steps.blank.copy()
 
     @property
     def starts(self) -> HeldStarts:
-        return tuple(self.places[self.steps.place_count :])  # type: ignore[arg-type]
+        return tuple(self.places[self.steps.place_count :])
 
     @starts.setter
     def starts(self, starts: HeldStarts) -> None:
-        self.places[self.steps.place_count :] = starts  # type: ignore[assignment]
+        self.places[self.steps.place_count :] = starts
 
     @property
     def active(self) -> Starts:
@@ -353,6 +360,8 @@ class QuickWindow(WindowedFilter):
 
     def is_idle(self, now: int) -> bool:
         oldest = now - self.steps.window
+        if self.steps.begins_empty:
+            return max(self.starts, default=NEVER) < oldest
         return all(
             start == begun or (start >= oldest) == (begun >= oldest)
             for start, begun in zip(self.starts, self.steps.first, strict=True)

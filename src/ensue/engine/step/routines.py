@@ -1,11 +1,11 @@
 """Routines made for a library: for each event type one that knows what its rules ask.
 
-In come the running rules and the types; out go, for each declared type, two functions that are
-compiled from text written here. `look` evaluates every distinct test of the type's ports once and
-finds the plan: which rules read the event, by which mask of atoms and under which key. `push` is
-the whole way of an event that comes in order: its attributes are checked, the clock moves, the
-tests are made and the rules are stepped. Whatever is unusual about an event (a value that has to
-be converted or refused, an event that is late) is left to the general code, which knows it all.
+In comes what is asked of the events of a type (`plans`); out go functions that are compiled from
+text written here. `look` evaluates every distinct test of the type's ports once and finds the plan
+of those that hold. `push` is the whole way of an event that comes in order: its attributes are
+checked, the clock moves, the tests are made and the rules are stepped. Whatever is unusual about an
+event (a value that has to be converted or refused, an event that is late) is left to the general
+code, which knows it all.
 
 The text is made of names from the checked library and of our own words. Constants, predicates and
 plans are handed over as values, so that nothing a user wrote is ever read as Python.
@@ -14,14 +14,20 @@ plans are handed over as values, so that nothing a user wrote is ever read as Py
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from ensue.engine.ports import key_of
 from ensue.engine.step.compiling import compiled, filled
-from ensue.engine.step.groups import Group
+from ensue.engine.step.keys import FastKey
+from ensue.engine.step.plans import (
+    PLANS_REMEMBERED,
+    KeyNames,
+    MixedPlan,
+    Plan,
+    SplitReading,
+    TypeRoutines,
+)
 from ensue.engine.step.predicates import (
     PYTHON_TYPES,
     Constants,
@@ -30,82 +36,29 @@ from ensue.engine.step.predicates import (
     translate,
     variable,
 )
-from ensue.engine.step.readings import GroupReading, GroupWant
-from ensue.engine.step.rows import Step
-from ensue.engine.step.rules import FastKey, Rule, fast_key
-from ensue.engine.step.shapes import atoms_of
-from ensue.engine.step.windows import Nothing
+from ensue.engine.step.values import found, key_under
 from ensue.events.event import Event
-from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
+from ensue.events.types import INTEGER_RANGES, ValueType
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import MISSING, EventScope, holds
-from ensue.lang.expressions.values import LARGEST_IN_DATA, SMALLEST_INTEGER
-from ensue.lang.syntax import EventPort
-from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom
+from ensue.lang.expressions.evaluation import holds
+
+__all__ = [
+    "PLANS_REMEMBERED",
+    "KeyNames",
+    "Look",
+    "Plan",
+    "Push",
+    "SplitReading",
+    "TypeRoutines",
+    "compile_fit",
+    "compile_look",
+    "compile_push",
+]
 
 LARGEST_FLOAT = 3.4028234663852886e38
-PLANS_REMEMBERED = 4096
-"""How many combinations of tests are remembered with what follows from them, for each type."""
 
-KeyNames = tuple[str, ...]
-Entry = tuple[
-    Mapping[Any, Any], Mapping[int, Step | Nothing], int, int, "Rule | SplitReading", frozenset[str]
-]
-"""Instances to look in, the row of keys that have none, the mask, which key, who reads it, and the
-ports that it matches."""
-Readers = tuple[Entry, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MixedPlan:
-    """Who reads an event where groups of rules do, too."""
-
-    readers: Readers
-    groups: tuple[GroupReading, ...]
-
-
-Plan = Readers | MixedPlan
 Look = Callable[[Event], tuple[Plan, tuple[FastKey | None, ...]]]
 Push = Callable[[Event], list[Event]]
-
-NEVER: Mapping[Any, Any] = {}
-"""The instances of a rule that is always read in full: none is found."""
-
-
-@dataclass(frozen=True, slots=True)
-class SplitReading:
-    """A rule whose matched ports ask for different keys: each key reads its own ports."""
-
-    rule: Rule
-    matched: tuple[str, ...]
-    others: int
-    bits: Mapping[str, int]
-
-    @property
-    def author(self) -> Rule:
-        return self.rule
-
-    @property
-    def is_fed_from(self) -> bool:
-        return self.rule.is_fed_from
-
-    def readings(self, event: Event) -> Iterator[tuple[FastKey, int, frozenset[str]]]:
-        for key, reading in self.rule.ports.readings(event, list(self.matched)).items():
-            mask = self.others
-            for port in reading.ports:
-                mask |= self.bits.get(port, 0)
-            yield fast_key(key), mask, reading.ports
-
-
-@dataclass(frozen=True, slots=True)
-class Want:
-    """What a rule wants of a type: ports and predicates, each by the tests that must hold."""
-
-    rule: Rule
-    ports: tuple[tuple[str, int, int], ...]
-    """(port, its tests, its atom's bit)"""
-    predicates: tuple[tuple[int, int], ...]
-    always: int
 
 
 class Asked(Protocol):
@@ -124,151 +77,6 @@ class Asked(Protocol):
     def plans(self) -> Mapping[int, Any]: ...
 
     def make_plan(self, tests: int, /) -> Any: ...
-
-
-class TypeRoutines:
-    """The tests, plans and keys of one event type."""
-
-    def __init__(self, name: str, types: TypeSystem, rules: Sequence[Rule]) -> None:
-        self.name = name
-        self.attributes = types.attributes(name)
-        self.sources: dict[str, int] = {}
-        self.predicates: dict[Expression, int] = {}
-        self.keys: dict[KeyNames, int] = {}
-        self._groups: dict[Group, GroupWant] = {}
-        self._tests = 0
-        self._wants: list[Want] = []
-        self._everywhere: list[int] = []
-        self._by_test: dict[int, list[int]] = defaultdict(list)
-        self.plans: dict[int, Plan] = {}
-        for rule in rules:
-            self._add(rule, types)
-
-    @property
-    def is_wanted(self) -> bool:
-        return bool(self._wants or self._groups)
-
-    def _add(self, rule: Rule, types: TypeSystem) -> None:
-        matching = [
-            port
-            for port in rule.correlation.ports
-            if isinstance(port, EventPort) and types.is_subtype(self.name, port.type)
-        ]
-        if not matching:
-            return
-        if rule.group is not None:
-            self._add_to_group(rule, rule.group, matching)
-            return
-        bits: dict[str, int] = {}
-        predicates: list[tuple[int, int]] = []
-        always = 0
-        for number, atom in enumerate(rule.machine.atoms if rule.machine else ()):
-            match atom:
-                case PortAtom(port_name):
-                    bits[port_name] = 1 << number
-                case PredicateAtom(predicate):
-                    predicates.append((self._test(self.predicates, predicate), 1 << number))
-                case AnyAtom():
-                    always |= 1 << number
-        ports = []
-        place = len(self._wants)
-        for port in matching:
-            needed = self._needed(port)
-            ports.append((port.name, needed, bits.get(port.name, 0)))
-            self.keys.setdefault(rule.ports.key_names[port.name], len(self.keys))
-            where = self._by_test[needed.bit_length()] if needed else self._everywhere
-            if place not in where[-1:]:
-                where.append(place)
-        self._wants.append(Want(rule, tuple(ports), tuple(predicates), always))
-
-    def _add_to_group(self, rule: Rule, group: Group, matching: Sequence[EventPort]) -> None:
-        want = self._groups.get(group)
-        if want is None:
-            key = self.keys.setdefault(group.key_names, len(self.keys))
-            want = self._groups[group] = GroupWant(key)
-        bit, atoms = group.bit(rule), atoms_of(rule)
-        for port in matching:
-            needed = self._needed(port)
-            want.add(needed, atoms.get(port.name), bit, group.letter(port))
-
-    def _needed(self, port: EventPort) -> int:
-        """The tests that must hold for a port, as a mask."""
-        needed = 0
-        if port.source is not None:
-            needed |= self._test(self.sources, port.source)
-        if port.where is not None:
-            needed |= self._test(self.predicates, port.where)
-        return needed
-
-    def _test(self, known: dict[Any, int], what: Any) -> int:
-        if what not in known:
-            known[what] = 1 << self._tests
-            self._tests += 1
-        return known[what]
-
-    def make_plan(self, tests: int) -> Plan:
-        """Who reads an event of which exactly these tests hold."""
-        places = set(self._everywhere)
-        left = tests
-        while left:
-            bit = left.bit_length()
-            places.update(self._by_test.get(bit, ()))
-            left ^= 1 << (bit - 1)
-        entries = (self._entry(self._wants[place], tests) for place in sorted(places))
-        readers = tuple(entry for entry in entries if entry is not None)
-        readings = (want.reading(group, tests) for group, want in self._groups.items())
-        together = tuple(reading for reading in readings if reading is not None)
-        plan: Plan = MixedPlan(readers, together) if together else readers
-        if len(self.plans) < PLANS_REMEMBERED:
-            self.plans[tests] = plan
-        return plan
-
-    def _entry(self, want: Want, tests: int) -> Entry | None:
-        matched = [port for port in want.ports if port[1] & tests == port[1]]
-        if not matched:
-            return None
-        mask = want.always
-        for needed, bit in want.predicates:
-            if needed & tests == needed:
-                mask |= bit
-        rule = want.rule
-        names = {rule.ports.key_names[port] for port, _, _ in matched}
-        ports = frozenset(port for port, _, _ in matched)
-        if len(names) > 1:
-            bits = {port: bit for port, _, bit in matched}
-            split = SplitReading(rule, tuple(bits), mask, bits)
-            return NEVER, NEVER, 0, 0, split, ports
-        for _, _, bit in matched:
-            mask |= bit
-        key = self.keys[names.pop()]
-        if rule.has_timeouts or rule.form == "memory":
-            return NEVER, NEVER, mask, key, rule, ports
-        return rule.instances, rule.first_steps, mask, key, rule, ports
-
-
-# --- what generated code calls ------------------------------------------------------------------
-
-
-def found(event: Event, name: str) -> Any:
-    """The value of a name, None where it is missing. An integer beyond 64 bits is no integer."""
-    value = EventScope(event).lookup((name,))
-    if value is MISSING:
-        return None
-    if type(value) is int and not SMALLEST_INTEGER <= value <= LARGEST_IN_DATA:
-        return _Beyond
-    return value
-
-
-class _Beyond:
-    """Stands for an integer that is too large for CESQL: it is there, and of no type."""
-
-
-def key_under(event: Event, names: KeyNames) -> FastKey | None:
-    key = key_of(event, names)
-    return None if key is None else fast_key(key)
-
-
-# --- the text -----------------------------------------------------------------------------------
 
 
 class _Writing:
@@ -470,7 +278,7 @@ def push(event):
         instance = instances.get(key)
         if instance is None:
             step = first.get(mask)
-            if step is not None and step.is_quiet and key is not None:
+            if step is not None and key is not None:
                 if step.is_nothing: continue
                 instance = rule.begin(key, time)
             else: step = None

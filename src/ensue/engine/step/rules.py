@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
-from ensue.engine.ports import Key, Ports, Reading
+from ensue.engine.ports import Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.step.ecl import EclFacts, EclRunner
 from ensue.engine.step.filters import FilterFacts, QuickWindow, TabledFilter, WindowedFilter
+from ensue.engine.step.keys import FastKey, fast_key, whole_key
 from ensue.engine.step.rows import Rows, SharedRows, Step
-from ensue.engine.step.windows import Nothing, WindowSteps, is_written_out
+from ensue.engine.step.windows import FirstStep, WindowSteps, is_written_out
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
@@ -27,38 +28,29 @@ from ensue.machine.model import Machine, Timer
 from ensue.machine.plan import Form, plan
 from ensue.machine.stepping import Stepper
 
+__all__ = [
+    "KEYS_BEFORE_A_SWEEP",
+    "FastKey",
+    "Rule",
+    "Runner",
+    "SavedForm",
+    "Start",
+    "fast_key",
+    "whole_key",
+]
+
 if TYPE_CHECKING:
     from ensue.engine.step.groups import Group
 
-FastKey = str | int | float | Key
-"""A key as instances are found by: a single text or number stands for itself."""
-
 Runner = TabledFilter | WindowedFilter | EclRunner | FilterInstance
-Start = Callable[[int, Sequence[TimerPort], Outputs, int], Runner]
+Start = Callable[[int, Sequence[TimerPort], Outputs | FastKey, int], Runner]
+"""Takes a number, the timer ports, the outputs or the key under which they are made, the time."""
 
 SavedForm = tuple[Form, Machine | None]
 """The form and the machine that a rule has had before, which its instances go on with."""
 
 KEYS_BEFORE_A_SWEEP = 1024
 """How many keys a rule has before it is worth looking for those that can be let go."""
-
-
-def whole_key(key: FastKey) -> Key:
-    if isinstance(key, tuple):
-        return key
-    return (("str" if isinstance(key, str) else "number", key),)
-
-
-def fast_key(key: Key) -> FastKey:
-    """The inverse of `whole_key`."""
-    if len(key) == 1:
-        (kind, value), *_ = key
-        if kind == "str" and type(value) is str:
-            return value
-        if kind == "number" and type(value) in (int, float):
-            assert isinstance(value, int | float)
-            return value
-    return key
 
 
 class Rule:
@@ -123,7 +115,7 @@ class Rule:
             self.rows = shared.of(self.machine, facts.speaking)
             return partial(TabledFilter, facts, self.rows)
         self.rows = shared.of(self.machine)
-        return partial(EclRunner, EclFacts(correlation, self.machine), self.rows)
+        return partial(EclRunner, EclFacts(correlation, self.machine, self._types), self.rows)
 
     @property
     def author(self) -> Rule:
@@ -135,15 +127,15 @@ class Rule:
         return self.correlation.name
 
     @property
-    def first_steps(self) -> Mapping[int, Step | Nothing]:
+    def first_steps(self) -> Mapping[int, Step | FirstStep]:
         """What events do to a key that has not started, as far as it is known."""
         if not self.lets_keys_go:
             return {}
         if self.steps is not None:
-            return self.steps.idle
+            return self.steps.first_steps
         return self.rows.first if self.rows is not None else {}
 
-    def _first_step(self, mask: int) -> Step | Nothing | None:
+    def _first_step(self, mask: int) -> Step | FirstStep | None:
         if self.steps is not None:
             return self.steps.first_step(mask)
         return None if self.rows is None else self.rows.step(self.rows.first, mask)
@@ -166,7 +158,9 @@ class Rule:
         """A new instance. With a number it is one that is brought back."""
         if len(self.instances) >= self._sweep_at:
             self.sweep(time)
-        outputs = Outputs(self.correlation.name, whole_key(key), self._is_keyed, self._types)
+        outputs: Outputs | FastKey = key
+        if self.form == "memory":
+            outputs = Outputs(self.name, whole_key(key), self._is_keyed, self._types)
         if number is None:
             number = self.started
             self.started += 1
@@ -204,8 +198,10 @@ class Rule:
                 key
                 for key, instance in self.instances.items()
                 if not isinstance(instance, FilterInstance)
-                and (instance.outputs.time is None or instance.outputs.time < now)
                 and instance.is_idle(now)
+                and (
+                    (made := instance.made_outputs) is None or made.time is None or made.time < now
+                )
             ]
             for key in gone:
                 del self.instances[key]

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.reference.memory import BranchMemory
@@ -184,8 +185,12 @@ def _save_places(
 
 
 def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> SavedExtra:
-    outputs = instance.outputs
-    is_over = outputs.time is None or (now is not None and outputs.time < now)
+    if isinstance(instance, FilterInstance):
+        outputs: Outputs | None = instance.outputs
+    else:
+        outputs = instance.made_outputs
+    if outputs is not None and (outputs.time is None or (now is not None and outputs.time < now)):
+        outputs = None
     starts = None
     if isinstance(instance, WindowedFilter):
         held = [instance.active[state] for state in active]
@@ -194,8 +199,8 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
         # Only the order of those that are due together asks for the number.
         number=instance.number if rule.has_clock else 0,
         due=dict(instance.timers_due),
-        outputs_at=None if is_over else outputs.time,
-        outputs_made={} if is_over else outputs.made,
+        outputs_at=None if outputs is None else outputs.time,
+        outputs_made={} if outputs is None else outputs.made,
         timeouts=dict(instance.timeouts) if isinstance(instance, EclRunner) else {},
         starts=starts,
         branches=[_save_branch(each) for each in instance.branches]
@@ -290,8 +295,9 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
         if extra.due.keys() != instance.timers_due.keys():
             raise _damaged(f"`{rule.name}` has other timers")
         instance.timers_due = dict(extra.due)
-        instance.outputs.time = extra.outputs_at
-        instance.outputs.made = dict(extra.outputs_made)
+        if extra.outputs_at is not None:
+            instance.outputs.time = extra.outputs_at
+            instance.outputs.made = dict(extra.outputs_made)
         match instance:
             case FilterInstance():
                 _restore_memory(instance, extra.branches or [])

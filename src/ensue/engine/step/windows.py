@@ -22,7 +22,7 @@ from ensue.engine.step.window_text import ALWAYS, NEVER, WindowText, Written
 from ensue.machine.model import Machine, State
 from ensue.machine.stepping import NOW, Fired, Starts
 
-__all__ = ["ALWAYS", "NEVER", "HeldStarts", "Nothing", "WindowSteps", "is_written_out"]
+__all__ = ["ALWAYS", "NEVER", "FirstStep", "Held", "HeldStarts", "WindowSteps", "is_written_out"]
 
 MOST_TRANSITIONS = 160
 """Up to how many transitions a machine is written out, of which every key holds all states."""
@@ -50,13 +50,19 @@ Take = Callable[[Held, Noted, int, int], list[tuple[int, int]] | None]
 have fired: each with a mask of the labels and places that count."""
 
 
-class Nothing:
-    """A step that changes nothing, as `ensue.engine.step.rows` says it."""
+class FirstStep:
+    """What an event does to a key that has not started, as far as it is to be known beforehand.
 
-    is_nothing = is_quiet = True
+    As `ensue.engine.step.rows` says it: it does nothing, or the key has to be begun and stepped.
+    """
+
+    is_quiet = False
+
+    def __init__(self, is_nothing: bool) -> None:
+        self.is_nothing = is_nothing
 
 
-NOTHING = Nothing()
+NOTHING, BEGINS = FirstStep(is_nothing=True), FirstStep(is_nothing=False)
 
 
 class WindowSteps:
@@ -75,14 +81,15 @@ class WindowSteps:
         numbers = [place for branch in machine.branches for place, _, _ in branch.places]
         self.place_count = max(numbers, default=-1) + 1
         self.first = self.from_starts(dict.fromkeys(machine.initial, NOW))
+        self.begins_empty = not machine.initial & changed
+        self.blank = self.held(self.first)
         slots = {state: self.place_count + at for at, state in enumerate(self._held)}
         self._text = WindowText(machine, slots, self._fixed)
         self._settle: Callable[..., Any] | None = None
         self.known: dict[int, Take] = {}
         self._lines_left = MOST_WRITTEN
         self._any: Callable[..., Any] | None = None
-        self.idle: dict[int, Nothing] = {}
-        self._does_something: set[int] = set()
+        self.first_steps: dict[int, FirstStep] = {}
         self._fired: dict[tuple[int, int], Fired] = {}
 
     def held(self, starts: HeldStarts) -> Held:
@@ -124,19 +131,16 @@ class WindowSteps:
         take: Callable[..., Any] = compiled(written.text("take", arguments), "take", scope)
         return take
 
-    def first_step(self, mask: int) -> Nothing | None:
-        """What an event does to a key that has not started, if it does nothing."""
-        if mask in self._does_something:
-            return None
-        held = self.held(self.first)
-        fired = self.take(mask)(held, (0, 0), 0, -self.window)
-        if fired is not None or held != self.held(self.first):
-            if len(self._does_something) < MOST_MASKS:
-                self._does_something.add(mask)
-            return None
-        if len(self.idle) < MOST_MASKS:
-            self.idle[mask] = NOTHING
-        return NOTHING
+    def first_step(self, mask: int) -> FirstStep:
+        """What an event does to a key that has not started."""
+        known = self.first_steps.get(mask)
+        if known is None:
+            held = self.blank.copy()
+            fired = self.take(mask)(held, (0, 0), 0, -self.window)
+            known = NOTHING if fired is None and held == self.blank else BEGINS
+            if len(self.first_steps) < 2 * MOST_MASKS:
+                self.first_steps[mask] = known
+        return known
 
     def fired(self, branch: int, counting: int) -> Fired:
         """What has fired, of which these labels and places count."""
