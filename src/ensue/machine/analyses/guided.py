@@ -15,7 +15,7 @@ times. The search goes first where an output is near (`distances`).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 from ensue.machine.analyses.alphabet import Symbol
@@ -49,7 +49,9 @@ class OrderedNode(Node):
 
     metric: tuple[int, ...] = ()
     left: tuple[tuple[int, int], ...] = ()
-    is_done: bool = field(default=False)
+    is_done: bool = False
+    instead: OrderedNode | None = None
+    """A situation that was reached later, by a shorter way, and holds all that this one does."""
 
     @property
     def places(self) -> dict[int, int]:
@@ -61,24 +63,34 @@ class GuidedSearch:
     """After `differences` has ended, `complete` says if there is nothing more to be found.
 
     Whoever asks may `settle` a side: then what only that side could show is left out. No difference
-    that was not shown has `depth` moments or fewer.
+    that was not shown has `depth` moments or fewer. A search that is not `guided` goes everywhere;
+    `passing` then says where mere waiting has led.
     """
 
     def __init__(
-        self, behaviours: Sequence[Behaviour], symbols: Sequence[Symbol], budget: int
+        self,
+        behaviours: Sequence[Behaviour],
+        symbols: Sequence[Symbol],
+        budget: int,
+        *,
+        guided: bool = True,
     ) -> None:
         self._behaviours = behaviours
         self._symbols = symbols
         self._work_left = budget
         self._symmetry = symmetry_of(behaviours, symbols)
-        self._distances = [Distances(each, n, symbols) for n, each in enumerate(behaviours)]
+        self._distances = [
+            Distances(each, n, symbols if guided else ()) for n, each in enumerate(behaviours)
+        ]
         self._open = set(range(len(behaviours)))
         self._known: dict[Hashable, list[OrderedNode]] = {}
         self._waiting: list[tuple[int, int, int, OrderedNode]] = []
         self._count = 0
+        self.passing: list[tuple[OrderedNode, OrderedNode]] = []
         self.complete = False
         self.depth = 0
-        self._wait(OrderedNode(tuple(Config() for _ in behaviours), PRESENT))
+        self.first = OrderedNode(tuple(Config() for _ in behaviours), PRESENT)
+        self._wait(self.first)
 
     def settle(self, side: int) -> None:
         """Look no longer for outputs of this one alone."""
@@ -91,6 +103,13 @@ class GuidedSearch:
 
     def differences(self) -> Iterator[Edge]:
         """Edges at which exactly one side puts out, and is not settled."""
+        for edge in self.edges():
+            sides = [side for side, puts_out in enumerate(edge.puts_out) if puts_out]
+            if len(sides) == 1 and sides[0] in self._open:
+                yield edge
+
+    def edges(self) -> Iterator[Edge]:
+        """All edges that are looked at."""
         step = sum(each.size for each in self._behaviours)
         while self._waiting and self._open:
             length, _, _, node = heappop(self._waiting)
@@ -99,15 +118,13 @@ class GuidedSearch:
             node.is_done = True
             self.depth = max(self.depth, length - 1)
             for older in self._expired(node):
-                self._arrive(older)
+                self.passing.append((node, self._arrive(older)))
             for edge, zone, configs in self._from(node):
                 self._work_left -= step + len(zone) ** 3
                 if self._work_left < 0:
                     return
                 self._follow(node, edge, zone, configs)
-                sides = [side for side, puts_out in enumerate(edge.puts_out) if puts_out]
-                if len(sides) == 1 and sides[0] in self._open:
-                    yield edge
+                yield edge
         self.complete = True
 
     # --- what waits -----------------------------------------------------------------------------
@@ -132,7 +149,7 @@ class GuidedSearch:
                 return other
         for other in [each for each in known if includes(node.zone, each.zone)]:
             if node.depth <= other.depth:
-                other.is_done = True
+                other.is_done, other.instead = True, node
                 known.remove(other)
         known.append(node)
         self._push(node)

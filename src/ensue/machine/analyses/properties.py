@@ -8,7 +8,7 @@ and no time, makes the correlation put anything out again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ensue.events.types import TypeSystem
@@ -18,10 +18,11 @@ from ensue.lang.syntax import (
     FilterCorrelation,
     Labelled,
 )
-from ensue.machine.analyses.alphabet import Alphabet, alphabets
+from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets
 from ensue.machine.analyses.behaviour import Behaviour, Outcome, UndecidableError
 from ensue.machine.analyses.comparison import real_witness
 from ensue.machine.analyses.exploration import Edge, Exploration, Node
+from ensue.machine.analyses.guided import GuidedSearch, OrderedNode
 from ensue.machine.analyses.witness import Witness, way_to
 
 PROPERTIES_WORK = 5_000_000
@@ -69,38 +70,93 @@ def properties(
 
 
 class _Seen:
-    """All edges under one kind of key: those of events that exist, and of all that may."""
+    """All edges under one kind of key: those of events that exist, and of all that may.
+
+    Where there are more sets of times than the budget allows, the order of moments is gone by
+    (`guided`): then `by_order` is true, and there may be edges here that no times allow.
+    """
 
     def __init__(self, behaviour: Behaviour, alphabet: Alphabet, work: int) -> None:
         self.alphabet = alphabet
-        search = Exploration([behaviour], alphabet.symbols, work)
-        self.real = list(search.edges())
-        self.complete = search.complete
-        self.first, self.possible = search.first, self.real
+        self._behaviour = behaviour
+        self.by_order = False
+        self.passing: list[tuple[Node, Node]] = []
+        self.real = self._look(alphabet.symbols, work)
+        self.possible = self.real
         if not alphabet.is_exact:
-            search = Exploration([behaviour], alphabet.possible, work)
-            self.possible = list(search.edges())
-            self.complete = search.complete
-            self.first = search.first
+            self.possible = self._look(alphabet.possible, work)
+
+    def _look(self, symbols: Sequence[Symbol], work: int) -> list[Edge]:
+        search = Exploration([self._behaviour], symbols, work)
+        edges = list(search.edges())
+        self.complete, self.first = search.complete, search.first
+        if not self.complete and self._behaviour.window:
+            ordered = GuidedSearch([self._behaviour], symbols, work, guided=False)
+            edges = list(ordered.edges())
+            for edge in edges:
+                edge.to = _latest(edge.to)
+            self.passing = [(source, _latest(to)) for source, to in ordered.passing]
+            self.complete, self.first = ordered.complete, ordered.first
+            self.by_order = True
+        return edges
 
     def outcomes(self) -> Iterator[Outcome]:
         return (each for edge in self.possible for each in edge.outcomes if each is not None)
 
     def live(self) -> set[Node]:
         """The situations after which something can still be put out."""
-        before: dict[Node, list[Node]] = {}
-        live = set()
-        for edge in self.possible:
-            before.setdefault(edge.to, []).append(edge.source)
-            if edge.puts_out[0]:
-                live.add(edge.source)
-        waiting = list(live)
-        while waiting:
-            for node in before.get(waiting.pop(), ()):
-                if node not in live:
-                    live.add(node)
-                    waiting.append(node)
-        return live
+        ways = [(edge.source, edge.to) for edge in self.possible]
+        return _leading_to(
+            (edge.source for edge in self.possible if edge.puts_out[0]), [*ways, *self.passing]
+        )
+
+    def live_at_once(self) -> set[Node]:
+        """Those after which events alone, with no time between them, lead to an output.
+
+        Such events can always come, whatever is known of times.
+        """
+        events = self.at_once()
+        return _leading_to(
+            (edge.source for edge in events if edge.puts_out[0]),
+            [(edge.source, edge.to) for edge in events],
+        )
+
+    def at_once(self) -> list[Edge]:
+        """The edges of events before which no time need pass."""
+        return [
+            edge
+            for edge in self.real
+            if edge.symbol is not None and (self.by_order or not _waits(edge))
+        ]
+
+    def nodes(self) -> set[Node]:
+        ways = [(edge.source, edge.to) for edge in self.possible]
+        return {self.first}.union(*([*ways, *self.passing]))
+
+
+def _waits(edge: Edge) -> bool:
+    """Whether something must have left its window before the moment."""
+    return any(j == edge.source.depth and bound < 0 for _, j, bound in edge.constraints)
+
+
+def _latest(node: Node) -> Node:
+    while isinstance(node, OrderedNode) and node.instead is not None:
+        node = node.instead
+    return node
+
+
+def _leading_to(wanted: Iterable[Node], ways: Iterable[tuple[Node, Node]]) -> set[Node]:
+    before: dict[Node, list[Node]] = {}
+    for source, to in ways:
+        before.setdefault(to, []).append(source)
+    found = set(wanted)
+    waiting = list(found)
+    while waiting:
+        for node in before.get(waiting.pop(), ()):
+            if node not in found:
+                found.add(node)
+                waiting.append(node)
+    return found
 
 
 class _Conclusions:
@@ -122,7 +178,7 @@ class _Conclusions:
             always,
             stuck,
             silently,
-            any(_keeps_on(each) for each in self._seen) if self._complete else None,
+            self._keeps_on(),
             *self._dead_parts(),
         )
 
@@ -170,10 +226,20 @@ class _Conclusions:
             return Answer(True, witness), self._shortest(silent)
         if stuck or self._reason is not None:
             return Answer(None, reason=self._reason), None
-        if self._behaviour.has_clocks:
-            # A zone holds many times, and from some of them there might be no way on.
-            return Answer(None, reason="with timers, only what is found is certain"), None
-        return Answer(False), None
+        is_plain = not self._behaviour.has_clocks and not any(s.by_order for s in self._seen)
+        if is_plain or all(s.nodes() <= s.live_at_once() for s in self._seen):
+            return Answer(False), None
+        # A situation holds many times, and from some of them there might be no way on.
+        return Answer(None, reason="where times decide, only what is found is certain"), None
+
+    def _keeps_on(self) -> bool | None:
+        if not self._complete:
+            return None
+        if not any(_keeps_on(s.possible, s.passing) for s in self._seen):
+            return False
+        if not any(s.by_order for s in self._seen):
+            return True
+        return True if any(_keeps_on(s.at_once(), ()) for s in self._seen) else None
 
     def _dead_parts(
         self,
@@ -205,13 +271,13 @@ class _Conclusions:
         return None
 
 
-def _keeps_on(seen: _Seen) -> bool:
+def _keeps_on(edges: Sequence[Edge], passing: Iterable[tuple[Node, Node]]) -> bool:
     """Whether something is put out on a circle: then it can be put out any number of times."""
     after: dict[Node, list[Node]] = {}
     before: dict[Node, list[Node]] = {}
-    for edge in seen.possible:
-        after.setdefault(edge.source, []).append(edge.to)
-        before.setdefault(edge.to, []).append(edge.source)
+    for source, to in [*((edge.source, edge.to) for edge in edges), *passing]:
+        after.setdefault(source, []).append(to)
+        before.setdefault(to, []).append(source)
     component: dict[Node, int] = {}
     for number, root in enumerate(_finished(after)[::-1]):
         waiting = [root]
@@ -220,9 +286,7 @@ def _keeps_on(seen: _Seen) -> bool:
             if node not in component:
                 component[node] = number
                 waiting += before.get(node, ())
-    return any(
-        edge.puts_out[0] and component[edge.source] == component[edge.to] for edge in seen.possible
-    )
+    return any(edge.puts_out[0] and component[edge.source] == component[edge.to] for edge in edges)
 
 
 def _finished(after: dict[Node, list[Node]]) -> list[Node]:
