@@ -125,6 +125,7 @@ class ThreadPool:
         if urgency is not None:
             urgency.join()
         receiver: Receiver | None = None
+        risen_to: int | None = None
         while True:
             next_up = None
             with self._lock:
@@ -149,10 +150,12 @@ class ThreadPool:
                 if urgency is not None:
                     urgency.rest()
                     urgency.stand_by()
+                    risen_to = None
                 bed.sleep()
                 continue
-            if urgency is not None:
-                urgency.rise_to(receiver.quality.priority)
+            if urgency is not None and risen_to != receiver.quality.priority:
+                risen_to = receiver.quality.priority
+                urgency.rise_to(risen_to)
             if not receiver.turn():
                 receiver = None
         bed.close()

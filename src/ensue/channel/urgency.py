@@ -22,6 +22,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 
 from ensue.channel.process import PROCESS
 
@@ -93,10 +94,16 @@ class Urgency:
     def _be(self, level: int) -> None:
         current = self._here.level
         if current is not None and current != level:
-            # What a consumer starts in its turn is not to be urgent as well.
-            policy = (os.SCHED_FIFO if level else os.SCHED_OTHER) | os.SCHED_RESET_ON_FORK
-            os.sched_setscheduler(0, policy, os.sched_param(level))
+            os.sched_setscheduler(0, *_place_at(level))
             self._here.level = level
+
+
+@cache
+def _place_at(level: int) -> tuple[int, os.sched_param]:
+    """What the system calls a level; made once, as it changes with every wake."""
+    # What a consumer starts in its turn is not to be urgent as well.
+    policy = (os.SCHED_FIFO if level else os.SCHED_OTHER) | os.SCHED_RESET_ON_FORK
+    return policy, os.sched_param(level)
 
 
 def _last_core() -> set[int]:
@@ -109,9 +116,7 @@ def _join_class(level: int, cores: set[int]) -> bool:
     if not hasattr(os, "sched_setscheduler"):
         return False
     try:
-        # What a consumer starts in its turn is not to be urgent as well.
-        policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
-        os.sched_setscheduler(0, policy, os.sched_param(level))
+        os.sched_setscheduler(0, *_place_at(level))
         os.sched_setaffinity(0, cores)
     except OSError:
         return False
