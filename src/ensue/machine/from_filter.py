@@ -39,6 +39,7 @@ from ensue.lang.syntax import (
     Times,
 )
 from ensue.machine.counting import Counter
+from ensue.machine.covering import Cover
 from ensue.machine.growth import Growth
 from ensue.machine.labels import changed_labels, left_label_aborted, needs_memory
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
@@ -80,10 +81,6 @@ class Around:
     bound: bool
 
 
-Read = tuple[str, tuple[State, ...]]
-"""A port that is read, and the labels that must be alive for it."""
-
-
 class _FilterMachine:
     def __init__(
         self, correlation: FilterCorrelation, limits: MachineLimits, long_chain: int
@@ -105,8 +102,7 @@ class _FilterMachine:
         self._left_out_states: set[State] = set()
         self._hands_on = correlation.clauses.within is None and not self._alive
         self._nodes: dict[tuple[Filter, Around], Node] = {}
-        self._covered: dict[State, frozenset[Read]] = {}
-        self._read_at: dict[State, frozenset[Read]] = {}
+        self._cover: Cover
 
     def machine(self) -> Machine:
         built = [self._branch(branch) for branch in self._correlation.branches]
@@ -129,8 +125,7 @@ class _FilterMachine:
         """A branch, what it clears when it fires, and the tokens that it starts with."""
         self._labels, self._places, self._nodes = [], [], {}
         outside = Around(self._origin, (), bound=True)
-        self._covered = {self._origin: frozenset()}
-        self._read_at = {self._origin: self._reads(x, ())}
+        self._cover = Cover(self._alive, self._origin, x)
         root = self._node(x, outside)
         watched = [
             (label, self._watch(body, around)) for label, body, around in self._watches(x, outside)
@@ -181,7 +176,7 @@ class _FilterMachine:
     def _port(self, name: str, around: Around) -> Node:
         complete = self._growth.state(name)
         effect = None
-        if around.bound and not self._is_covered(name, around):
+        if around.bound and not self._cover.has(name, around.before, around.alive):
             effect = Bind(self._place_count, self._first)
             self._places.append((self._place_count, name, complete))
             self._place_count += 1
@@ -219,7 +214,8 @@ class _FilterMachine:
         for number, part in enumerate(parts):
             if number:
                 after, before = before, nodes[-1].complete
-                self._note_cover(before, self._cover_after(after), part, around)
+                if around.bound:
+                    self._cover.note(before, self._cover.after(after), part, around.alive)
             node = self._node(part, Around(before, around.alive, around.bound))
             nodes.append(node)
             if number and node.tokens:
@@ -296,17 +292,17 @@ class _FilterMachine:
         """Where the ports of a chain are bound: for each part what its beginning has to set."""
         kept = [self._node(parts[0], around)]
         marks: dict[int, frozenset[State]] = {}
-        covered = self._covered[around.before] | self._read_at[around.before]
+        covered = self._cover.after(around.before)
         placed = {parts[0]}
         for number, part in enumerate(parts[1:], 1):
-            covered |= self._reads(parts[number - 1], around.alive)
+            covered |= self._cover.reads(parts[number - 1], around.alive)
             ports = {(name, around.alive) for name in _ports(part)}
             # An equal part further left covers all of its places, for it began earlier.
             if ports <= covered or part in placed:
                 continue
             placed.add(part)
             mark = self._growth.state(f"from part {number + 1} of {len(parts)} on")
-            self._note_cover(mark, covered, part, around)
+            self._cover.note(mark, covered, part, around.alive)
             node = self._node(part, Around(mark, around.alive, bound=True))
             marks[number] = node.tokens | {mark}
             kept.append(node)
@@ -331,43 +327,6 @@ class _FilterMachine:
         inside = own.union({complete}, *(each.inside for each in kept))
         tokens = (node.tokens | {begin} | counter.first).union(*(each.tokens for each in kept))
         return Node(complete, None, inside, tokens)
-
-    # --- places that others cover -------------------------------------------------------------
-
-    def _is_covered(self, port: str, around: Around) -> bool:
-        """Whether a place of the port notes every event that one here would.
-
-        All that stands before a place of an earlier part is complete too, and was so first. That
-        place has every event that this one would have, both for the last and for the first.
-        """
-        covered = self._covered.get(around.before, frozenset())
-        return (port, ()) in covered or (port, around.alive) in covered
-
-    def _cover_after(self, before: State) -> frozenset[Read]:
-        return self._covered.get(before, frozenset()) | self._read_at.get(before, frozenset())
-
-    def _note_cover(
-        self, before: State, covered: frozenset[Read], part: Filter, around: Around
-    ) -> None:
-        if around.bound:
-            self._covered[before] = self._covered.get(before, frozenset()) | covered
-            read = self._reads(part, around.alive)
-            self._read_at[before] = self._read_at.get(before, frozenset()) | read
-
-    def _reads(self, x: Filter, alive: tuple[State, ...]) -> frozenset[Read]:
-        """The ports that are read as soon as what stands before `x` is complete."""
-        match x:
-            case PortRef(name):
-                return frozenset({(name, alive)})
-            case Labelled(label, body):
-                inner = (*alive, self._alive[label]) if label in self._alive else alive
-                return self._reads(body, inner)
-            case Both(parts) | Either(parts):
-                return frozenset().union(*(self._reads(part, alive) for part in parts))
-            case Then(parts):
-                return self._reads(parts[0], alive)
-            case Times(body, _):
-                return self._reads(body, alive)
 
     # --- labels -------------------------------------------------------------------------------
 

@@ -1,0 +1,59 @@
+"""Which places of a port another place of it covers, while a filter becomes a machine.
+
+In comes what is read where: for each state that stands before a part, the ports that were read on
+the way to it and those that are read from it on. Out goes whether a place would note anything that
+an earlier one does not. All that stands before a place of an earlier part is complete too, and was
+so first: that place has every event that this one would have, both for the last and for the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Times
+from ensue.machine.model import State
+
+Read = tuple[str, tuple[State, ...]]
+"""A port that is read, and the labels that must be alive for it."""
+
+_NONE: frozenset[Read] = frozenset()
+
+
+class Cover:
+    """The places of one branch. `alive` has the state that says that a label is alive."""
+
+    def __init__(self, alive: Mapping[str, State], origin: State, branch: Filter) -> None:
+        self._alive = alive
+        self._covered: dict[State, frozenset[Read]] = {origin: _NONE}
+        self._read_at: dict[State, frozenset[Read]] = {origin: self.reads(branch, ())}
+
+    def has(self, port: str, before: State, alive: tuple[State, ...]) -> bool:
+        """Whether a place of the port notes every event that one after `before` would."""
+        covered = self._covered.get(before, _NONE)
+        return (port, ()) in covered or (port, alive) in covered
+
+    def after(self, before: State) -> frozenset[Read]:
+        """What is covered for all that comes once a part after `before` is complete."""
+        return self._covered.get(before, _NONE) | self._read_at.get(before, _NONE)
+
+    def note(
+        self, before: State, covered: frozenset[Read], part: Filter, alive: tuple[State, ...]
+    ) -> None:
+        """A part that stands after `before`, by when so much is covered."""
+        self._covered[before] = self._covered.get(before, _NONE) | covered
+        self._read_at[before] = self._read_at.get(before, _NONE) | self.reads(part, alive)
+
+    def reads(self, x: Filter, alive: tuple[State, ...]) -> frozenset[Read]:
+        """The ports that are read as soon as what stands before `x` is complete."""
+        match x:
+            case PortRef(name):
+                return frozenset({(name, alive)})
+            case Labelled(label, body):
+                inner = (*alive, self._alive[label]) if label in self._alive else alive
+                return self.reads(body, inner)
+            case Both(parts) | Either(parts):
+                return _NONE.union(*(self.reads(part, alive) for part in parts))
+            case Then(parts):
+                return self.reads(parts[0], alive)
+            case Times(body, _):
+                return self.reads(body, alive)
