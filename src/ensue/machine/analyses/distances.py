@@ -32,8 +32,6 @@ class Distances:
     def __init__(self, behaviour: Behaviour, number: int, symbols: Sequence[Symbol]) -> None:
         """`number` says which part of the symbols is the behaviour's own."""
         self._found: dict[Hashable, int] = {}
-        if not symbols:
-            return
         if behaviour.window and (behaviour.has_clocks or not _always_puts_out(behaviour)):
             return
         alone = copy(behaviour)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 
 from ensue.machine.analyses.alphabet import Symbol
 from ensue.machine.analyses.behaviour import Behaviour, Clock, Config
@@ -35,6 +35,9 @@ from ensue.machine.analyses.zones import (
     rearranged,
 )
 from ensue.machine.stepping import NOW
+
+GUIDED_AFTER = 1_000
+"""After how many edges distances are worth their price."""
 
 Dues = list[tuple[int, Clock]]
 
@@ -79,9 +82,8 @@ class GuidedSearch:
         self._symbols = symbols
         self._work_left = budget
         self._symmetry = symmetry_of(behaviours, symbols)
-        self._distances = [
-            Distances(each, n, symbols if guided else ()) for n, each in enumerate(behaviours)
-        ]
+        self._distances: list[Distances] = []
+        self._guided = guided and any(each.window for each in behaviours)
         self._open = set(range(len(behaviours)))
         self._known: dict[Hashable, list[OrderedNode]] = {}
         self._waiting: list[tuple[int, int, int, OrderedNode]] = []
@@ -95,11 +97,21 @@ class GuidedSearch:
     def settle(self, side: int) -> None:
         """Look no longer for outputs of this one alone."""
         self._open.discard(side)
+        self._order_anew()
+
+    def _guide(self) -> None:
+        """From now on, go first where an output is near."""
+        self._guided = False
+        self._distances = [
+            Distances(each, n, self._symbols) for n, each in enumerate(self._behaviours)
+        ]
+        self._order_anew()
+
+    def _order_anew(self) -> None:
         nodes = [entry[-1] for entry in self._waiting]
         self._waiting = []
         for node in nodes:
             self._push(node)
-        heapify(self._waiting)
 
     def differences(self) -> Iterator[Edge]:
         """Edges at which exactly one side puts out, and is not settled."""
@@ -111,7 +123,11 @@ class GuidedSearch:
     def edges(self) -> Iterator[Edge]:
         """All edges that are looked at."""
         step = sum(each.size for each in self._behaviours)
+        looked_at = 0
         while self._waiting and self._open:
+            if self._guided and looked_at > GUIDED_AFTER:
+                self._guide()
+                continue
             length, _, _, node = heappop(self._waiting)
             if node.is_done:
                 continue
@@ -120,6 +136,7 @@ class GuidedSearch:
             for older in self._expired(node):
                 self.passing.append((node, self._arrive(older)))
             for edge, zone, configs in self._from(node):
+                looked_at += 1
                 self._work_left -= step + len(zone) ** 3
                 if self._work_left < 0:
                     return
@@ -130,7 +147,9 @@ class GuidedSearch:
     # --- what waits -----------------------------------------------------------------------------
 
     def _push(self, node: OrderedNode) -> None:
-        far = min((self._distances[side].of(node.configs[side]) for side in self._open), default=1)
+        far = 1
+        if self._distances and self._open:
+            far = min(self._distances[side].of(node.configs[side]) for side in self._open)
         if far < NEVER:
             self._count += 1
             # Of equally promising ones the deepest goes first: it is nearest to its output.
