@@ -14,6 +14,8 @@ import os
 import threading
 from typing import Protocol
 
+COUNTER_BYTES = 8
+
 
 class Bed(Protocol):
     """For one thread. Each `wake` ends one `sleep`, also one that has not begun."""
@@ -30,7 +32,8 @@ class CounterBed:
         self._counter = os.eventfd(0)
 
     def sleep(self) -> None:
-        os.eventfd_read(self._counter)
+        # Not `os.eventfd_read`: a signal would end that with an exception.
+        os.read(self._counter, COUNTER_BYTES)
 
     def wake(self) -> None:
         os.eventfd_write(self._counter, 1)
