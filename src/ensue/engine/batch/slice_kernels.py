@@ -226,6 +226,7 @@ def walk_slices(
             base = (of_key + word) * np.uint64(states)
             count = np.uint64(0)
             firing = np.uint64(0)
+            differ = False
             while entry < end and np.uint64(words[entry]) == word:
                 mask = masks[entry]
                 letter = np.uint64(letters[entry])
@@ -239,6 +240,7 @@ def walk_slices(
                     if moves[move, 2] != 0 and leaving != 0:
                         hits[count] = leaving
                         actions[count] = moves[move, 2]
+                        differ |= actions[count] != actions[0]
                         firing |= leaving
                         count += _ONE
                     continue
@@ -253,13 +255,14 @@ def walk_slices(
                     if leaving != 0 and moves[each, 2] != 0:
                         hits[count] = leaving
                         actions[count] = moves[each, 2]
+                        differ |= actions[count] != actions[0]
                         firing |= leaving
                         count += _ONE
             while firing != 0:
                 low = lowest(firing)
                 firing &= firing - _ONE
                 number = np.uint64(0)
-                while (hits[number] >> low) & _ONE == 0:
+                while differ and (hits[number] >> low) & _ONE == 0:
                     number += _ONE
                 rule = (word << np.uint64(6)) + low
                 fired_rule[fired] = rule
