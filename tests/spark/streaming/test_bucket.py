@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ensue
+from ensue.engine.batch import Path
 from ensue.errors import SnapshotError
+from ensue.spark.streaming import bucket, engines
 from ensue.spark.streaming.job import StreamJob, default_buckets
 
 from .sensors import LIBRARY, START, as_found, event_of, found, readings, table
@@ -71,6 +73,23 @@ def test_the_state_does_not_grow_with_keys_that_are_done(
         sizes.append(stream.size)
 
     assert max(sizes) < sizes[0] + 1000
+
+
+def test_a_rule_with_timers_that_ran_by_events_goes_on_in_columns(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From where it was, its timers included: so it is with checkpoints of earlier versions."""
+    with monkeypatch.context() as patched:
+        patched.setattr(engines, "path_of", lambda _: (Path("events"), None))
+        stream.read([reading(1, 1, 1, 1.0), reading(2, 2, 2, 1.0)], TYPES + JUMP + SILENCE)
+    bucket._setting.cache_clear()
+    made = stream.read([reading(3, 10, 1, 15.0)], TYPES + JUMP + SILENCE)
+
+    assert sorted((each["correlation"], each["trigger"], each["causes"]) for each in made) == [
+        ("Jump", "e3", "e1,e3"),
+        ("Silence", "timer", ""),
+        ("Silence", "timer", ""),
+    ]
 
 
 def test_a_checkpoint_of_another_number_of_buckets_is_refused(stream: Stream) -> None:

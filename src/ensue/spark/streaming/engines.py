@@ -17,6 +17,8 @@ import msgspec
 import pyarrow as pa
 
 from ensue.engine.batch import BatchEngine, path_of
+from ensue.engine.batch.exchanging import states_from_step
+from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine
 from ensue.engine.step.saving import SavedStream, restore_stream, save_stream
@@ -60,7 +62,7 @@ class Setting:
         feeds = any(set(self.plan.library.feeds.get(name, ())) & names for name in names)
         plain = self.task.form == "columns" and not (feeds or self.columns.structs)
         for rule in self.group.rules:
-            columnar = plain and path_of(rule.correlation)[0].name in ("table", "window")
+            columnar = plain and path_of(rule.correlation)[0].name != "events"
             chosen.setdefault("batch" if columnar else "step", []).append(rule.name)
         return {name: self._part(rules) for name, rules in chosen.items()}
 
@@ -136,7 +138,15 @@ class Engine(Protocol):
 
 
 class ColumnEngine:
-    def __init__(self, setting: Setting, part: CheckedLibrary, saved: Saved | None) -> None:
+    """`by_events` is what ran by events and does no more; rules that run here now go on from it."""
+
+    def __init__(
+        self,
+        setting: Setting,
+        part: CheckedLibrary,
+        saved: Saved | None,
+        by_events: Saved | None = None,
+    ) -> None:
         self._setting = setting
         self._part = part
         self._engine = BatchEngine(part)
@@ -148,17 +158,38 @@ class ColumnEngine:
                 self._engine = BatchEngine(parse(text).checked)
                 self._engine.restore(snapshot)
                 self._engine.change(part)
+        self._has_timers = any(path.name == "timed" for path in self._engine.paths.values())
+        if by_events is not None:
+            self._go_on_from(*by_events)
+
+    def _go_on_from(self, text: str, snapshot: bytes) -> None:
+        before = parse(text).checked
+        old = {each.name: each for each in before.correlations}
+        moved = {
+            each.name
+            for each in self._part.correlations
+            if each.name in old
+            and is_unchanged(old[each.name], each, before.types, self._part.types)
+        }
+        if moved:
+            saved = msgspec.msgpack.decode(snapshot, type=SavedStream)
+            states = states_from_step(self._engine, before, saved, None, moved)
+            self._engine.go_on(self._engine.clock, states)
 
     def read(self, table: pa.Table) -> pa.Table:
         made = self._engine.push_batch(self._setting.as_columns(table), DEFAULT_SOURCE)
         if self._engine.rejected or self._engine.late:
             raise _disagreement(self._engine.rejected)
-        chosen = selected_rows(made, self._setting.plan.selected)
-        return self._setting.columns.table(chosen)
+        return self._table(made)
 
-    def advance(self, time: int) -> pa.Table:  # noqa: ARG002
-        # Only rules without timers run here, and for them time alone changes nothing.
-        return self._setting.columns.schema.empty_table()
+    def _table(self, made: pa.Table) -> pa.Table:
+        return self._setting.columns.table(selected_rows(made, self._setting.plan.selected))
+
+    def advance(self, time: int) -> pa.Table:
+        if not self._has_timers:
+            # Time alone changes nothing for them.
+            return self._setting.columns.schema.empty_table()
+        return self._table(self._engine.finish(time))
 
     def save(self) -> Saved:
         return print_library(self._part.tree), self._engine.snapshot()
@@ -203,9 +234,14 @@ class EventEngine:
 def engines_of(setting: Setting, saved: Mapping[str, Saved]) -> dict[str, Engine]:
     """The engines of a bucket, each from where it was."""
     found: dict[str, Engine] = {}
+    by_events = saved.get("step")
+    if by_events is not None and by_events[0] == setting.texts.get("step"):
+        by_events = None
     for name, part in setting.parts.items():
-        made = ColumnEngine if name == "batch" else EventEngine
-        found[name] = made(setting, part, saved.get(name))
+        if name == "batch":
+            found[name] = ColumnEngine(setting, part, saved.get(name), by_events)
+        else:
+            found[name] = EventEngine(setting, part, saved.get(name))
     return found
 
 
