@@ -252,3 +252,14 @@ def test_the_only_correlation_needs_no_name(ensue: Ensue, tmp_path: Path) -> Non
     assert told.code == 2
     assert "name a correlation" in told.err
     assert "`Only`, `Other`" in told.err
+
+
+@pytest.mark.parametrize("given", ["missing.cor", "folder/missing", ""])
+def test_a_path_that_leads_to_no_library_is_not_taken_for_a_name(
+    ensue: Ensue, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = ensue("explain", given)
+
+    assert answer.code == 2
+    assert "name the library first" not in answer.err

@@ -262,3 +262,24 @@ def test_warnings_about_the_library_are_mentioned_in_a_line(
 
     assert answer.code == 0
     assert answer.err.startswith("1 warning about the library; `ensue check ")
+
+
+@pytest.mark.parametrize(
+    ("out", "advice"),
+    [
+        (".", "give the path of a file"),
+        ("nowhere/outputs.jsonl", "make the folder that it is to stand in first"),
+        ("rules.cor/outputs.jsonl", "look for a slip in the path"),
+    ],
+)
+def test_an_output_that_cannot_be_written_says_what_to_do(
+    ensue: Ensue, rules: Path, events: Path, out: str, advice: str
+) -> None:
+    answer = ensue("run", rules, "-e", events, "--out", rules.parent / out)
+
+    assert answer.code == 2
+    assert advice in answer.err
+
+
+def test_events_from_nowhere_are_asked_for(ensue: Ensue, rules: Path) -> None:
+    assert "give the path of a file of events, or `-`" in ensue("run", rules, "-e", "").err

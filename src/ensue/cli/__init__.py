@@ -8,6 +8,7 @@ it to those who want it. Heavy imports wait inside the commands that need them.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,16 @@ from ensue.cli.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
 from ensue.version import __version__
+
+HINTS = {
+    errno.EACCES: "choose another place, or have the right to it given to you",
+    errno.EISDIR: "give the path of a file",
+    errno.ENOENT: "make the folder that it is to stand in first, or look for a slip in the path",
+    errno.ENOSPC: "what was written so far is not whole; make room and run it again",
+    errno.ENOTDIR: "what stands before the last `/` is a file: look for a slip in the path",
+    errno.EROFS: "nothing can be written there; choose another place",
+}
+"""What to do about the mistakes that the system reports most often."""
 
 
 class Commands(TyperGroup):
@@ -48,7 +59,8 @@ class Commands(TyperGroup):
             raise typer.Exit(EXIT_UNUSABLE) from None
         except OSError as error:
             place = f"`{error.filename}`: " if error.filename else ""
-            say(f"ensue: {place}{(error.strerror or str(error)).lower()}", "red")
+            hint = f": {HINTS[error.errno]}" if error.errno in HINTS else ""
+            say(f"ensue: {place}{(error.strerror or str(error)).lower()}{hint}", "red")
             raise typer.Exit(EXIT_UNUSABLE) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise

@@ -77,10 +77,15 @@ def explain(
         show(line, "bold" if line and not line[0].isspace() else "")
 
 
+def _is_a_path(argument: str) -> bool:
+    """Whether it can be no correlation: then it is a library that is missing, or no file."""
+    return not argument.isidentifier() or Path(argument).exists()
+
+
 def _library_and_name(arguments: Sequence[str]) -> tuple[Library, str]:
     """The library of all files, and the correlation: the last argument, or the only one there."""
     *files, last = arguments
-    if not Path(last).is_file():
+    if not Path(last).is_file() and (files or not _is_a_path(last)):
         if not files:
             raise UsageError(f"name the library first: `ensue explain LIB {last}`")
         return load_library([Path(file) for file in files]), last

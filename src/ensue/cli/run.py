@@ -131,6 +131,8 @@ def run(
         choose_engine(engine)
     allowed_lateness = _duration("--lateness", lateness)
     end = _time("--until", until)
+    if not events:
+        raise UsageError("`--events` names nothing: give the path of a file of events, or `-`")
     refuse_shared_files(
         {"--events": events, "--out": out, "--dead-letter": dead_letter, "--late": late},
         libraries,
