@@ -34,6 +34,7 @@ from ensue.lang.expressions.printing import print_expression
 from ensue.spark import predicates
 from ensue.spark.layout import layout_of
 from ensue.spark.reading import resolver
+from ensue.spark.sql_values import NotInSqlError
 
 TYPES = ensue.parse(
     """
@@ -118,7 +119,7 @@ def predicates_in_sql(seed: int, resolve: Any, count: int) -> Iterator[tuple[Exp
         tree = expression(random, random.choice([1, 2, 3]))
         try:
             column = predicates.holds(tree, resolve)
-        except predicates.NotInSqlError:
+        except NotInSqlError:
             continue
         count -= 1
         yield tree, column

@@ -23,7 +23,8 @@ from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.spark.layout import Layout, Source, instant, kind_of_type, micros
 from ensue.spark.plan import Rule
-from ensue.spark.predicates import NotInSqlError, Sql, balanced
+from ensue.spark.sql_operators import balanced
+from ensue.spark.sql_values import NotInSqlError, Sql
 
 # From here on a real rounds to no 32-bit float.
 _LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
@@ -79,13 +80,34 @@ def fits_type(layout: Layout, type_name: str, types: TypeSystem) -> list[Column]
     return conditions
 
 
+def alike(layout: Layout, names: Sequence[str], types: TypeSystem) -> list[list[str]]:
+    """The types of which something is asked, those together of which the same is asked.
+
+    Types below one another mostly add nothing, and a row need not be asked once for each of them.
+    """
+    found: dict[tuple[tuple[str, ValueType], ...] | None, list[str]] = {}
+    for name in names:
+        attributes = types.attributes(name)
+        if any(each not in layout.attributes for each in attributes):
+            found.setdefault(None, []).append(name)
+            continue
+        asked = tuple(
+            (each, type_)
+            for each, type_ in attributes.items()
+            if layout.attributes[each].in_data or not _always_fits(layout.attributes[each], type_)
+        )
+        if asked:
+            found.setdefault(asked, []).append(name)
+    return list(found.values())
+
+
 def conforms(layout: Layout, types: TypeSystem) -> Column:
     """Whether a row is an event, and one of a declared type fits it."""
     type_column = layout.context["type"].column
     conditions = is_event(layout)
-    for each in types:
-        if fitting := fits_type(layout, each.name, types):
-            conditions.append((type_column != each.name) | all_of(fitting))
+    for names in alike(layout, list(types.types), types):
+        fitting = all_of(fits_type(layout, names[0], types))
+        conditions.append(~type_column.isin(*names) | fitting)
     return sf.coalesce(all_of(conditions), sf.lit(False))
 
 
@@ -202,9 +224,14 @@ def _can_fit(given: st.DataType, type_: ValueType) -> bool:
     return kind == type_.kind
 
 
+def _always_fits(source: Source, type_: ValueType) -> bool:
+    is_whole = source.kind == "integer" and type_.kind == "real"
+    return _surely_fits(source.type, type_) or is_whole
+
+
 def _fits(source: Source, type_: ValueType) -> Column | None:
     """Whether a value that is not null fits; None if all do."""
-    if _surely_fits(source.type, type_):
+    if _always_fits(source, type_):
         return None
     if not _can_fit(source.type, type_):
         return sf.lit(False)
@@ -218,8 +245,6 @@ def _fits(source: Source, type_: ValueType) -> Column | None:
             return whole & inside
         return column.cast("bigint").between(sf.lit(low), sf.lit(min(high, 2**63 - 1)))
     if type_.kind == "real":
-        if source.kind == "integer":
-            return None
         if type_.name == "float":
             return sf.abs(column.cast("double")) < _LARGEST_FLOAT
         return sf.abs(column.cast("double")) <= _LARGEST_REAL

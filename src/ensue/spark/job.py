@@ -24,10 +24,11 @@ from ensue.spark.conformance import check_columns, conforms, opaque_attributes
 from ensue.spark.gathering import GATHERED_BYTES
 from ensue.spark.layout import Layout, layout_of
 from ensue.spark.mapping import ARRIVAL, EVENT_DDL, OUTPUT_DDL
+from ensue.spark.numbered import PACKED_TYPES, with_type
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Group, Plan, Rule, plan_of
-from ensue.spark.predicates import NotInSqlError
 from ensue.spark.reading import Reading, check_arrival, reading_of
+from ensue.spark.sql_values import NotInSqlError
 from ensue.spark.streaming.dispatch import also_over_streams, rejects_from_streams
 from ensue.spark.worker import (
     CLOCK,
@@ -206,14 +207,18 @@ class Job:
         return self._run_columns(group, task, reading, ddl)
 
     def _run_columns(self, group: Group, task: Task, reading: Reading, ddl: str) -> DataFrame:
-        names = [name for name, _ in reading.travelling]
-        columns = [column.alias(f"c{n}") for n, (_, column) in enumerate(reading.travelling)]
         arrival = self._arrival()
         rows = self.events
         if self._compares_groups(task):
             # Numbered before rows are dropped, which costs the push-down into files.
             rows = rows.withColumn(ARRIVAL, arrival)
             arrival = sf.col(ARRIVAL)
+        travelling = dict(reading.travelling)
+        packed = self._packed(reading)
+        if packed:
+            arrival = with_type(arrival, travelling.pop("type"), packed)
+        names = list(travelling)
+        columns = [column.alias(f"c{n}") for n, column in enumerate(travelling.values())]
         rows = rows.filter(reading.wanted).select(*columns, arrival.alias(ARRIVAL))
         keys = [made(sf.col(f"c{names.index(name)}")) for name, made in reading.keys]
         rows = rows.repartition(self.partitions, *keys) if keys else rows.repartition(1)
@@ -221,8 +226,14 @@ class Job:
         if group.has_timers:
             rows = self._with_clock(rows)
             names.append(CLOCK)
-        task = task._replace(names=tuple(names), nulls=reading.nulls)
+        task = task._replace(names=tuple(names), nulls=reading.nulls, packed=packed)
         return rows.mapInArrow(bound(run_columns, task), ddl)
+
+    def _packed(self, reading: Reading) -> tuple[str, ...]:
+        """The types that travel as a number in the column of arrivals; none if they cannot."""
+        by_type = any(name == "type" for name, _ in reading.keys)
+        can = self.arrival is None and not by_type and len(reading.types) <= PACKED_TYPES
+        return reading.types if can else ()
 
     def _run_events(self, group: Group, task: Task, ddl: str) -> DataFrame:
         wanted = self._mapped(task)

@@ -35,10 +35,19 @@ from ensue.lang.expressions import (
 )
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
-from ensue.spark.conformance import all_of, any_of, attribute, fits_type, is_event, undeclared
+from ensue.spark.conformance import (
+    alike,
+    all_of,
+    any_of,
+    attribute,
+    fits_type,
+    is_event,
+    undeclared,
+)
 from ensue.spark.layout import Layout, Source, instant, kind_of_type, micros
 from ensue.spark.plan import Group, Rule
-from ensue.spark.predicates import NotInSqlError, Resolve, Sql, conjuncts, holds, literal
+from ensue.spark.predicates import Resolve, conjuncts, holds
+from ensue.spark.sql_values import NotInSqlError, Sql, literal
 
 KeyColumn = tuple[str, Callable[[Column], Column]]
 
@@ -49,7 +58,7 @@ class Reading:
 
     Each key is the name of a travelling column and what is made of it. `travelling` are the columns
     that go through the shuffle, by their names in the rule, and `nulls` the attributes that no rule
-    asks for, which the worker puts in as nulls.
+    asks for, which the worker puts in as nulls. `types` are those that wanted rows have.
     """
 
     wanted: Column
@@ -57,6 +66,7 @@ class Reading:
     travelling: tuple[tuple[str, Column], ...]
     nulls: tuple[str, ...]
     in_python: tuple[str, ...]
+    types: tuple[str, ...]
 
 
 def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
@@ -71,10 +81,10 @@ def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
     ports = [_port(rule, port, layout, types, in_python) for rule, port in asked.values()]
     conditions = [any_of(ports), *is_event(layout)]
     type_column = layout.context["type"].column
+    read = tuple(_types_read(group, types))
     conditions += [
-        (type_column != name) | all_of(fitting)
-        for name in _types_read(group, types)
-        if (fitting := fits_type(layout, name, types))
+        ~type_column.isin(*names) | all_of(fits_type(layout, names[0], types))
+        for names in alike(layout, read, types)
     ]
     keys = _keys(group, layout)
     travelling = _travelling(group, layout, types)
@@ -84,7 +94,8 @@ def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
         name for type_name in types.types for name in types.attributes(type_name)
     )
     nulls = tuple(n for n in declared if n not in present and is_attribute_column(n))
-    return Reading(all_of(conditions), keys, travelling, nulls, tuple(dict.fromkeys(in_python)))
+    python = tuple(dict.fromkeys(in_python))
+    return Reading(all_of(conditions), keys, travelling, nulls, python, read)
 
 
 def check_arrival(events: DataFrame, arrival: str | None) -> None:

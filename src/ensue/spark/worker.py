@@ -31,6 +31,7 @@ from ensue.spark.mapping import (
     read_rows,
     write_event,
 )
+from ensue.spark.numbered import arrivals_of, types_of
 from ensue.spark.ordered import ALL_KEYS, OrderedGroup, Positioned
 from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
 from ensue.spark.plan import Group, Plan, plan_of
@@ -52,7 +53,8 @@ class Task(NamedTuple):
 
     `library` is its tables: machines are planned once, where the job is made, and travel as data.
     `mode` is `rows` (the result), `feed` (outputs for a later stage) or `count` (rows, and how many
-    events had no key). `names` are those of the columns, as the rule for columns knows them.
+    events had no key). `names` are those of the columns, as the rule for columns knows them, and
+    `packed` the types that stand as numbers in the column of arrivals, if they do (`numbered`).
     """
 
     library: bytes
@@ -64,6 +66,7 @@ class Task(NamedTuple):
     names: tuple[str, ...] = ()
     nulls: tuple[str, ...] = ()
     gathered_bytes: int = GATHERED_BYTES
+    packed: tuple[str, ...] = ()
 
 
 class Prepared(NamedTuple):
@@ -131,6 +134,9 @@ def _without_extras(table: pa.Table, task: Task, clock: int | None) -> tuple[int
         clock = table.column(CLOCK)[0].as_py()
         table = table.drop_columns([CLOCK])
     if ARRIVAL in task.names:
+        if task.packed:
+            types = types_of(table.column(ARRIVAL), task.packed)
+            table = table.append_column("type", types)
         table = table.drop_columns([ARRIVAL])
     for name in task.nulls:
         table = table.append_column(name, pa.nulls(table.num_rows))
@@ -145,7 +151,8 @@ def _by_event(
     running = OrderedGroup(plan, group, counts)
     clock: int | None = None
     for table in tables:
-        arrivals = table.column(ARRIVAL).to_pylist()
+        given = table.column(ARRIVAL)
+        arrivals = (arrivals_of(given) if task.packed else given).to_pylist()
         clock, table = _without_extras(table, task, clock)
         records = read_batches(
             table.to_batches(), table.schema, plan.library.types, DEFAULT_SOURCE, where="the rows"

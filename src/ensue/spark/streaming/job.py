@@ -27,8 +27,8 @@ from ensue.spark.layout import Layout, layout_of
 from ensue.spark.mapping import ARRIVAL
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Plan, plan_of
-from ensue.spark.predicates import NotInSqlError
 from ensue.spark.reading import Reading, check_arrival, reading_of, wanted_by_rule
+from ensue.spark.sql_values import NotInSqlError
 from ensue.spark.streaming.bucket import (
     KIND,
     LEFT_OUT,
