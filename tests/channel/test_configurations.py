@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ensue.channel import Block, DropOldest, build, from_toml, want
+from ensue.channel import Block, Builder, DropOldest, build, from_toml, want
 from ensue.errors import UsageError
 from tests.channel.making import LIBRARY, empty, event, eventually
 
@@ -153,6 +154,15 @@ def test_a_channel_can_be_written_down_as_toml(tmp_path: Path) -> None:
     assert consumer.quality.failures == 5
 
 
+def test_the_file_in_the_documentation_can_be_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "channel.md").read_text("utf-8")
+    shown = next(each for each in page.split("```") if each.startswith("text\n[channel]"))
+    (tmp_path / "rules.cor").write_text("eventtype A {};")
+    (tmp_path / "plant.toml").write_text(shown.removeprefix("text\n"))
+
+    assert isinstance(from_toml(tmp_path / "plant.toml"), Builder)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -197,6 +207,17 @@ def test_ends_of_links_can_be_written_down(tmp_path: Path) -> None:
     assert eventually(lambda: len(here.federation.reachable) == 1)
     here.close()
     there.close()
+
+
+def test_a_channel_that_cannot_listen_leaves_nothing_running() -> None:
+    first = build("full").listen().done()
+    port = first.federation.addresses[0][1]
+    before = threading.active_count()
+
+    with pytest.raises(UsageError, match="cannot listen on"):
+        build("full").dispatching("pool", threads=4).listen(port=port).done()
+    assert eventually(lambda: threading.active_count() <= before)
+    first.close()
 
 
 @pytest.mark.parametrize(

@@ -141,10 +141,15 @@ class Builder:
                 urgency,
             )
         )
-        for options in self._listen:
-            channel.federation.listen(**options)
-        for options in self._links:
-            channel.federation.connect(**options)
+        try:
+            for options in self._listen:
+                channel.federation.listen(**options)
+            for options in self._links:
+                channel.federation.connect(**options)
+        except BaseException:
+            # Nobody else has it yet to close it.
+            channel.close(drain=False)
+            raise
         return channel
 
     def _new_look_up(self) -> LookUp:
