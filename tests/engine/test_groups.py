@@ -160,7 +160,7 @@ def test_keys_of_a_group_that_are_done_are_let_go() -> None:
             run.push(Event(f"e{number}.{value}", "s", "T", 10 * number + value, data))
     engine = run._engine
     assert isinstance(engine, StepStream)
-    (group,) = engine.groups.values()
+    (board,) = engine.boards.values()
 
     assert run.counts.outputs == 15_000
-    assert len(group.keys) < 3000
+    assert len(board.keys) < 3000

@@ -1,10 +1,11 @@
 """Rules of one shape, stepped together: thousands of them for a few operations on long integers.
 
-In comes a group of rules of one shape (`shapes`): they differ in what their ports ask for. A key of
-a group has one integer for each state of their machine, with a bit for each rule that is in it; an
-event has one integer for each atom, of the rules that read it so (`readings`). A function that is
-written for the shape takes all rules through the event at once (`sliced`). A rule that stands at
-its start has no bit anywhere, so that a rule that is added needs no key to know it.
+In comes a group of rules of one shape (`shapes`): they differ in what their ports ask for. Under a
+key (`boards`) a group has one integer for each state of their machine, with a bit for each rule
+that is in it; an event has one integer for each atom, of the rules that read it so (`readings`). A
+function that is written for the shape takes all rules through the event at once (`sliced`), and
+what has fired is put out here. A rule that stands at its start has no bit anywhere, so that a rule
+that is added needs no key to know it.
 
 Bindings are shared too. A port stands for the last event that matches it in its stretch, and its
 stretch goes on to the present: so if it is bound at all, it is bound to the last event that has
@@ -21,13 +22,12 @@ from typing import Any
 
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
-from ensue.engine.ports import key_text
+from ensue.engine.step.boards import Board, KeyState, bits_of
 from ensue.engine.step.emitting import compile_volley, recipe_of
 from ensue.engine.step.filters import TabledFilter, WindowedFilter
 from ensue.engine.step.firing import Noted
-from ensue.engine.step.readings import GroupReading
-from ensue.engine.step.rules import KEYS_BEFORE_A_SWEEP, FastKey, Rule, whole_key
-from ensue.engine.step.shapes import Letter, atoms_of, letter_of, machine_of
+from ensue.engine.step.rules import FastKey, Rule, whole_key
+from ensue.engine.step.shapes import atoms_of, letter_of, machine_of
 from ensue.engine.step.sliced import Fires, Sliced
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -39,59 +39,6 @@ Volley = tuple[int, Callable[..., None], list[Any]]
 Runner = TabledFilter | WindowedFilter
 
 
-class KeyState:
-    """A key of a group: who is where, the latest event of each letter, and what was put out now.
-
-    `made` has, for each trigger at `time`, masks of those who put something out, and how much.
-    """
-
-    __slots__ = ("held", "last", "made", "text", "time")
-
-    def __init__(self, key: FastKey, states: int, letters: int) -> None:
-        self.held = [0] * states
-        self.last: list[Noted | None] = [None] * letters
-        self.text = key_text(whole_key(key))
-        self.time: int | None = None
-        self.made: dict[str, list[tuple[int, int]]] = {}
-
-    def made_before(self, trigger: str) -> dict[int, int] | None:
-        """How many outputs rules have at this trigger already, by their bits."""
-        if trigger not in self.made:
-            return None
-        found: dict[int, int] = {}
-        for mask, number in self.made[trigger]:
-            for bit in bits_of(mask):
-                found[bit] = found.get(bit, 0) + number
-        return found
-
-    def made_by(self, bit: int) -> dict[str, int]:
-        """How much one rule has put out at `time`, by trigger."""
-        counted = {
-            trigger: sum(number for mask, number in made if mask & bit)
-            for trigger, made in self.made.items()
-        }
-        return {trigger: number for trigger, number in counted.items() if number}
-
-    # --- rules that come and go -----------------------------------------------------------------
-
-    def forget(self, gone: Sequence[int]) -> None:
-        """Rules that are no longer there, by the numbers of their bits."""
-        kept = ~sum(1 << (bit - 1) for bit in gone)
-        self.held = [mask & kept for mask in self.held]
-        self.made = {
-            trigger: [(mask & kept, number) for mask, number in made]
-            for trigger, made in self.made.items()
-        }
-
-    def shift(self, more: int) -> None:
-        """All bits move up by so many."""
-        self.held = [mask << more for mask in self.held]
-        self.made = {
-            trigger: [(mask << more, number) for mask, number in made]
-            for trigger, made in self.made.items()
-        }
-
-
 class Group:
     """Rules of one shape. The bits of rules that come first in the library are the highest.
 
@@ -100,13 +47,17 @@ class Group:
     """
 
     is_timed = False
+    longest = 0
+    """The longest window of its rules."""
 
-    def __init__(self, first: Rule, types: TypeSystem, numbers: Iterator[int]) -> None:
+    def __init__(
+        self, first: Rule, board: Board, types: TypeSystem, numbers: Iterator[int]
+    ) -> None:
         machine = machine_of(first)
         assert machine is not None, "a rule without a machine has no shape"
         self.sliced = Sliced(machine, self.is_timed)
-        self.key_names = next(iter(first.ports.key_names.values()))
-        self.keys: dict[FastKey, Any] = {}
+        self.board = board
+        self.at = board.join(self)
         self.members: dict[int, Rule] = {}
         self.room = 0
         self.is_in_order = True
@@ -114,9 +65,7 @@ class Group:
         self._types = types
         self._bits: list[int] = []
         self._numbers_by_name: dict[str, int] = {}
-        self._letters: dict[Letter, int] = {}
         self._volleys: dict[tuple[int, int], Volley | None] = {}
-        self._sweep_at = KEYS_BEFORE_A_SWEEP
 
     # --- who belongs to it ----------------------------------------------------------------------
 
@@ -145,25 +94,37 @@ class Group:
         for rule in self.members.values():
             for port in rule.correlation.ports:
                 assert isinstance(port, EventPort)
-                self._letters.setdefault(letter_of(port), len(self._letters))
-        for state in self.keys.values():
-            state.last += [None] * (len(self._letters) - len(state.last))
+                known_letters = self.board.letters
+                known_letters.setdefault(letter_of(port), len(known_letters))
         self._look_at_members()
+        self.board.settle()
         for bit, rule in self.members.items():
             rule.group = self
             if rule.instances:
                 self._absorb(rule, bit)
 
     def _forget(self, gone: Sequence[int]) -> None:
-        for state in self.keys.values():
-            state.forget(gone)
+        """Rules that are no longer there, by their numbers."""
+        kept = ~sum(1 << (bit - 1) for bit in gone)
+        for _, state, held in self.board.held_by(self):
+            if held is not None:
+                held[:] = [mask & kept for mask in held]
+            for made in state.made.values():
+                made[:] = [
+                    (at, mask & kept if at == self.at else mask, count) for at, mask, count in made
+                ]
 
     def _make_room(self, more: int) -> None:
         """Shift all bits up."""
         self.members = {bit + more: rule for bit, rule in self.members.items()}
         self.room += more
-        for state in self.keys.values():
-            state.shift(more)
+        for _, state, held in self.board.held_by(self):
+            if held is not None:
+                held[:] = [mask << more for mask in held]
+            for made in state.made.values():
+                made[:] = [
+                    (at, mask << more if at == self.at else mask, count) for at, mask, count in made
+                ]
 
     def _welcome(self, number: int) -> None:
         """A new rule has this number."""
@@ -178,10 +139,11 @@ class Group:
         bit = self._bits[number]
         for key, instance in rule.instances.items():
             assert isinstance(instance, TabledFilter | WindowedFilter)
-            state = self.keys.get(key)
-            if state is None:
-                state = self._begin(key)
-            self._place(state, instance, number)
+            state = self.board.keys.get(key) or self.board.begin(key)
+            held = state.held[self.at]
+            if held is None:
+                held = state.held[self.at] = self.new_list()
+            self._place(state, held, instance, number)
             for place, noted in enumerate(instance.places[: instance.facts.place_count]):
                 if noted is not None and instance.is_active(instance.facts.bound_states[place]):
                     letter = letters[atoms[instance.facts.ports[place]]]
@@ -194,25 +156,25 @@ class Group:
                 if state.time != outputs.time:
                     state.time, state.made = outputs.time, {}
                 for trigger, count in outputs.made.items():
-                    state.made.setdefault(trigger, []).append((bit, count))
+                    state.made.setdefault(trigger, []).append((self.at, bit, count))
         rule.instances.clear()
 
-    def _place(self, state: Any, instance: Runner, number: int) -> None:
+    def _place(self, state: KeyState, held: list[int], instance: Runner, number: int) -> None:  # noqa: ARG002
         """Set the bits of a rule to where its instance stands."""
         assert isinstance(instance, TabledFilter)
         for at, mask in enumerate(self.sliced.bits(instance.row.bits, self._bits[number])):
-            state.held[at] |= mask
+            held[at] |= mask
 
     def letters_by_atom(self, rule: Rule) -> dict[int, int]:
         atoms = atoms_of(rule)
         return {
-            atoms[port.name]: self._letters[letter_of(port)]
+            atoms[port.name]: self.board.letters[letter_of(port)]
             for port in rule.correlation.ports
             if isinstance(port, EventPort) and port.name in atoms
         }
 
     def letter(self, port: EventPort) -> int:
-        return self._letters[letter_of(port)]
+        return self.board.letters[letter_of(port)]
 
     def bit(self, rule: Rule) -> int:
         """The mask of one rule."""
@@ -224,16 +186,18 @@ class Group:
         bit = self._bits[number]
         letters, atoms = self.letters_by_atom(rule), atoms_of(rule)
         found: dict[FastKey, Runner] = {}
-        for key, state in self.keys.items():
-            made = state.made_by(bit) if state.made else {}
-            if not made and not any(mask & bit for mask in state.held):
+        for key, state, held in self.board.held_by(self):
+            if held is None:
                 continue
-            outputs = Outputs(rule.name, whole_key(key), bool(self.key_names), self._types)
+            made = state.made_by(self.at, bit) if state.made else {}
+            if not made and not any(mask & bit for mask in held):
+                continue
+            outputs = Outputs(rule.name, whole_key(key), bool(self.board.key_names), self._types)
             if made:
                 outputs.time, outputs.made = state.time, made
             instance = rule.starter(0, (), outputs, 0)
             assert isinstance(instance, TabledFilter | WindowedFilter)
-            self._stand(state, instance, number)
+            self._stand(state, held, instance, number)
             for place, bound in instance.facts.bound_states.items():
                 if instance.is_active(bound):
                     letter = letters[atoms[instance.facts.ports[place]]]
@@ -241,40 +205,39 @@ class Group:
             found[key] = instance
         return found
 
-    def _stand(self, state: Any, instance: Runner, number: int) -> None:
+    def _stand(self, state: KeyState, held: list[int], instance: Runner, number: int) -> None:  # noqa: ARG002
         """Put an instance where a rule stands."""
         assert isinstance(instance, TabledFilter)
-        active = self.sliced.active(state.held, self._bits[number])
+        active = self.sliced.active(held, self._bits[number])
         instance.row = instance.rows.row_of(active)
 
     # --- reading --------------------------------------------------------------------------------
 
-    def read(
+    def new_list(self) -> list[int]:
+        """What is held of rules that all stand at their start."""
+        return [0] * len(self.sliced.held)
+
+    def count_without_key(self, wanted: int, counts: Counts) -> None:
+        for bit in bits_of(wanted):
+            counts.without_key[self.members[bit].name] += 1
+
+    def fire(
         self,
-        reading: GroupReading,
-        key: FastKey | None,
+        fired: Any,
+        state: KeyState,
+        held: list[int],  # noqa: ARG002
         noted: tuple[int, Event],
-        counts: Counts,
         made: list[Event],
     ) -> int:
-        """Let all rules read an event; says how many times outputs were made, each in order."""
-        if key is None:
-            return self._count_without_key(reading, counts)
-        state = self.keys.get(key)
-        if state is None:
-            if reading.is_nothing:
-                return 0
-            state = self._begin_at(key, noted[1].time)
-        last = state.last
-        for letter in reading.letters:
-            last[letter] = noted
-        fired = reading.take(state.held, *reading.masks)
-        return self._put_out(fired, state, noted[1], made) if fired else 0
+        """What follows when `take` has given something back; how many times outputs were made."""
+        return self._put_out(fired, state, noted[1], made)
 
-    def _count_without_key(self, reading: GroupReading, counts: Counts) -> int:
-        for bit in bits_of(reading.wanted):
-            counts.without_key[self.members[bit].name] += 1
-        return 0
+    def bring_all(self, state: KeyState, number: int) -> None:
+        """Be ready for the moments of a key to be forgotten."""
+
+    def is_idle(self, state: KeyState, held: list[int], now: int) -> bool:  # noqa: ARG002
+        """Whether every rule stands as before it started."""
+        return not any(held)
 
     def _put_out(
         self,
@@ -289,8 +252,8 @@ class Group:
         if state.time != time:
             state.time, state.made = time, {}
         elif state.made:
-            base = state.made_before(trigger)
-        own: list[tuple[int, int]] = []
+            base = state.made_before(self.at, trigger)
+        own: list[tuple[int, int, int]] = []
         for branch, counting, who in fired:
             known = (branch, counting)
             volley = self._volleys[known] if known in self._volleys else self._volley(*known)
@@ -298,13 +261,13 @@ class Group:
                 continue
             count, put_out, members = volley
             before = base
-            for earlier, more in own:
+            for _, earlier, more in own:
                 # A rule of which an earlier branch has fired at this same event.
                 for bit in bits_of(earlier & who):
                     before = {**(before or {})}
                     before[bit] = before.get(bit, 0) + more
             put_out(made, self._chosen(who, members), state.last, state.text, time, trigger, before)
-            own.append((who, count))
+            own.append((self.at, who, count))
         if own:
             known_before = state.made.get(trigger)
             state.made[trigger] = own if known_before is None else known_before + own
@@ -345,42 +308,9 @@ class Group:
         self._volleys[branch, counting] = volley
         return volley
 
-    # --- keys -----------------------------------------------------------------------------------
-
-    def _begin_at(self, key: FastKey, now: int) -> Any:
-        if len(self.keys) >= self._sweep_at:
-            self.sweep(now)
-        return self._begin(key)
-
-    def _begin(self, key: FastKey) -> Any:
-        state = self.keys[key] = KeyState(key, len(self.sliced.held), len(self._letters))
-        return state
-
-    def sweep(self, now: int) -> None:
-        """Let go of the keys under which every rule stands as before it started."""
-        gone = [
-            key
-            for key, state in self.keys.items()
-            if (state.time is None or state.time < now) and self._is_idle(state, now)
-        ]
-        for key in gone:
-            del self.keys[key]
-        self._sweep_at = max(KEYS_BEFORE_A_SWEEP, 2 * len(self.keys))
-
-    def _is_idle(self, state: Any, now: int) -> bool:  # noqa: ARG002
-        return not any(state.held)
-
 
 def _is_whole(noted: Noted) -> bool:
     return isinstance(noted[1], Event) and noted[1].type != ""
 
 
 _ZEROS = bytes(0 if each == ord("0") else 1 for each in range(256))
-
-
-def bits_of(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, counted from 1, the highest first."""
-    while mask:
-        bit = mask.bit_length()
-        yield bit
-        mask ^= 1 << (bit - 1)

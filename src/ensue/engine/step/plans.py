@@ -15,7 +15,7 @@ from typing import Any
 
 from ensue.engine.step.groups import Group
 from ensue.engine.step.keys import FastKey, fast_key
-from ensue.engine.step.readings import GroupReading, GroupWant
+from ensue.engine.step.readings import BoardReading, GroupWant, board_readings
 from ensue.engine.step.rows import Step
 from ensue.engine.step.rules import Rule
 from ensue.engine.step.shapes import atoms_of
@@ -48,7 +48,7 @@ class MixedPlan:
     """Who reads an event where groups of rules do, too."""
 
     readers: Readers
-    groups: tuple[GroupReading, ...]
+    groups: tuple[BoardReading, ...]
 
 
 Plan = Readers | MixedPlan
@@ -151,7 +151,7 @@ class TypeRoutines:
     def _add_to_group(self, rule: Rule, group: Group, matching: Sequence[EventPort]) -> None:
         want = self._groups.get(group)
         if want is None:
-            key = self.keys.setdefault(group.key_names, len(self.keys))
+            key = self.keys.setdefault(group.board.key_names, len(self.keys))
             want = self._groups[group] = GroupWant(key)
         bit, atoms = group.bit(rule), atoms_of(rule)
         for port in matching:
@@ -184,7 +184,7 @@ class TypeRoutines:
         entries = (self._entry(self._wants[place], tests) for place in sorted(places))
         readers = tuple(entry for entry in entries if entry is not None)
         readings = (want.reading(group, tests) for group, want in self._groups.items())
-        together = tuple(reading for reading in readings if reading is not None)
+        together = board_readings(reading for reading in readings if reading is not None)
         plan: Plan = MixedPlan(readers, together) if together else readers
         if len(self.plans) < PLANS_REMEMBERED:
             self.plans[tests] = plan

@@ -1,18 +1,21 @@
-"""What an event is to a group of rules: who reads it as which atom, and which letters it is.
+"""What an event is to groups of rules: who reads it as which atom, and which letters it is.
 
 In come the ports of the rules, each with the tests that it needs; out goes, for the tests that hold
-of an event, a `GroupReading`, which is made once and kept with the plan of those tests. Evaluating
-tests is for the `routines` of a type, and stepping for `groups`.
+of an event, a `GroupReading` for each group and a `BoardReading` for groups of one board, which are
+made once and kept with the plan of those tests. Evaluating tests is for the `routines` of a type,
+and stepping for `boards`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ensue.engine.step.sliced import Take
 
 if TYPE_CHECKING:
+    from ensue.engine.step.boards import Board
     from ensue.engine.step.groups import Group
 
 
@@ -46,6 +49,52 @@ class GroupReading:
         self.masks = (readers, *(by_atom.get(atom, 0) for atom in inputs))
         held = [0] * len(group.sliced.held)
         self.is_nothing = not self.take(held, *self.masks) and not any(held)
+
+
+Step = tuple["Group", int, Take, tuple[int, ...], bool]
+"""A group, its place on the board, the function and what to call it with, and whether a group at
+its start is not moved."""
+
+
+class BoardReading:
+    """What the events of a type with certain tests are to the groups of a board.
+
+    `letters` are all that the event is, `timed_letters` those of which a window wants the moment.
+    """
+
+    __slots__ = (
+        "board",
+        "is_in_order",
+        "is_nothing",
+        "key",
+        "letters",
+        "parts",
+        "steps",
+        "timed",
+        "timed_letters",
+    )
+
+    def __init__(self, board: Board, parts: Sequence[GroupReading]) -> None:
+        self.board = board
+        self.parts = parts
+        self.key = parts[0].key
+        self.letters = tuple(sorted({letter for part in parts for letter in part.letters}))
+        timed = [part for part in parts if part.group.is_timed]
+        self.timed = {part.group: part for part in timed}
+        self.timed_letters = tuple(sorted({letter for part in timed for letter in part.letters}))
+        self.is_in_order = all(part.group.is_in_order for part in parts)
+        self.is_nothing = all(part.is_nothing for part in parts)
+        self.steps: tuple[Step, ...] = tuple(
+            (part.group, part.group.at, part.take, part.masks, part.is_nothing) for part in parts
+        )
+
+
+def board_readings(parts: Iterable[GroupReading]) -> tuple[BoardReading, ...]:
+    """The readings of groups, put together by their boards."""
+    by_board: dict[Board, list[GroupReading]] = {}
+    for part in parts:
+        by_board.setdefault(part.group.board, []).append(part)
+    return tuple(BoardReading(board, found) for board, found in by_board.items())
 
 
 class GroupWant:

@@ -20,7 +20,7 @@ from ensue.lang.expressions import Expression, Literal
 from ensue.lang.syntax import EventPort, FilterCorrelation, PushNew, PushPort
 from ensue.machine.model import Machine, PortAtom
 
-SMALLEST_GROUP = 16
+SMALLEST_GROUP = 8
 """From how many rules of one shape on it pays to step them together."""
 
 Shape = tuple[object, ...]

@@ -20,6 +20,7 @@ from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
+from ensue.engine.step.boards import Board
 from ensue.engine.step.candidates import group_for
 from ensue.engine.step.groups import Group
 from ensue.engine.step.routines import (
@@ -65,6 +66,7 @@ class StepStream:
         self._looks: dict[str, Look] = {}
         self._remakes: list[Callable[[], None]] = []
         self.groups: dict[Shape, Group] = {}
+        self.boards: dict[tuple[str, ...], Board] = {}
         self.apart = False
         self._alone: AbstractSet[str] = frozenset()
         self._places: Mapping[str, int] = {}
@@ -125,13 +127,21 @@ class StepStream:
             if old.group is not None and grouped.get(name) is not old.group:
                 (rule,) = [each for each in self.rules if each.name == name]
                 rule.instances = dict(old.group.instances_of(old))
+        for shape, gone in self.groups.items():
+            if shape not in chosen:
+                gone.board.leave(gone)
         groups: dict[Shape, Group] = {}
         for shape, rules in chosen.items():
-            group = self.groups.get(shape) or group_for(rules[0], self._types, self.numbers)
+            group = self.groups.get(shape) or self._new_group(rules[0])
             group.take(rules, staying, self._types)
             groups[shape] = group
         self.groups = groups
         self._places = {rule.name: rule.place for rule in self.rules}
+
+    def _new_group(self, first: Rule) -> Group:
+        names = next(iter(first.ports.key_names.values()))
+        board = self.boards.setdefault(names, Board(names))
+        return group_for(first, board, self._types, self.numbers)
 
     def _make_routines(self) -> None:
         self._routines = {
@@ -147,7 +157,7 @@ class StepStream:
         """Be as new, with rules in the forms of a snapshot, for their instances to be put in."""
         self.apart = apart
         self.numbers = count(read)
-        self.rules, self.groups = [], {}
+        self.rules, self.groups, self.boards = [], {}, {}
         self.change(library, forms)
 
     def settle(self) -> None:
@@ -160,8 +170,8 @@ class StepStream:
         """Let go of the keys that stand as before they started."""
         for rule in self.rules:
             rule.sweep(now)
-        for group in self.groups.values():
-            group.sweep(now)
+        for board in self.boards.values():
+            board.sweep(now)
 
     def pushes(
         self,
@@ -291,10 +301,9 @@ class StepStream:
         mixed, times = len(made) > begun, 0
         noted = (next(self.numbers), event)
         for reading in together:
-            group = reading.group
-            found = group.read(reading, keys[reading.key], noted, self._counts, made)
+            found = reading.board.read(reading, keys[reading.key], noted, self._counts, made)
             times += found
-            mixed = mixed or (found > 0 and not group.is_in_order)
+            mixed = mixed or (found > 0 and not reading.is_in_order)
         if times > 1 or (times and mixed):
             made[begun:] = sorted(made[begun:], key=self._place_of)
         return waiting
