@@ -283,3 +283,10 @@ def test_an_output_that_cannot_be_written_says_what_to_do(
 
 def test_events_from_nowhere_are_asked_for(ensue: Ensue, rules: Path) -> None:
     assert "give the path of a file of events, or `-`" in ensue("run", rules, "-e", "").err
+
+
+def test_a_benchmark_asks_for_its_file_before_it_measures(ensue: Ensue, tmp_path: Path) -> None:
+    answer = ensue("bench", "machine", "--json", tmp_path)
+
+    assert answer.code == 2
+    assert "is a directory: give the path of a file" in answer.err

@@ -54,6 +54,9 @@ def bench(
     from ensue.bench.effort import Effort
     from ensue.bench.measuring import measure
 
+    if json is not None:
+        # Better now than after minutes of measuring.
+        json.open("a", encoding="utf-8").close()
     report = measure(what, Effort(quick, repeats), _tell)
     _show(report)
     if json is not None:
