@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -156,3 +158,90 @@ def test_a_closed_channel_has_no_timers_left() -> None:
     clock.advance("10 s")
 
     assert got == []
+
+
+@pytest.mark.parametrize("strategy", ["reactive", "pool"])
+def test_listeners_that_fail_are_logged_and_hold_up_nobody(
+    strategy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = builder("full").dispatching(strategy, threads=1)
+    channel = made.on_failure(lambda _: fail(event())).on_drop(lambda *_: fail(event())).done()
+    got = empty()
+    channel.suppliers.connect("gps", "Notify", on_demand=lambda _: fail(event()))
+    channel.consumers.connect("bad", fail, "Notify", failures=None, priority=1)
+    channel.consumers.connect("good", got.append, "Notify")
+
+    with caplog.at_level(logging.ERROR):
+        for _ in range(5):
+            channel.push(event())
+        assert channel.settle()
+
+    assert len(got) == channel.consumers["bad"].figures.failures == 5
+    assert all(f"`{name}` failed" in caplog.text for name in ("on_failure", "on_drop"))
+    assert channel.close().drained
+
+
+def test_a_consumer_that_would_exit_ends_its_turn_but_no_thread_of_a_pool() -> None:
+    channel, got = builder("full").dispatching("pool", threads=1).done(), empty()
+
+    def leave(_: Event) -> None:
+        raise SystemExit
+
+    channel.consumers.connect("leaving", leave, "Notify", failures=None, priority=1)
+    channel.consumers.connect("staying", got.append, "Notify")
+    for _ in range(5):
+        channel.push(event())
+
+    assert channel.settle()
+    assert len(got) == channel.consumers["leaving"].figures.dropped[Reason.FAILED] == 5
+    channel.close()
+
+
+def test_an_interrupt_in_a_consumer_reaches_the_supplier_and_the_consumer_goes_on() -> None:
+    channel, calls = builder().done(), empty()
+
+    def interrupted_once(given: Event) -> None:
+        calls.append(given)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    channel.consumers.connect("one", interrupted_once, "Notify")
+    with pytest.raises(KeyboardInterrupt):
+        channel.push(event())
+    channel.push(event())
+
+    figures = channel.consumers["one"].figures
+    assert (figures.wanted, figures.delivered, figures.failures) == (2, 1, 1)
+    assert channel.settle()
+    channel.close()
+
+
+def test_a_coroutine_in_which_something_was_cancelled_has_failed_and_gets_the_next_event() -> None:
+    async def main() -> tuple[int, int]:
+        channel, calls = builder("full").dispatching("asyncio").done(), empty()
+
+        async def wait(_: Event) -> None:
+            calls.append(1)
+            waiting = asyncio.create_task(asyncio.sleep(10))
+            waiting.cancel()
+            await waiting
+
+        channel.consumers.connect("one", wait, "Notify", failures=None)
+        for _ in range(3):
+            await channel.publish(event())
+        closing = await channel.aclose()
+        assert closing.drained
+        return len(calls), channel.consumers["one"].figures.failures
+
+    assert asyncio.run(main()) == (3, 3)
+
+
+@pytest.mark.parametrize("key", [fail, lambda _: [], "value"])
+def test_a_key_of_conflation_that_is_none_harms_no_supplier(key: Any) -> None:
+    channel = builder().done()
+    subscription = channel.subscribe("Notify", conflate=key)
+    for number in range(3):
+        channel.push(event("Notify", value=[number]))
+
+    assert subscription.take_all()
+    channel.close()

@@ -112,5 +112,13 @@ class Asynchronous:
         self._loop.call_soon(self._give_turns)
 
     async def _await_turn(self, receiver: Receiver) -> None:
-        if await receiver.turn_async():
+        try:
+            has_more = await receiver.turn_async()
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            # Something that the consumer awaits was cancelled, not its turn.
+            return
+        if has_more:
             self.ready(receiver)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ensue.channel.channel import Channel
 from ensue.channel.clock import Clock, WallClock
+from ensue.channel.listeners import contained
 from ensue.channel.parts import LookUp, Parts
 from ensue.channel.policies import Quality, Reason
 from ensue.channel.turns import Dispatcher, Failure
@@ -103,12 +104,12 @@ class Builder:
         return self
 
     def on_failure(self, report: Callable[[Failure], None]) -> Self:
-        self._on_failure = report
+        self._on_failure = contained(report, "on_failure")
         return self
 
     def on_drop(self, report: Callable[[str, Event, Reason], None]) -> Self:
         """Have every drop reported: the consumer's name, the event, the reason."""
-        self._on_drop = report
+        self._on_drop = contained(report, "on_drop")
         return self
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Self:

@@ -7,6 +7,7 @@ other way to lose an event.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,6 +15,8 @@ from enum import StrEnum
 from ensue.channel.clock import DurationLike, microseconds_in
 from ensue.errors import UsageError
 from ensue.events.event import Event
+
+log = logging.getLogger("ensue.channel")
 
 
 class Reason(StrEnum):
@@ -135,5 +138,26 @@ def conflation(key: ConflationKey) -> Callable[[Event], object] | None:
         return lambda event: (event.type, event.source)
     if isinstance(key, str):
         name = key
-        return lambda event: (event.type, event.attributes.get(name))
-    return key
+        return lambda event: (event.type, _comparable(event.attributes.get(name)))
+    return _asked(key)
+
+
+def _asked(key: Callable[[Event], object]) -> Callable[[Event], object]:
+    """What a function says; where it fails, an event is a value of nothing and keeps its place."""
+
+    def ask(event: Event) -> object:
+        try:
+            return _comparable(key(event))
+        except Exception as error:
+            log.error("`conflate` failed on the event `%s`: %r", event.id, error)
+            return None
+
+    return ask
+
+
+def _comparable(value: object) -> object:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value

@@ -156,7 +156,12 @@ class ThreadPool:
             if urgency is not None and risen_to != receiver.quality.priority:
                 risen_to = receiver.quality.priority
                 urgency.rise_to(risen_to)
-            if not receiver.turn():
+            try:
+                has_more = receiver.turn()
+            except BaseException:
+                # What would end a thread of its own ends a turn here, and is counted as a failure.
+                has_more = False
+            if not has_more:
                 receiver = None
         bed.close()
         if receiver is not None and self._successor is not None:

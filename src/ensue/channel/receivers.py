@@ -5,9 +5,11 @@ thing is done: a step reads one event (a Python test, a group, a correlation), o
 called with one. So whatever takes long takes only its own consumer's turns.
 
 A receiver is run by one thread at a time, which holds `_turn`. Nobody waits for that: whoever
-finds it taken goes away, and whoever ends a turn looks for what came meanwhile. What waits, and how
-it came there, is told in `mailbox`; priorities between receivers are the strategy's business, and
-what an event means is the step's.
+finds it taken goes away, and whoever ends a turn looks for what came meanwhile. An exception ends
+here, as a failure of the consumer; what is meant to end more than a call (`SystemExit`, an
+interrupt, a cancellation) counts as one too, and goes on to whoever gave the turn. What waits, and
+how it came there, is told in `mailbox`; priorities between receivers are the strategy's business,
+and what an event means is the step's.
 """
 
 from __future__ import annotations
@@ -75,13 +77,15 @@ class Receiver(Mailbox):
             self._failed_in_row = 0
             if is_timed:
                 self._note_time(arrived)
-        except Exception as error:
+        except BaseException as error:
             self._note_direct_failure(event, error)
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._turn.release()
-        if self._is_in_line:
-            # Somebody offered an event meanwhile, and may have found the turn taken.
-            self._ask_for_turns()
+            if self._is_in_line:
+                # Somebody offered an event meanwhile, and may have found the turn taken.
+                self._ask_for_turns()
         return True
 
     def _note_time(self, arrived: int) -> None:
@@ -92,7 +96,7 @@ class Receiver(Mailbox):
             self._note_laxity(deadline, arrived)
         self.last_satisfied = self.around.clock.now()
 
-    def _note_direct_failure(self, event: Event, error: Exception) -> None:
+    def _note_direct_failure(self, event: Event, error: BaseException) -> None:
         with self._lock:
             self._offered += 1
         self.last_satisfied = self.around.clock.now()
@@ -112,8 +116,11 @@ class Receiver(Mailbox):
         if slot is not None:
             try:
                 self.call(slot.event)  # type: ignore[misc]
-            except Exception as error:
+            except BaseException as error:
                 self._note_failure(slot.event, error)
+                if not isinstance(error, Exception):
+                    self._end_early()
+                    raise
             else:
                 self._note_success(slot)
         return self._end()
@@ -126,8 +133,11 @@ class Receiver(Mailbox):
         if slot is not None:
             try:
                 await self.call(slot.event)  # type: ignore[misc]
-            except Exception as error:
+            except BaseException as error:
                 self._note_failure(slot.event, error)
+                if not isinstance(error, Exception):
+                    self._end_early()
+                    raise
             else:
                 self._note_success(slot)
         return self._end()
@@ -193,6 +203,11 @@ class Receiver(Mailbox):
             self._losses.tell()
         return has_more
 
+    def _end_early(self) -> None:
+        """Whoever gave the turn will not see to the rest."""
+        if self._end():
+            self._ask_for_turns()
+
     def _is_over(self, slot: Slot) -> bool:
         if type(slot.event) is Tick:
             return False
@@ -216,7 +231,7 @@ class Receiver(Mailbox):
         taken = self.around.clock.now() - arrived
         self.laxity.note(self.quality.priority, deadline, taken)
 
-    def _note_failure(self, event: Event, error: Exception) -> None:
+    def _note_failure(self, event: Event, error: BaseException) -> None:
         with self._lock:
             self.failures += 1
             self._failed_in_row += 1

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from ensue.channel.figures import Tally
+from ensue.channel.listeners import contained
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
@@ -40,7 +41,7 @@ class Supplier:
         self.unwanted = 0
         self._pushed = Tally()
         self._channel = channel
-        self._on_demand = on_demand
+        self._on_demand = on_demand and contained(on_demand, f"on_demand of {name}")
         self._types = channel.with_subtypes(publishes)
         self._is_connected = True
         self.is_wanted = channel.is_wanted(self._types, source)
@@ -110,6 +111,10 @@ class Supplier:
             return True
         return False
 
+    def tell_if_unwanted(self) -> None:
+        if self._on_demand is not None and not self.is_wanted:
+            self._on_demand(False)
+
     def prepare(self) -> None:
         """Have the look-up ready for its events."""
         for type_ in self._types:
@@ -155,8 +160,7 @@ class SupplierAdmin:
             if name in self._suppliers:
                 raise UsageError(f"a supplier `{name}` is connected already: choose another name")
             self._suppliers[name] = supplier
-        if on_demand is not None and not supplier.is_wanted:
-            on_demand(False)
+        supplier.tell_if_unwanted()
         # Wants may have changed between asking and joining the list.
         supplier.look_again()
         supplier.prepare()

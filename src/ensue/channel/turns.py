@@ -34,7 +34,7 @@ class Failure:
 
     consumer: str
     event: Event
-    error: Exception
+    error: BaseException
     suspended: bool
 
 
