@@ -41,8 +41,8 @@ class KeyState:
 
     `held` has a list for each group, by the place of the group on the board. `made` has, for each
     trigger at `time`, of which group who put something out, and how much. With windows, `came` has
-    when each letter came, and `recent` the last events as they were read: all that came after the
-    time `recent_since`; `latest` is the time of the last event.
+    when each letter came, and `recent` (with their times) the last events as they were read: all
+    that came after the time `recent_since`; `latest` is the time of the last event.
     """
 
     __slots__ = (
@@ -53,6 +53,7 @@ class KeyState:
         "made",
         "recent",
         "recent_since",
+        "recent_times",
         "text",
         "time",
     )
@@ -64,7 +65,8 @@ class KeyState:
         self.time: int | None = None
         self.made: dict[str, list[tuple[int, int, int]]] = {}
         self.came: dict[int, list[Moment]] = {}
-        self.recent: list[tuple[int, BoardReading]] = []
+        self.recent: list[BoardReading] = []
+        self.recent_times: list[int] = []
         self.recent_since = NEVER
         self.latest = NEVER
 
@@ -105,13 +107,21 @@ class KeyState:
 
     def remember(self, time: int, reading: BoardReading, oldest: int) -> None:
         """Keep an event as it was read."""
-        recent = self.recent
-        while recent and recent[0][0] < oldest:
-            del recent[0]
+        recent, times = self.recent, self.recent_times
+        while times and times[0] < oldest:
+            del recent[0], times[0]
         if len(recent) >= FEW_EVENTS:
-            self.recent_since = recent.pop(0)[0]
-        recent.append((time, reading))
+            del recent[0]
+            self.recent_since = times.pop(0)
+        recent.append(reading)
+        times.append(time)
         self.latest = time
+
+    def forget_recent(self) -> None:
+        """What was read is no longer to be relied on."""
+        self.recent.clear()
+        self.recent_times.clear()
+        self.recent_since = self.latest
 
 
 _time = itemgetter(1)

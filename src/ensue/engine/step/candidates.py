@@ -106,8 +106,7 @@ class WindowedGroup(Group):
                 held.known = {number + more: known for number, known in held.known.items()}
                 # What was read is in the old bits: only what is known goes on, and what came.
                 held.fired.clear()
-            state.recent.clear()
-            state.recent_since = state.latest
+            state.forget_recent()
 
     def _welcome(self, number: int) -> None:
         self._since[number] = next(self.numbers)
@@ -185,7 +184,7 @@ class WindowedGroup(Group):
             if unsure:
                 again = [0] * len(held)
                 fires = 0
-                for time, reading in state.recent:
+                for time, reading in zip(state.recent_times, state.recent, strict=True):
                     part = reading.timed.get(self) if time >= oldest else None
                     if part is not None:
                         fires = part.take(again, *part.masks)

@@ -250,7 +250,8 @@ class Group:
         time, trigger = event.time, event.id
         base: dict[int, int] | None = None
         if state.time != time:
-            state.time, state.made = time, {}
+            state.time = time
+            state.made.clear()
         elif state.made:
             base = state.made_before(self.at, trigger)
         own: list[tuple[int, int, int]] = []
