@@ -48,12 +48,14 @@ class LastEvents:
 
     def restore(self, rule: int, place: int, readings: Readings) -> None:
         """Take in what a place of a rule was bound to, by key; of several, the last."""
-        if not readings.any():
+        keys = np.flatnonzero(readings)
+        if not keys.size:
             return
         if not self.restored.size:
             self.restored = self._nothing()
-        here = self.restored[rule, :, place]
-        np.maximum(here, readings, out=here)
+        before = self.restored[rule, keys, place]
+        # Only these are written to: zeros that nobody has written to take no memory.
+        self.restored[rule, keys, place] = np.maximum(before, readings[keys])
 
     def held(self) -> Rows:
         """The readings that some rule may still be bound to, sorted, each once."""
