@@ -135,6 +135,7 @@ class RunningStream:
         self._spark = spark
         self._config = config
         self._pipeline = pipeline
+        self.source = config.source
         self.library = library
         self.query = pipeline.start(spark, library, config)
 
@@ -149,12 +150,18 @@ class RunningStream:
 def _follow(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
     """A line for each micro-batch, until the stream ends."""
     from ensue.spark.streaming.figures import figures_of
+    from ensue.spark.streaming.sources import without_topics
 
     last = -1
+    is_told = False
     try:
         while True:
             active = running.query.isActive
             for progress in running.query.recentProgress:
+                missing = without_topics(running.source, progress)
+                if missing is not None and not is_told:
+                    say(missing, "yellow")
+                    is_told = True
                 if progress.batchId > last and progress.numInputRows:
                     last = progress.batchId
                     say(line_of(figures_of(progress)))

@@ -14,6 +14,7 @@ import ensue
 from ensue.errors import UsageError
 from ensue.spark.streaming import pipeline
 from ensue.spark.streaming.config import PipelineConfig, parse_config
+from ensue.spark.streaming.sources import without_topics
 from tests.spark.streaming.sensors import LIBRARY, expected, found, heartbeat, readings
 
 from .readings import record
@@ -98,6 +99,20 @@ def test_outputs_late_events_and_refused_records_go_to_topics_of_their_own(
     assert rejected.header["ensue_topic"] == topic("readings")
     assert (rejected.header["ensue_partition"], rejected.header["ensue_offset"]) == ("0", "21")
     assert "no JSON" in rejected.header["ensue_problems"]
+
+
+def test_a_pattern_that_no_topic_matches_is_said(
+    kafka: Kafka, topic: Topic, tmp_path: Path
+) -> None:
+    text = CONFIG.replace('topics = ["{readings}"]', 'pattern = "none-of-.*"') + TO_ONE_SINK
+    config = parse_config(text.format(servers=kafka.servers, folder=tmp_path))
+    query = pipeline.start(kafka.spark, ensue.parse(LIBRARY), config)
+    query.awaitTermination()
+
+    said = [without_topics(config.source, each) for each in query.recentProgress]
+
+    assert "no topic on" in (said[0] or "")
+    assert "`none-of-.*`" in (said[0] or "")
 
 
 def test_files_of_another_checkpoint_are_not_replaced(

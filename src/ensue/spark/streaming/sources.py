@@ -7,6 +7,7 @@ reading: an unknown schema, a topic's servers that do not answer.
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import Any
 
@@ -51,6 +52,21 @@ def check_servers(servers: str) -> None:
         f"no Kafka server answers ({'; '.join(refusals)}): look whether it runs, and whether"
         " `servers` is right"
     )
+
+
+def without_topics(source: Source, progress: Any) -> str | None:
+    """What to say of a micro-batch whose source is a pattern that no topic matches."""
+    if source.pattern is None or any(_names_topics(each.endOffset) for each in progress.sources):
+        return None
+    return (
+        f"no topic on `{source.servers}` matches the pattern `{source.pattern}`, so that there is"
+        " nothing to read: look at `pattern` in `[source]`, or create a topic that matches it"
+    )
+
+
+def _names_topics(offsets: Any) -> bool:
+    """Whether offsets of Kafka, which are JSON by topic and partition, name any."""
+    return bool(json.loads(offsets) if isinstance(offsets, str) and offsets else offsets)
 
 
 def _open_topics(spark: SparkSession, source: Source) -> DataFrame:
