@@ -13,7 +13,7 @@ from datetime import timedelta
 from random import Random
 
 import ensue
-from ensue.engine import run as run_module
+from ensue.engine import choosing
 from ensue.engine.counts import Counts
 from ensue.engine.run import Run
 from ensue.engine.step import StepStream
@@ -89,9 +89,9 @@ def table_states(states: int) -> Iterator[None]:
     def small(library: CheckedLibrary, counts: Counts) -> StepStream:
         return StepStream(library, counts, limits)
 
-    usual = run_module.ENGINES
-    run_module.ENGINES = {**usual, "step": small}
+    usual = choosing.ENGINES
+    choosing.ENGINES = {**usual, "step": small}
     try:
         yield
     finally:
-        run_module.ENGINES = usual
+        choosing.ENGINES = usual

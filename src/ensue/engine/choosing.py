@@ -70,6 +70,10 @@ ENGINES: Mapping[str, Callable[[CheckedLibrary, Counts], Engine]] = {
 }
 
 
+def make_engine(name: str, library: CheckedLibrary, counts: Counts) -> Engine:
+    return ENGINES[name](library, counts)
+
+
 def choose_engine(name: str) -> str:
     if name == "auto":
         return "step"

@@ -15,7 +15,14 @@ from typing import Any, overload
 import msgspec
 
 from ensue.engine.changing import HasTree, checked_source, with_definitions, without
-from ensue.engine.choosing import ENGINES, Engine, KnowsTimers, ReadsMany, choose_engine
+from ensue.engine.choosing import (
+    ENGINES,
+    Engine,
+    KnowsTimers,
+    ReadsMany,
+    choose_engine,
+    make_engine,
+)
 from ensue.engine.counts import Counts
 from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
 from ensue.engine.ordering import Ordering
@@ -63,7 +70,9 @@ class Run:
         self._library = library
         self._engine_name = choose_engine(engine)
         self._explainer = Explainer(library, self.counts) if explain else None
-        self._engine: Engine = self._explainer or ENGINES[self._engine_name](library, self.counts)
+        self._engine: Engine = self._explainer or make_engine(
+            self._engine_name, library, self.counts
+        )
         self._ordering = Ordering(lateness)
         self._history: History | None = None
         if not isinstance(self._engine, (StepStream, ReadsMany)):
