@@ -8,7 +8,7 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, boards, stream
+from ensue.engine.step import StepStream, boards, candidates, stream
 from ensue.engine.step.candidates import WindowedGroup
 from ensue.events.event import Event
 
@@ -65,6 +65,7 @@ def test_windows_of_a_group_mean_what_they_mean_by_the_definitions(
     """Judged together or one by one, and with moments that are given up at once."""
     monkeypatch.setattr(boards, "FEW_EVENTS", few)
     monkeypatch.setattr(boards, "MOST_MOMENTS", most)
+    monkeypatch.setattr(candidates, "FIRED_KEPT", few)
     seen = made = 0
     for seed in range(12):
         draw = Random(seed)

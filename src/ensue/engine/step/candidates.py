@@ -29,6 +29,9 @@ from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.machine.model import Fire
 
+FIRED_KEPT = 32
+"""How many times at which some rules of a group have fired a key keeps."""
+
 KNOWN_BEFORE_A_LOOK = 64
 """Of how many rules a key knows where they stood before it looks for what has aged."""
 
@@ -39,17 +42,23 @@ Known = tuple[int, int, HeldStarts]
 class TimedList(list[int]):
     """What a group with a window holds under a key: an integer for each state, and more.
 
-    `known` has where rules were known to stand, by the numbers of their bits, and `fired` who has
-    fired in the window, and when.
+    `known` has where rules were known to stand, by the numbers of their bits, and `fired` when some
+    have fired, and who: all that did after the time `fired_since`.
     """
 
-    __slots__ = ("fired", "known", "look_at")
+    __slots__ = ("fired", "fired_since", "known", "look_at")
 
     def __init__(self, states: int) -> None:
         super().__init__([0] * states)
         self.known: dict[int, Known] = {}
         self.look_at = KNOWN_BEFORE_A_LOOK
         self.fired: list[tuple[int, int]] = []
+        self.fired_since = NEVER
+
+    def note_fired(self, now: int, who: int) -> None:
+        if len(self.fired) >= FIRED_KEPT:
+            self.fired_since = self.fired.pop(0)[0]
+        self.fired.append((now, who))
 
 
 class TimedMember:
@@ -157,8 +166,7 @@ class WindowedGroup(Group):
         now = event.time
         if held.fired and held.fired[0][0] < now - self.longest:
             held.fired = [each for each in held.fired if each[0] >= now - self.longest]
-        # What came at the time after which all is there may be missing.
-        if self._forgets_all and state.recent_since < now - self.longest:
+        if self._forgets_all:
             found = self._judged_together(state, held, fired, number, now)
         else:
             found = self._judged_singly(state, held, fired, number, now)
@@ -167,8 +175,10 @@ class WindowedGroup(Group):
     def _judged_together(
         self, state: KeyState, held: TimedList, candidates: int, number: int, now: int
     ) -> list[Fires]:
-        """Which candidates fire, where all events of the window are there; with what counts."""
+        """Which candidates fire, of rules with one branch; with what counts."""
         sliced = self.sliced
+        # What came at the time after which all is there may be missing.
+        has_all = max(state.recent_since, held.fired_since) < now - self.longest
         found: list[Fires] = []
         fired = 0
         for window, members in self._by_window.items():
@@ -181,7 +191,9 @@ class WindowedGroup(Group):
                 if time >= oldest:
                     sure |= asked & who
             unsure = asked ^ sure
-            if unsure:
+            if unsure and not has_all:
+                found += self._judged_singly(state, held, unsure, number, now)
+            elif unsure:
                 again = [0] * len(held)
                 fires = 0
                 for time, reading in zip(state.recent_times, state.recent, strict=True):
@@ -202,7 +214,7 @@ class WindowedGroup(Group):
             others = ~fired
             for at, mask in enumerate(held):
                 held[at] = mask & others
-            held.fired.append((now, fired))
+            held.note_fired(now, fired)
             for each in bits_of(fired):
                 held.known[each] = (number, now, self._timed[each].steps.first)
             if len(held.known) > held.look_at:
@@ -221,7 +233,7 @@ class WindowedGroup(Group):
             for what in fires:
                 fired[what] = fired.get(what, 0) | bit
         if who:
-            held.fired.append((now, who))
+            held.note_fired(now, who)
         return [(*what, fired[what]) for what in sorted(fired)]
 
     def _bring(
