@@ -13,13 +13,17 @@ from ensue.bench.report import Figure, Finding, Report
 from ensue.errors import UsageError
 
 
+def check_subject(subject: str) -> None:
+    if subject not in SUBJECTS:
+        known = ", ".join(f"`{name}`" for name in SUBJECTS)
+        raise UsageError(f"there is no benchmark `{subject}`; choose one of {known}")
+
+
 def measure(
     subject: str, effort: Effort, on_finding: Callable[[Finding], None] = lambda _: None
 ) -> Report:
     """Measure one subject. Raises `UsageError` if it is unknown or cannot be measured here."""
-    if subject not in SUBJECTS:
-        known = ", ".join(f"`{name}`" for name in SUBJECTS)
-        raise UsageError(f"there is no benchmark `{subject}`; choose one of {known}")
+    check_subject(subject)
     module = importlib.import_module(f"ensue.bench.{subject}")
     report = Report(subject, effort.quick, environment())
     findings: Iterator[Finding] = module.measure(effort)

@@ -52,8 +52,9 @@ def bench(
       2  no such benchmark, or one that cannot run here
     """
     from ensue.bench.effort import Effort
-    from ensue.bench.measuring import measure
+    from ensue.bench.measuring import check_subject, measure
 
+    check_subject(what)
     if json is not None:
         # Better now than after minutes of measuring.
         json.open("a", encoding="utf-8").close()

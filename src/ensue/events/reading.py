@@ -258,5 +258,8 @@ def _parquet_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(each for each in path.rglob("*.parquet") if each.name[0] not in "_.")
     if not files:
-        raise UsageError(f"the directory `{path}` holds no `.parquet` file")
+        raise UsageError(
+            f"the directory `{path}` holds no `.parquet` file: give one that does, or the path of"
+            " a file of events"
+        )
     return files

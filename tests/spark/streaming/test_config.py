@@ -32,6 +32,19 @@ def test_a_configuration_says_source_sink_and_how_often() -> None:
     assert config.late is None
 
 
+def test_every_missing_table_and_unknown_name_is_told_at_once() -> None:
+    with pytest.raises(UsageError) as told:
+        parse_config('[source]\nfromat = "parquet"\n[snik]\n')
+
+    lines = str(told.value).splitlines()
+    assert [line.split(":")[0] for line in lines[:2]] == [
+        "the table `[stream]` is missing",
+        "the table `[sink]` is missing",
+    ]
+    assert lines[2] == "unknown field `fromat`, in `[source]`; did you mean `format`?"
+    assert lines[3] == "there is no table `[snik]`; did you mean `sink`?"
+
+
 def test_without_a_trigger_what_is_there_is_read() -> None:
     config = parse_config(GOOD.replace('trigger = "5 s"', ""))
 

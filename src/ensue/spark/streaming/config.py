@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -163,9 +163,26 @@ def load_config(path: str | Path) -> PipelineConfig:
         raise UsageError(f"`{place}`: {error}") from None
 
 
+TABLES: dict[str, type[msgspec.Struct]] = {
+    "source": Source,
+    "stream": Stream,
+    "sink": Sink,
+    "late": Sink,
+    "rejected": Sink,
+    "rules": Rules,
+}
+NEEDED = {
+    "source": 'where events come from, as `format = "parquet"` and `path = "events/"`',
+    "stream": 'how it runs, as `checkpoint = "checkpoint/"`',
+    "sink": 'where outputs go, as `format = "parquet"` and `path = "matches/"`',
+}
+
+
 def parse_config(text: str) -> PipelineConfig:
     try:
-        config = msgspec.convert(tomllib.loads(text), PipelineConfig)
+        tables = tomllib.loads(text)
+        _check_names(tables)
+        config = msgspec.convert(tables, PipelineConfig)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"this is no TOML: {_lower(str(error))}") from None
     except msgspec.ValidationError as error:
@@ -184,6 +201,28 @@ def parse_config(text: str) -> PipelineConfig:
             f"`buckets` in `[stream]` is {config.stream.buckets}: at least 1 is needed"
         )
     return config
+
+
+def _check_names(tables: dict[str, Any]) -> None:
+    """Every name that is missing, or that nobody knows, at once: the likeliest mistakes."""
+    problems = [
+        f"the table `[{name}]` is missing: it says {what}"
+        for name, what in NEEDED.items()
+        if name not in tables
+    ]
+    for name, given in tables.items():
+        if name not in PipelineConfig.__struct_fields__:
+            hint = did_you_mean(name, PipelineConfig.__struct_fields__)
+            problems.append(f"there is no table `[{name}]`; {hint}")
+        elif name in TABLES and isinstance(given, dict):
+            names = TABLES[name].__struct_fields__
+            problems += [
+                f"unknown field `{key}`, in `[{name}]`; {did_you_mean(key, names)}"
+                for key in given
+                if key not in names
+            ]
+    if problems:
+        raise UsageError("\n".join(problems))
 
 
 def _check_source(config: PipelineConfig) -> None:
