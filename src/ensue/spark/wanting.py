@@ -16,9 +16,9 @@ from typing import Any
 from ensue.engine.ports import Key
 from ensue.engine.step.routines import PLANS_REMEMBERED, KeyNames, compile_look
 from ensue.engine.step.rules import FastKey, whole_key
+from ensue.engine.step.type_tests import TypeTests
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.expressions import Expression
 from ensue.lang.syntax import EventPort
 from ensue.spark.ordered import ALL_KEYS, NO_KEYS
 from ensue.spark.plan import Group, Plan, Rule
@@ -37,23 +37,19 @@ class _Wanted:
     """The one key that all of them ask for, if it is one, with the bits of all."""
 
 
-class _TypeQuestions:
+class _TypeQuestions(TypeTests):
     """What the rules of a group ask of events of one type."""
 
     def __init__(
         self, name: str, types: TypeSystem, rules: Sequence[Rule], bits: Mapping[KeyNames, int]
     ) -> None:
-        self.name = name
-        self.attributes = types.attributes(name)
-        self.sources: dict[str, int] = {}
-        self.predicates: dict[Expression, int] = {}
+        super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
         self.plans: dict[int, _Wanted | tuple[()]] = {}
-        self._tests = 0
         self._wants: list[tuple[str, list[tuple[int, int, int]]]] = []
         for rule in rules:
             ports = [
-                (self._needed(port), self._key(rule.key_names(port)), _bit(bits, rule, port))
+                (self.needed(port), self._key(rule.key_names(port)), _bit(bits, rule, port))
                 for port in rule.event_ports
                 if types.is_subtype(name, port.type)
             ]
@@ -89,20 +85,6 @@ class _TypeQuestions:
 
     def _key(self, names: KeyNames) -> int:
         return self.keys.setdefault(names, len(self.keys))
-
-    def _needed(self, port: EventPort) -> int:
-        needed = 0
-        if port.source is not None:
-            needed |= self._test(self.sources, port.source)
-        if port.where is not None:
-            needed |= self._test(self.predicates, port.where)
-        return needed
-
-    def _test(self, known: dict[Any, int], what: Any) -> int:
-        if what not in known:
-            known[what] = 1 << self._tests
-            self._tests += 1
-        return known[what]
 
 
 def _bit(bits: Mapping[KeyNames, int], rule: Rule, port: EventPort) -> int:

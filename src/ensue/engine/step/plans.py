@@ -19,10 +19,10 @@ from ensue.engine.step.readings import BoardReading, GroupWant, board_readings
 from ensue.engine.step.rows import Step
 from ensue.engine.step.rules import Rule
 from ensue.engine.step.shapes import atoms_of
+from ensue.engine.step.type_tests import TypeTests
 from ensue.engine.step.windows import FirstStep
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.expressions import Expression
 from ensue.lang.syntax import EventPort
 from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom
 
@@ -93,17 +93,13 @@ class Want:
     always: int
 
 
-class TypeRoutines:
+class TypeRoutines(TypeTests):
     """The tests, plans and keys of one event type."""
 
     def __init__(self, name: str, types: TypeSystem, rules: Sequence[Rule]) -> None:
-        self.name = name
-        self.attributes = types.attributes(name)
-        self.sources: dict[str, int] = {}
-        self.predicates: dict[Expression, int] = {}
+        super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
         self._groups: dict[Group, GroupWant] = {}
-        self._tests = 0
         self._wants: list[Want] = []
         self._everywhere: list[int] = []
         self._by_test: dict[int, list[int]] = defaultdict(list)
@@ -134,13 +130,13 @@ class TypeRoutines:
                 case PortAtom(port_name):
                     bits[port_name] = 1 << number
                 case PredicateAtom(predicate):
-                    predicates.append((self._test(self.predicates, predicate), 1 << number))
+                    predicates.append((self.holds(predicate), 1 << number))
                 case AnyAtom():
                     always |= 1 << number
         ports = []
         place = len(self._wants)
         for port in matching:
-            needed = self._needed(port)
+            needed = self.needed(port)
             ports.append((port.name, needed, bits.get(port.name, 0)))
             self.keys.setdefault(rule.ports.key_names[port.name], len(self.keys))
             where = self._by_test[needed.bit_length()] if needed else self._everywhere
@@ -155,23 +151,8 @@ class TypeRoutines:
             want = self._groups[group] = GroupWant(key)
         bit, atoms = group.bit(rule), atoms_of(rule)
         for port in matching:
-            needed = self._needed(port)
+            needed = self.needed(port)
             want.add(needed, atoms.get(port.name), bit, group.letter(port))
-
-    def _needed(self, port: EventPort) -> int:
-        """The tests that must hold for a port, as a mask."""
-        needed = 0
-        if port.source is not None:
-            needed |= self._test(self.sources, port.source)
-        if port.where is not None:
-            needed |= self._test(self.predicates, port.where)
-        return needed
-
-    def _test(self, known: dict[Any, int], what: Any) -> int:
-        if what not in known:
-            known[what] = 1 << self._tests
-            self._tests += 1
-        return known[what]
 
     def make_plan(self, tests: int) -> Plan:
         """Who reads an event of which exactly these tests hold."""
