@@ -54,7 +54,15 @@ def test_ports_exclude_and_imply_each_other(ports: str, expected: list[str]) -> 
 
 
 @pytest.mark.parametrize(
-    "where", ["V + 1 > 3", "LENGTH(S) > 2", "V > K", "time > '2024-01-01T00:00:00Z'"]
+    "where",
+    [
+        "V + 1 > 3",
+        "LENGTH(S) > 2",
+        "V > K",
+        "time > '2024-01-01T00:00:00Z'",
+        "S = 3",
+        "S = 3 AND S NOT IN ('3', '03')",
+    ],
 )
 def test_what_is_more_than_names_and_constants_is_not_taken_for_told(where: str) -> None:
     found = alphabet(f"A a where {where}, A b")

@@ -35,13 +35,16 @@ CLOCK_AND_IDENTITY = frozenset({"id", "time"})
 
 @dataclass(slots=True)
 class Mentions:
-    """How one attribute is asked about. `as_text` holds constants that it is compared with as text
-    or as it is; `ordered` says that it is also compared as a number or a time."""
+    """How one attribute is asked about. `ordered` says that it is compared as a number or a time,
+    `listed` that it is asked for with `IN`, which casts the constants and never the attribute, and
+    `cast` that it is compared for equality with a constant that is no text, to which it is cast if
+    it is text itself."""
 
     constants: list[Any] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)
     ordered: bool = False
     listed: bool = False
+    cast: bool = False
     bare: bool = False
 
 
@@ -154,3 +157,4 @@ def _compared(
             mentions.constants += constants
             mentions.ordered |= ordered
             mentions.listed |= listed
+            mentions.cast |= not listed and not all(isinstance(value, str) for value in constants)

@@ -102,10 +102,8 @@ def _times(mentions: Mentions) -> tuple[list[Any], bool]:
 
 def _texts(type_: ValueType | None, mentions: Mentions) -> tuple[list[Any], bool]:
     constants = [to_string(each) for each in mentions.constants]
-    all_text = all(isinstance(each, str) for each in mentions.constants)
-    # Text meets a number as a number; what may be a number or text is asked differently by IN.
-    exact = not mentions.ordered and not mentions.bare
-    exact = exact and (all_text or (type_ is not None and mentions.listed))
+    # Text meets a number as a number, except in IN, which asks differently of what may be either.
+    exact = not (mentions.ordered or mentions.cast or mentions.bare)
     exact = exact and (type_ is not None or not mentions.listed)
     length = 1 if type_ is not None and type_.name == "char" else None
     texts, all_found = texts_for([*map(_literally, constants), *mentions.patterns], length)
