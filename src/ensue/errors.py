@@ -7,6 +7,7 @@
     ├── LimitError          a rule that is larger than a named limit allows
     ├── SnapshotError       bytes that are no snapshot, or one of another library
     ├── TableError          bytes that are no tables, or tables that this version cannot read
+    ├── JobError            a job of a cluster that has failed, and why
     └── UsageError          an option or argument that does not fit
 
 Each carries its facts as attributes and survives pickling, since workers on other machines
@@ -76,6 +77,10 @@ class SnapshotError(EnsueError):
 
 class TableError(EnsueError):
     """Bytes that are no tables, or tables that this version of Ensue cannot read."""
+
+
+class JobError(EnsueError):
+    """A job that was begun on a cluster and has failed there."""
 
 
 class UsageError(EnsueError):

@@ -117,6 +117,13 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
     `given` has the options that were given and may have no meaning here.
     """
     _refuse(given)
+    from ensue.spark.failures import in_words
+
+    with in_words(f"the run over `{asked.events}`"):
+        _run_on_executors(asked)
+
+
+def _run_on_executors(asked: FilesOnSpark) -> None:
     format_ = asked.format or _format_of(asked.events)
     from ensue.spark.command import session
     from ensue.spark.files import FileRun

@@ -10,56 +10,27 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
+from ensue.errors import JobError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.library import Library
+from ensue.spark.failures import FAILURES, in_words, reason_of
 from ensue.spark.job import Job
 from ensue.spark.mapping import ARRIVAL, EVENT_DDL, write_event
 from ensue.spark.worker import COUNTED, Task, bound, map_payloads
 
-
-@contextmanager
-def started_session() -> Iterator[SparkSession]:
-    """A session for one short job: quiet, and stopped at its end unless it was there before."""
-    there = SparkSession.getActiveSession()
-    if there is not None:
-        yield there
-        return
-    with _without_words_of_java():
-        started = session(SHORT_LIVED)
-    try:
-        yield started
-    finally:
-        started.stop()
-
-
-@contextmanager
-def _without_words_of_java() -> Iterator[None]:
-    """What Java says of its modules and logs when it starts is no news to anybody.
-
-    A process that is started here keeps the standard error that it finds. What fails later is told
-    by exceptions.
-    """
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
+LOG = "ENSUE_SPARK_LOG"
+"""The variable of the environment that says what a local Spark writes of itself, as `WARN`."""
 _CHOSEN_ELSEWHERE = ("SPARK_REMOTE", "MASTER", "PYSPARK_GATEWAY_PORT")
 """What is in the environment where somebody has said which Spark to use, `spark-submit` the last.
 """
@@ -69,31 +40,71 @@ SHORT_LIVED = {
 }
 
 
+@contextmanager
+def started_session() -> Iterator[SparkSession]:
+    """A session for one short job, stopped at its end unless it was there before."""
+    there = SparkSession.getActiveSession()
+    if there is not None:
+        yield there
+        return
+    started = session(SHORT_LIVED)
+    try:
+        yield started
+    finally:
+        started.stop()
+
+
 def session(settings: Mapping[str, str] | None = None) -> SparkSession:
     """The session that is there, or that of `spark-submit`, or a quiet local one over all cores.
 
-    Only the last one takes the settings.
+    Only the last one takes the settings. Raises `JobError` if it cannot be started.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("ensue")
-    if not any(name in os.environ for name in _CHOSEN_ELSEWHERE):
-        # All of it runs on this machine, whatever its network looks like.
-        os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
-        cores = os.cpu_count() or 1
-        builder = (
-            builder.master(f"local[{cores}]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "ERROR")
-            .config("spark.sql.shuffle.partitions", str(cores))
-            # With any limit, Spark works out the size of a batch at every row of it.
-            .config("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
-            .config(map=dict(settings or {}))
-        )
-    return builder.getOrCreate()
+    if any(name in os.environ for name in _CHOSEN_ELSEWHERE):
+        with in_words("the start of a session"):
+            return builder.getOrCreate()
+    # All of it runs on this machine, whatever its network looks like.
+    os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+    cores = os.cpu_count() or 1
+    level = os.environ.get(LOG)
+    builder = (
+        builder.master(f"local[{cores}]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.log.level", level or "OFF")
+        .config("spark.sql.shuffle.partitions", str(cores))
+        # With any limit, Spark works out the size of a batch at every row of it.
+        .config("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
+        .config(map=dict(settings or {}))
+    )
+    with nullcontext() if level else _words_of_java_kept():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _words_of_java_kept() -> Iterator[None]:
+    """What Java says of its modules and logs when it starts is no news, unless it fails.
+
+    A process that is started here keeps the standard error that it finds. What fails later is told
+    by exceptions.
+    """
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as words:
+        kept = os.dup(2)
+        os.dup2(words.fileno(), 2)
+        try:
+            yield
+        except FAILURES as failure:
+            words.seek(0)
+            said = words.read().decode(errors="replace").strip()
+            raise JobError(f"Spark cannot be started: {reason_of(failure)}\n{said}") from None
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def run_events(

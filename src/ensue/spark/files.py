@@ -32,6 +32,7 @@ from ensue.events.times import datetime_of
 from ensue.events.types import TypeSystem
 from ensue.library import Library, parse
 from ensue.spark.command import EventJob, outputs_in_order
+from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.job import Job
 from ensue.spark.mapping import ARRIVAL, write_event
 
@@ -162,8 +163,8 @@ def _open(reader: Any, path: str) -> DataFrame:
         opened: DataFrame = reader.load(path)
         if opened.inputFiles():
             return opened
-    except AnalysisException as error:
-        text = str(error).partition("\n")[0].partition(" SQLSTATE")[0].partition("] ")[2]
+    except FAILURES as error:
+        text = reason_of(error)
         raise UsageError(f"`{path}` cannot be read: {text[:1].lower()}{text[1:]}") from None
     raise UsageError(f"`{path}` has no files: give a folder, or a pattern, of files of events")
 

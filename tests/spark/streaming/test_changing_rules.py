@@ -65,7 +65,7 @@ def running(folder: Path) -> Iterator[Stream]:
     try:
         yield Stream(folder)
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(60) == 0, log_of(folder)
+        assert process.wait(LONGEST_WAIT) == 0, log_of(folder)
     finally:
         if process.poll() is None:
             kill(process)
@@ -145,9 +145,10 @@ def test_rules_of_a_table_are_looked_at_while_a_stream_runs(
         stream.feed_and_wait(reading("low", 1, 1.0), beat(5))
 
         write_table(rules, a_types=TYPES, jump=JUMP, silence=SILENCE.replace("Sensor", "Sensr"))
+        # Those of before also go on if the table is read while it is being written.
+        stream.wait_for("silence in table")
+        stream.wait_for("did you mean `Sensor`")
         stream.wait_for("those of before go on")
-        assert "silence in table" in log_of(tmp_path)
-        assert "did you mean `Sensor`" in log_of(tmp_path)
 
         write_table(rules, a_types=TYPES, jump=JUMP, silence=SILENCE)
         stream.wait_for("the rules have changed: added `Silence`")

@@ -12,15 +12,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ensue.engine.changing import checked_source
 from ensue.errors import UsageError
 from ensue.lang.source import Source
 from ensue.library import Library, duration_microseconds
+from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.streaming.config import Rules
-from ensue.spark.streaming.sources import reason_of
 
 NEEDED = ("name", "text")
 
@@ -79,7 +78,7 @@ def read_texts(spark: SparkSession, rules: Rules) -> Mapping[str, str]:
                 " a `text`, which is a piece of the library"
             )
         rows = table.select(*NEEDED).collect()
-    except PySparkException as error:
+    except FAILURES as error:
         raise UsageError(f"the rules in {rules.place} cannot be read: {reason_of(error)}") from None
     found = sorted((str(row["name"]), str(row["text"])) for row in rows if row["text"])
     names = [name for name, _ in found]
