@@ -7,13 +7,15 @@ import random
 import pytest
 
 from ensue.channel import all_of, any_of, correlated, want
+from ensue.channel import everyone as everyone_module
+from ensue.channel import index as index_module
 from ensue.channel.conditions import GROUP, matches
 from ensue.channel.index import Index, equality_in
 from ensue.channel.wants import Want
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.lang.expressions.parsing import parse_expression
-from tests.channel.making import LIBRARY, builder, empty, event
+from tests.channel.making import LIBRARY, builder, empty, event, noting
 
 
 def test_a_type_stands_for_its_subtypes_and_no_others() -> None:
@@ -299,3 +301,31 @@ def test_an_equality_is_found_where_a_predicate_cannot_hold_without_it(
     text: str, found: object
 ) -> None:
     assert equality_in(parse_expression(text)) == found
+
+
+@pytest.mark.parametrize("configuration", ["filtering", "multiplexer"])
+def test_an_answer_that_is_ready_is_dropped_when_wants_change(configuration: str) -> None:
+    channel, got = builder(configuration).done(), empty()
+    channel.consumers.connect("first", noting(got, "first"))
+    channel.push(event())
+    second = channel.consumers.connect("second", noting(got, "second"))
+    channel.push(event())
+    second.disconnect()
+    channel.push(event())
+
+    assert got == ["first", "first", "second", "first"]
+
+
+@pytest.mark.parametrize("configuration", ["filtering", "multiplexer"])
+def test_answers_are_kept_ready_for_a_bounded_number_of_sources(
+    configuration: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "KINDS_KEPT", 5)
+    monkeypatch.setattr(everyone_module, "SOURCES_KEPT", 5)
+    channel, got = builder(configuration).done(), empty()
+    channel.consumers.connect("one", got.append)
+    for number in range(40):
+        channel.push(event(source=f"device-{number % 20}"))
+
+    assert len(got) == 40
+    assert sum(len(each) for each in channel.look_up.ready.values()) <= 5

@@ -51,8 +51,8 @@ class Channel:
         self.suppliers = SupplierAdmin(self)
         self._parts = parts
         self._accounts = Accounts()
-        self._published = self._accounts.published
-        self._unwanted = self._accounts.unwanted
+        self._published = self._accounts.published.steps
+        self._unwanted = self._accounts.unwanted.steps
         self._around = Surroundings(
             parts.clock,
             parts.dispatcher,
@@ -77,9 +77,14 @@ class Channel:
         """Publish an event; waits where a consumer's overflow policy says so."""
         if self._is_closing:
             self._refuse_if_closed()
-        self._published.note()
+        next(self._published)
         ways = self._federation.publish(event) if self._federation is not None else ()
-        receivers = self.look_up.find(event)
+        try:
+            receivers = self.look_up.ready[event.type][event.source]
+        except KeyError:
+            receivers = None
+        if receivers is None:
+            receivers = self.look_up.find(event)
         if receivers:
             full = self._around.dispatcher.spread(event, receivers)
             for link, _ in ways:
@@ -87,7 +92,7 @@ class Channel:
             if full:
                 self.wait_for_room(event, full)
             return
-        self._unwanted.note()
+        next(self._unwanted)
         for link, _ in ways:
             link.set_off()
 
@@ -95,7 +100,7 @@ class Channel:
         """Publish an event from a coroutine; where `push` would wait, the loop goes on."""
         if self._is_closing:
             self._refuse_if_closed()
-        self._published.note()
+        next(self._published)
         ways = self._federation.publish(event) if self._federation is not None else ()
         full = self.spread_here(event)
         for link, _ in ways:
@@ -109,7 +114,7 @@ class Channel:
         """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
         receivers = self.look_up.find(event)
         if not receivers:
-            self._unwanted.note()
+            next(self._unwanted)
             return []
         return self._around.dispatcher.spread(event, receivers)
 

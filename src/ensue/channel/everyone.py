@@ -19,10 +19,13 @@ if TYPE_CHECKING:
 
 Target = TypeVar("Target", bound="Ranked")
 
+SOURCES_KEPT = 100_000
+"""For so many the answer is ready; for more it is given again and again."""
+
 
 class Everyone(Generic[Target]):
     def __init__(self) -> None:
-        self._targets: tuple[Target, ...] = ()
+        self._become(())
 
     def put(self, target: Target, wants: Iterable[Want]) -> None:
         if tuple(wants) != (Want(),):
@@ -32,13 +35,23 @@ class Everyone(Generic[Target]):
             )
         targets = [each for each in self._targets if each is not target]
         insort(targets, target, key=lambda each: each.rank)
-        self._targets = tuple(targets)
+        self._become(tuple(targets))
 
     def remove(self, target: Target) -> None:
-        self._targets = tuple(each for each in self._targets if each is not target)
+        self._become(tuple(each for each in self._targets if each is not target))
 
-    def find(self, event: Event) -> Sequence[Target]:  # noqa: ARG002 - the same for every event
-        return self._targets
+    def _become(self, targets: tuple[Target, ...]) -> None:
+        self._targets = targets
+        self.ready: dict[str, dict[str, Sequence[Target] | None]] = {}
+        self._sources = 0
+
+    def find(self, event: Event) -> Sequence[Target]:
+        # In this order: what is known of earlier targets must not get into what is new.
+        ready, targets = self.ready, self._targets
+        if self._sources < SOURCES_KEPT:
+            ready.setdefault(event.type, {})[event.source] = targets
+            self._sources += 1
+        return targets
 
     def prepare(self, type_: str, source: str) -> None:
         """There is nothing to be made ready."""

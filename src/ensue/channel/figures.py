@@ -99,17 +99,16 @@ class LaxityMeter:
 
 
 class Tally:
-    """Counts from any thread without a lock: one step of a C iterator cannot be cut in two."""
+    """Counts from any thread without a lock: `next(tally.steps)`, which nothing can cut in two."""
 
     def __init__(self) -> None:
-        self._steps = itertools.count()
+        self.steps = itertools.count()
         self._looks = 0
         self._looking = threading.Lock()
-        self.note = self._steps.__next__
 
     def read(self) -> int:
         with self._looking:
             # Looking takes a step as well, which is not to be counted.
-            steps = next(self._steps) - self._looks
+            steps = next(self.steps) - self._looks
             self._looks += 1
             return steps

@@ -5,6 +5,7 @@ come up, the buckets of the type's lineage are merged once into a plan, and from
 that kind costs one look-up: targets without a predicate are a ready tuple, predicates that compare
 a name with a constant (`SourceID = 17`) are found by the event's own value, and a predicate that
 several targets share is evaluated once. A change of wants drops the plans and keeps the buckets.
+Where nothing but the type and the source decides, `ready` has the answer without a call.
 
 Python tests are not called here: they may take long, and run in their consumer's own turn.
 """
@@ -23,6 +24,8 @@ from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.scopes import MISSING, EventScope
 
 Kind = tuple[str | None, str | None]
+KINDS_KEPT = 100_000
+"""Types and sources for which a plan is kept: a source may be a device, of which there are many."""
 EXACT_INTEGERS = 2**53
 """Up to here an integer and a real are equal in Python exactly where they are in CESQL."""
 
@@ -42,8 +45,8 @@ class Index(Generic[Target]):
         self._wants: dict[Target, tuple[Want, ...]] = {}
         self._buckets: dict[Kind, dict[Target, set[Expression | None]]] = {}
         self._sources_of: dict[str | None, int] = {}
-        self._plans: dict[tuple[str, str], Plan[Target]] = {}
         self._lock = threading.Lock()
+        self._begin_afresh()
 
     def put(self, target: Target, wants: Iterable[Want]) -> None:
         """Make these the wants of a target, in place of those it had."""
@@ -57,13 +60,17 @@ class Index(Generic[Target]):
                     self._buckets[kind] = {}
                     self._sources_of[each.type] = self._sources_of.get(each.type, 0) + 1
                 self._buckets[kind].setdefault(target, set()).add(each.where)
-            # A new dictionary, so that a plan made from the old wants cannot slip into it.
-            self._plans = {}
+            self._begin_afresh()
 
     def remove(self, target: Target) -> None:
         with self._lock:
             self._drop(target)
-            self._plans = {}
+            self._begin_afresh()
+
+    def _begin_afresh(self) -> None:
+        # New dictionaries, so that nobody finds a plan made from the old wants in them.
+        self._plans: dict[tuple[str, str], Plan[Target]] = {}
+        self.ready: dict[str, dict[str, Sequence[Target] | None]] = {}
 
     def _drop(self, target: Target) -> None:
         for each in self._wants.pop(target, ()):
@@ -102,7 +109,11 @@ class Index(Generic[Target]):
                     for target, predicates in self._buckets.get((each, origin), {}).items():
                         found.setdefault(target, set()).update(predicates)
             plan = Plan(found)
+            if len(self._plans) >= KINDS_KEPT:
+                self._begin_afresh()
             self._plans[(type_, source)] = plan
+            by_source = self.ready.setdefault(type_, {})
+            by_source[source] = plan.always if plan.guards is None else None
             return plan
 
 

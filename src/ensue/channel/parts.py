@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 
 class LookUp(Protocol):
-    """Who wants what."""
+    """Who wants what.
+
+    `ready` has those who get an event by its type and source, where that is known beforehand, and
+    None where `find` has to look closer. It is another mapping after every change.
+    """
+
+    @property
+    def ready(self) -> Mapping[str, Mapping[str, Sequence[Receiver] | None]]: ...
 
     def put(self, target: Receiver, wants: Iterable[Want]) -> None: ...
 

@@ -28,10 +28,11 @@ NOBODY: list[Receiver] = []
 class Backlog:
     """What one thread still has to do before its outermost `push` returns."""
 
-    __slots__ = ("events", "is_busy", "line")
+    __slots__ = ("events", "is_busy", "is_worked_off", "line")
 
     def __init__(self) -> None:
         self.is_busy = False
+        self.is_worked_off = False
         self.events: deque[tuple[Event, Sequence[Receiver]]] = deque()
         self.line = Line()
 
@@ -58,24 +59,44 @@ class Reactive:
             backlog.events.append((event, receivers))
             return NOBODY
         backlog.is_busy = True
+        full, line = NOBODY, backlog.line
         try:
-            full = self._offer(event, receivers, backlog.line)
-            if backlog.events or backlog.line.size:
-                self._work_off(backlog)
+            for receiver in receivers:
+                call = receiver.call_at_once
+                if call is None or receiver.is_in_line or event.extensions:
+                    full = self._offer(event, receiver, full)
+                else:
+                    try:
+                        receiver.turn_token.pop()
+                    except IndexError:
+                        full = self._offer(event, receiver, full)
+                    else:
+                        try:
+                            call(event)
+                            receiver.called_at_once += 1
+                            receiver.failed_in_row = 0
+                        except BaseException as error:
+                            receiver.note_failure_at_once(event, error)
+                            if not isinstance(error, Exception):
+                                raise
+                        finally:
+                            receiver.turn_token.append(None)
+                            if receiver.is_in_line:
+                                # Somebody has offered an event and may have found the turn taken.
+                                receiver.ask_for_turns()
+                if line.size:
+                    self._give_turns(line)
         finally:
             backlog.is_busy = False
-        if self._urgency is not None:
-            self._urgency.rest()
+        if not backlog.is_worked_off:
+            if backlog.events or line.size:
+                self._work_off(backlog)
+            if self._urgency is not None:
+                self._urgency.rest()
         return full
 
-    def _offer(self, event: Event, receivers: Sequence[Receiver], line: Line) -> list[Receiver]:
-        full = NOBODY
-        for receiver in receivers:
-            if not receiver.direct(event) and not receiver.offer(event):
-                full = [*full, receiver]
-            if line.size:
-                self._give_turns(line)
-        return full
+    def _offer(self, event: Event, receiver: Receiver, full: list[Receiver]) -> list[Receiver]:
+        return full if receiver.offer(event) else [*full, receiver]
 
     def ready(self, receiver: Receiver) -> None:
         if self._successor is not None:
@@ -83,13 +104,8 @@ class Reactive:
             return
         backlog = self._here.backlog
         backlog.line.put(receiver)
-        if backlog.is_busy:
-            return
-        backlog.is_busy = True
-        try:
+        if not backlog.is_busy:
             self._work_off(backlog)
-        finally:
-            backlog.is_busy = False
 
     def is_in_turn(self) -> bool:
         return self._here.backlog.is_busy
@@ -101,13 +117,20 @@ class Reactive:
         self._successor = successor
 
     def _work_off(self, backlog: Backlog) -> None:
-        while backlog.events or backlog.line.size:
-            self._give_turns(backlog.line)
-            if backlog.events:
-                event, receivers = backlog.events.popleft()
-                for receiver in self._offer(event, receivers, backlog.line):
-                    # The supplier that has to wait here is a consumer in the middle of a call.
-                    receiver.offer_within(event, receiver.patience)
+        backlog.is_busy = backlog.is_worked_off = True
+        try:
+            while backlog.events or backlog.line.size:
+                self._give_turns(backlog.line)
+                if backlog.events:
+                    event, receivers = backlog.events.popleft()
+                    backlog.is_busy = False
+                    full = self.spread(event, receivers)
+                    backlog.is_busy = True
+                    for receiver in full:
+                        # The supplier that has to wait here is a consumer in the middle of a call.
+                        receiver.offer_within(event, receiver.patience)
+        finally:
+            backlog.is_busy = backlog.is_worked_off = False
 
     def _give_turns(self, line: Line) -> None:
         while (receiver := line.take()) is not None:

@@ -4,12 +4,12 @@ Whoever publishes offers an event; a dispatching strategy gives turns, and in ea
 thing is done: a step reads one event (a Python test, a group, a correlation), or the consumer is
 called with one. So whatever takes long takes only its own consumer's turns.
 
-A receiver is run by one thread at a time, which holds `_turn`. Nobody waits for that: whoever
-finds it taken goes away, and whoever ends a turn looks for what came meanwhile. An exception ends
-here, as a failure of the consumer; what is meant to end more than a call (`SystemExit`, an
-interrupt, a cancellation) counts as one too, and goes on to whoever gave the turn. What waits, and
-how it came there, is told in `mailbox`; priorities between receivers are the strategy's business,
-and what an event means is the step's.
+A receiver is run by one thread at a time, which has taken `turn_token`. Nobody waits for that:
+whoever finds it taken goes away, and whoever ends a turn looks for what came meanwhile. An
+exception ends here, as a failure of the consumer; what is meant to end more than a call
+(`SystemExit`, an interrupt, a cancellation) counts as one too, and goes on to whoever gave the
+turn. What waits, and how it came there, is told in `mailbox`; priorities between receivers are the
+strategy's business, and what an event means is the step's.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Receiver(Mailbox):
         self.place_in_line: tuple[int, ...] | None = None
         self.failures = 0
         self.laxity = LaxityMeter()
-        self._failed_in_row = 0
+        self.failed_in_row = 0
         self._given_in_turn = 0
-        self._called_directly = 0
+        self.called_at_once = 0
 
-    def _ask_for_turns(self) -> None:
+    def ask_for_turns(self) -> None:
         self.around.dispatcher.ready(self)
 
     def _has_left(self) -> None:
@@ -60,43 +60,17 @@ class Receiver(Mailbox):
 
     # --- turns ---------------------------------------------------------------------------------
 
-    def direct(self, event: Event) -> bool:
-        """Call the consumer at once, if nothing stands in between. False means: offer it."""
-        if (
-            not self._may_call
-            or self._is_in_line
-            or event.extensions
-            or not self._turn.acquire(False)
-        ):
-            return False
-        is_timed = self._is_timed
-        arrived = self.around.clock.now() if is_timed else 0
-        try:
-            self.call(event)  # type: ignore[misc]
-            self._called_directly += 1
-            self._failed_in_row = 0
-            if is_timed:
-                self._note_time(arrived)
-        except BaseException as error:
-            self._note_direct_failure(event, error)
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            self._turn.release()
-            if self._is_in_line:
-                # Somebody offered an event meanwhile, and may have found the turn taken.
-                self._ask_for_turns()
-        return True
-
-    def _note_time(self, arrived: int) -> None:
-        """What a deadline or a watchdog has to know of a direct call."""
+    def _call_timed(self, event: Event) -> None:
+        arrived = self.around.clock.now()
+        self.call(event)  # type: ignore[misc]
         # Read once: promises may change at any moment.
         deadline = self._deadline
         if deadline is not None:
             self._note_laxity(deadline, arrived)
         self.last_satisfied = self.around.clock.now()
 
-    def _note_direct_failure(self, event: Event, error: BaseException) -> None:
+    def note_failure_at_once(self, event: Event, error: BaseException) -> None:
+        """The consumer was called at once, without a place in its queue, and has failed."""
         with self._lock:
             self._offered += 1
         self.last_satisfied = self.around.clock.now()
@@ -108,9 +82,16 @@ class Receiver(Mailbox):
         self._level_in_line = level = self._inbox.top_level
         return self._standing if level == 0 else (*self._standing[:2], -level)
 
+    def _take_turn(self) -> bool:
+        try:
+            self.turn_token.pop()
+        except IndexError:
+            return False
+        return True
+
     def turn(self) -> bool:
         """Do one thing. True if there is more to do, and whoever calls has to see to it."""
-        if not self._turn.acquire(False):
+        if not self._take_turn():
             return False
         slot = self._begin()
         if slot is not None:
@@ -127,7 +108,7 @@ class Receiver(Mailbox):
 
     async def turn_async(self) -> bool:
         """The same for a coroutine: others go on while one waits."""
-        if not self._turn.acquire(False):
+        if not self._take_turn():
             return False
         slot = self._begin()
         if slot is not None:
@@ -145,7 +126,7 @@ class Receiver(Mailbox):
     def take(self) -> Event | None:
         """The next event, for whoever pulls; None if nothing waits."""
         has_more = True
-        while has_more and self._turn.acquire(False):
+        while has_more and self._take_turn():
             slot = self._begin()
             if slot is not None:
                 self._note_success(slot)
@@ -197,8 +178,8 @@ class Receiver(Mailbox):
 
     def _end(self) -> bool:
         with self._lock:
-            self._is_in_line = has_more = bool(self._inbox.size or self._outbox)
-            self._turn.release()
+            self.is_in_line = has_more = bool(self._inbox.size or self._outbox)
+            self.turn_token.append(None)
         if self._losses.untold:
             self._losses.tell()
         return has_more
@@ -206,7 +187,7 @@ class Receiver(Mailbox):
     def _end_early(self) -> None:
         """Whoever gave the turn will not see to the rest."""
         if self._end():
-            self._ask_for_turns()
+            self.ask_for_turns()
 
     def _is_over(self, slot: Slot) -> bool:
         if type(slot.event) is Tick:
@@ -221,7 +202,7 @@ class Receiver(Mailbox):
 
     def _note_success(self, slot: Slot) -> None:
         self._given_in_turn += 1
-        self._failed_in_row = 0
+        self.failed_in_row = 0
         # Read once: promises may change at any moment.
         deadline = self._deadline
         if deadline is not None:
@@ -234,11 +215,11 @@ class Receiver(Mailbox):
     def _note_failure(self, event: Event, error: BaseException) -> None:
         with self._lock:
             self.failures += 1
-            self._failed_in_row += 1
+            self.failed_in_row += 1
             self._losses.note(event, Reason.FAILED)
             allowed = self.quality.failures
             suspended = (
-                allowed is not None and self._failed_in_row >= allowed and self.state == "connected"
+                allowed is not None and self.failed_in_row >= allowed and self.state == "connected"
             )
             if suspended:
                 self._become("suspended")
@@ -248,18 +229,18 @@ class Receiver(Mailbox):
         """Give a suspended consumer another chance."""
         with self._lock:
             if self.state == "suspended":
-                self._failed_in_row = 0
+                self.failed_in_row = 0
                 self._become("connected")
 
     @property
     def wanted(self) -> int:
         """All that was meant for the consumer."""
-        return self._offered + self._called_directly
+        return self._offered + self.called_at_once
 
     @property
     def delivered(self) -> int:
         """How often the consumer was called, or an event pulled, without a failure."""
-        return self._given_in_turn + self._called_directly
+        return self._given_in_turn + self.called_at_once
 
     def figures(self) -> ConsumerFigures:
         with self._lock:

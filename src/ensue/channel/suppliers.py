@@ -60,14 +60,16 @@ class Supplier:
             or (self.source is not None and event.source != self.source)
         ) and self._is_refused(event):
             return
-        self._pushed.note()
-        self._channel.push(event)
+        try:
+            self._channel.push(event)
+        finally:
+            next(self._pushed.steps)
 
     async def publish(self, event: Event) -> None:
         """Publish an event, waiting for room without holding up the loop."""
         if self._is_refused(event):
             return
-        self._pushed.note()
+        next(self._pushed.steps)
         await self._channel.publish(event)
 
     def make(self, type: str, data: Any = None, **extensions: str | bool | int | None) -> Event:  # noqa: A002
