@@ -146,7 +146,7 @@ def on_a_terminal(arguments: list[str], env: dict[str, str]) -> str:
     ) as process:
         os.close(terminal)
         printed = b""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             try:
                 part = os.read(controller, 65_536)
@@ -234,3 +234,34 @@ class TestOurOwnMistakes:
         result = CliRunner().invoke(app, ["--debug", "run", str(rules), "-e", str(events)])
 
         assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_texts_fit_a_terminal_that_is_narrower_than_80_columns(rules: Path) -> None:
+    narrow = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "60"}
+    printed = on_a_terminal(["explain", str(rules), "Guessed"], narrow)
+    story = on_a_terminal(["demo"], narrow)
+
+    lines = (printed + story).replace("\r", "").split("\n")
+
+    assert [line for line in lines if len(line) > 60] == []
+    assert "a memory of its own" in " ".join(printed.split())
+    assert "ensue explain logins.cor GuessedPassword" in story
+
+
+def test_a_wide_terminal_does_not_make_lines_longer_than_80_columns(rules: Path) -> None:
+    wide = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "200"}
+
+    printed = on_a_terminal(["explain", str(rules), "Guessed"], wide).replace("\r", "")
+
+    assert max(map(len, printed.split("\n"))) <= 80
+
+
+def test_reasons_are_folded_on_a_terminal(rules: Path, events: Path, tmp_path: Path) -> None:
+    narrow = {**os.environ, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "60"}
+    call = ["run", str(rules), "--events", str(events), "--explain", "--out", str(tmp_path / "o")]
+
+    printed = on_a_terminal(call, narrow).replace("\r", "").split("\n")
+
+    told = [line for line in printed if "completed by" in line]
+    assert len(told) == 3
+    assert max(map(len, told)) <= 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from pathlib import Path
 
@@ -197,7 +198,7 @@ class TestWrongCalls:
         [
             (["--lateness", "5"], "`--lateness`: `5` is no duration"),
             (["--until", "noon"], "`--until`: `noon` is no RFC 3339 time"),
-            (["--engine", "steam"], "there is no engine `steam` here; choose one of `auto`"),
+            (["--engine", "steam"], "there is no engine `steam`; choose one of `auto`"),
             (["--correlation", "guessed"], "did you mean `Guessed`?"),
             (["--format", "xml"], "there is no event format `xml`"),
             (["--out", "{events}"], "`--events` names too"),
@@ -290,3 +291,53 @@ def test_a_benchmark_asks_for_its_file_before_it_measures(ensue: Ensue, tmp_path
 
     assert answer.code == 2
     assert "is a directory: give the path of a file" in answer.err
+
+
+class TestHints:
+    def test_events_of_types_that_nobody_declares_are_mentioned(
+        self, ensue: Ensue, rules: Path
+    ) -> None:
+        lines = "\n".join([event(1, "login_failed", 0), event(2, "door", 1)])
+
+        answer = ensue("run", rules, "-e", "-", stdin=lines)
+
+        assert (answer.code, answer.out) == (0, "")
+        assert "no event is of a type that the library declares" in answer.err
+        assert "`door`, `login_failed`; known: `Alarm`, " in answer.err
+
+    def test_a_type_that_is_nearly_one_is_mentioned_where_nothing_was_found(
+        self, ensue: Ensue, rules: Path
+    ) -> None:
+        lines = "\n".join([event(1, "failed", 0), event(2, "Done", 1)])
+
+        answer = ensue("run", rules, "-e", "-", "--engine", "batch", stdin=lines)
+
+        assert "events of type `failed` have passed by" in answer.err
+        assert "did you mean `Failed`?" in answer.err
+
+    def test_other_types_are_not_mentioned_where_something_was_found(
+        self, ensue: Ensue, rules: Path, events: Path
+    ) -> None:
+        lines = events.read_text() + event(7, "failed", 9)
+
+        answer = ensue("run", rules, "-e", "-", stdin=lines)
+
+        assert answer.err == "7 events read; 3 outputs\n"
+
+    def test_a_file_that_holds_no_json_lines_says_so_once(
+        self, ensue: Ensue, rules: Path, events: Path, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "array.json"
+        path.write_text(f"[{', '.join(events.read_text().splitlines())}]")
+        whole = tmp_path / "packed.jsonl.gz"
+        whole.write_bytes(gzip.compress(events.read_bytes()))
+
+        assert "not one line is a JSON object" in ensue("run", rules, "-e", path).err
+        assert "has to be unpacked first" in ensue("run", rules, "-e", whole).err
+
+    def test_objects_that_are_no_events_get_no_advice_on_the_format(
+        self, ensue: Ensue, rules: Path
+    ) -> None:
+        answer = ensue("run", rules, "-e", "-", stdin='{"id": "1"}\n')
+
+        assert "not one line" not in answer.err

@@ -109,7 +109,7 @@ def test_every_one_of_a_flood_is_named_kept_and_counted(
 
     answer = ensue("run", rules, "-e", "-", "--dead-letter", dead, stdin="{\n" * 5_000)
 
-    assert len(answer.err.splitlines()) == 5_001
+    assert len([line for line in answer.err.splitlines() if "no JSON" in line]) == 5_000
     assert "stdin:5000: " in answer.err
     assert "5,000 refused" in answer.err
     assert len(dead.read_text().splitlines()) == 5_000

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ensue.cli.hints import looks_like_an_object
 from ensue.cli.terminal import listed, say
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
@@ -32,16 +33,18 @@ class RefusedRecords:
         self, name: str, dead_letter: Path | None, as_lines: bool, files: ExitStack
     ) -> None:
         self.count = 0
+        self.objects = 0
+        self.as_lines = as_lines
         self._name = name
-        self._as_lines = as_lines
         self._path = dead_letter
         self._file = _open(dead_letter, files)
 
     def take(self, record: Rejected, place: str | None = None) -> None:
         """`place` says where it stands, if not at its number in the file."""
         self.count += 1
+        self.objects += looks_like_an_object(record.raw)
         if self._file:
-            raw = _bytes(record.raw) if self._as_lines else _as_json(record)
+            raw = _bytes(record.raw) if self.as_lines else _as_json(record)
             self._file.write(raw + b"\n")
         if self.count <= MOST_NAMED or not sys.stderr.isatty():
             where = place or f"{self._name}:{record.number}"

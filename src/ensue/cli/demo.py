@@ -9,6 +9,7 @@ answers are held against the first ones; a machine that cannot do that says what
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from importlib.resources import files
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ensue.cli.on_spark import missing_for_spark
-from ensue.cli.terminal import EXIT_FINDINGS, console, counted
+from ensue.cli.terminal import EXIT_FINDINGS, console, counted, width
 from ensue.engine.counts import Counts
 from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 LIBRARY, EVENTS = "logins.cor", "logins.jsonl"
-WIDTH = 78
+INTRODUCTION = (
+    "A rule watches the logins of a company. For each user apart it waits for three failures and"
+    " then a login, all within a minute. It tells the office, where addresses start with 10.,"
+    " from the rest of the world."
+)
+ADDRESS_COLUMN, MARK_COLUMN = 32, 48
 
 NOT_FOUND = {
     "cleo": "failed twice only, and the rule wants three",
@@ -72,9 +78,8 @@ def demo(
     outputs = list(library.run(events))
     _say("Somebody is trying passwords", "bold")
     _say("")
-    _say("A rule watches the logins of a company. For each user apart it waits for three")
-    _say("failures and then a login, all within a minute. It tells the office, where")
-    _say("addresses start with 10., from the rest of the world.")
+    for line in textwrap.wrap(INTRODUCTION, width() - 2):
+        _say(line)
     _heading("The rule", LIBRARY)
     _show_rule(rule)
     _heading("The events", EVENTS)
@@ -85,7 +90,7 @@ def demo(
     _say("")
     _say("  And what does not:")
     for user, reason in NOT_FOUND.items():
-        _line((f"  {user:<6}", "bold"), reason)
+        _tell_of(user, reason)
     equal = _tell_on_spark(library, events, outputs) if spark else True
     _heading("What to try next")
     _show_next_steps()
@@ -124,8 +129,9 @@ def _line(*parts: str | tuple[str, str]) -> None:
 
 def _heading(title: str, aside: str = "") -> None:
     _say("")
-    room = WIDTH - len(title) - len(aside) - 2
-    _line((title, "bold cyan"), " ", ("-" * room, "dim"), " " if aside else "", (aside, "dim"))
+    aside = f" {aside}" if aside else ""
+    rule = "-" * (width() - 2 - len(f"{title} {aside}"))
+    _line((title, "bold cyan"), " ", (rule, "dim"), (aside, "dim"))
     _say("")
 
 
@@ -155,26 +161,41 @@ def _show_events(events: Sequence[Event], outputs: Sequence[Event]) -> None:
     for event in events:
         row = (
             f"  {event.id:>3}  {event.at:%H:%M:%S}  {event.type:6}"
-            f"  {event.data['user']:5}  {event.data['address']:14}"
+            f"  {event.data['user']:5}  {event.data['address']}"
         )
         style = "" if event.type == "Failed" else "bold"
-        mark = f"  <- {found[event.id].data['advice']}" if event.id in found else ""
-        _line((row, style), (mark, "bold red"))
+        mark = f"<- {found[event.id].data['advice']}" if event.id in found else ""
+        _line((row, style), *_beside_or_below(row, mark))
+
+
+def _beside_or_below(row: str, mark: str) -> list[str | tuple[str, str]]:
+    if not mark:
+        return []
+    padding = " " * (MARK_COLUMN - len(row))
+    if MARK_COLUMN + len(mark) > width():
+        padding = "\n" + " " * ADDRESS_COLUMN
+    return [padding, (mark, "bold red")]
 
 
 def _show_output(output: Event) -> None:
     facts = {key: str(value) for key, value in output.extensions.items()}
     causes = " and ".join(facts["causes"].split(","))
-    _line(
-        (f"  {output.data['user']:<6}", "bold"),
-        (output.data["advice"], "bold red"),
-        f": three failures, then a login from {output.data['address']}",
+    advice, address = output.data["advice"], output.data["address"]
+    _tell_of(
+        output.data["user"],
+        f"{advice}: three failures, then a login from {address}",
+        f"event {facts['trigger']} completed the rule; label {facts['labels']} was active;"
+        f" causes: {causes}",
+        signal=advice,
     )
-    _line(
-        f"        event {facts['trigger']} completed the rule; label ",
-        (facts["labels"], "yellow"),
-        f" was active; causes: {causes}",
-    )
+
+
+def _tell_of(user: str, *sentences: str, signal: str = "") -> None:
+    """A user, and beside the name what there is to say, in as many lines as it takes."""
+    lines = [line for each in sentences for line in textwrap.wrap(each, width() - 8)]
+    for name, line in zip([user] + [""] * len(lines), lines, strict=False):
+        head = signal if line.startswith(signal) else ""
+        _line((f"  {name:<6}", "bold"), (head, "bold red"), line.removeprefix(head))
 
 
 def _tell_on_spark(library: Library, events: Sequence[Event], outputs: Sequence[Event]) -> bool:
@@ -217,5 +238,10 @@ def _show_next_steps() -> None:
         f"ensue explain {LIBRARY} GuessedPassword": "the rule in words",
         f"ensue check {LIBRARY}": "after a change: every mistake",
     }
+    beside = 46 + max(map(len, steps.values())) <= width()
     for command, purpose in steps.items():
-        _line((f"  {command:<44}", "green"), purpose)
+        if beside:
+            _line((f"  {command:<44}", "green"), purpose)
+        else:
+            _line(f"  {purpose}")
+            _line((f"    {command}", "green"))

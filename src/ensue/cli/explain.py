@@ -16,7 +16,7 @@ import typer
 
 from ensue.cli.how_it_runs import how_it_runs, machine_lines
 from ensue.cli.libraries import load_library, require_correlation
-from ensue.cli.terminal import show
+from ensue.cli.terminal import show, width
 from ensue.cli.wording import draw, in_words, outline
 from ensue.errors import UsageError
 from ensue.lang import syntax
@@ -29,7 +29,7 @@ from ensue.machine.plan import Plan, plan
 from ensue.machine.prepared import plan_in
 
 FORMATS = ("text", "json", "mermaid", "dot", "svg")
-WIDTH = 80
+LONGEST_HEAD = 24
 
 
 def explain(
@@ -155,7 +155,7 @@ def explanation(
         if correlation.initially:
             yield ""
             yield "At its start"
-            yield from (f"  {_statement(each)}" for each in correlation.initially)
+            yield from _columns([("", _statement(each)) for each in correlation.initially])
         yield ""
         yield "When it triggers"
         yield from _columns(list(_cases(correlation)))
@@ -183,9 +183,9 @@ def _waits_for(correlation: syntax.Correlation) -> Iterator[str]:
             yield f"  branch {number}, which triggers by itself:"
         words = in_words(root)
         if words is not None:
-            yield from textwrap.wrap(words, WIDTH, initial_indent="  ", subsequent_indent="  ")
+            yield from textwrap.wrap(words, width(), initial_indent="  ", subsequent_indent="  ")
             yield ""
-        yield from (f"    {line}" for line in draw(outline(root), can_draw))
+        yield from (f"    {line}" for line in draw(outline(root), can_draw, width() - 4))
         if number < len(roots):
             yield ""
 
@@ -302,7 +302,7 @@ def _puts_out(library: Library, correlation: syntax.Correlation) -> Iterator[str
         attributes = library.checked.types.attributes(type_)
         fields = ", ".join(f"{name} ({each})" for name, each in attributes.items())
         text = f"{type_} events with {fields or 'no attributes'}"
-        yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+        yield from textwrap.wrap(text, width(), initial_indent="  ", subsequent_indent="    ")
 
 
 def _pushed_types(correlation: syntax.Correlation) -> Iterator[str]:
@@ -360,7 +360,7 @@ def _machine(library: Library, correlation: syntax.Correlation, unoptimised: boo
     yield f"Its machine, {'as it is built' if unoptimised else 'optimised'}"
     arrow = "→" if _can_draw() else "->"
     for line in machine_lines(machine, arrow):
-        yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="      ")
+        yield from textwrap.wrap(line, width(), initial_indent="  ", subsequent_indent="      ")
 
 
 def _can_draw() -> bool:
@@ -370,12 +370,12 @@ def _can_draw() -> bool:
 def _columns(rows: list[tuple[str, str]]) -> Iterator[str]:
     """Two columns, the second wrapped."""
     longest = max((len(left) for left, _ in rows), default=0)
-    width = min(24, longest)
+    room = min(LONGEST_HEAD, longest)
+    indent = " " * (room + 4 if room else 2)
     for left, right in rows:
-        indent = " " * (width + 4)
-        lines = textwrap.wrap(right, WIDTH, initial_indent=indent, subsequent_indent=indent)
-        if len(left) > width:
+        lines = textwrap.wrap(right, width(), initial_indent=indent, subsequent_indent=indent)
+        if len(left) > room:
             yield f"  {left}"
-        elif lines:
-            lines[0] = f"  {left:{width}}  {lines[0].lstrip()}".rstrip()
+        elif lines and room:
+            lines[0] = f"  {left:{room}}  {lines[0].lstrip()}".rstrip()
         yield from lines

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from collections.abc import Sequence
 
-from ensue.cli.terminal import say
+from ensue.cli.terminal import say, width
 from ensue.engine.run import Run
 from ensue.events.event import Event
 
@@ -13,7 +15,7 @@ KEYS_SHOWN = 3
 
 def tell_why(run: Run, outputs: Sequence[Event]) -> None:
     for output in outputs:
-        say(str(run.why(output)), "dim")
+        _tell(str(run.why(output)))
 
 
 def tell_what_is_missing(run: Run, correlations: Sequence[str]) -> None:
@@ -21,4 +23,16 @@ def tell_what_is_missing(run: Run, correlations: Sequence[str]) -> None:
     for name in correlations:
         nearest = run.nearest(name, KEYS_SHOWN)
         for each in nearest or [run.why(name)]:
-            say(str(each), "dim")
+            _tell(str(each))
+
+
+def _tell(reason: str) -> None:
+    """On a terminal a long line goes on in the next one; in a file it is one to search for."""
+    if sys.stderr.isatty():
+        reason = "\n".join(_folded(line, width(sys.stderr)) for line in reason.splitlines())
+    say(reason, "dim")
+
+
+def _folded(line: str, columns: int) -> str:
+    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    return textwrap.fill(line, columns, subsequent_indent=indent)

@@ -15,6 +15,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from ensue.cli import hints
 from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
 from ensue.cli.libraries import (
     LibraryFiles,
@@ -32,7 +33,7 @@ from ensue.cli.on_spark import (
 from ensue.cli.progress import Progress, progress_bars
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
-from ensue.engine.choosing import ENGINES, choose_bounded_engine, choose_engine
+from ensue.engine.choosing import ENGINES, choose_bounded_engine
 from ensue.engine.run import Run
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
@@ -127,8 +128,9 @@ def run(
       1  --strict, and a record was refused
       2  a library with errors, a file that cannot be read, or a wrong call
     """
-    if engine != SPARK:
-        choose_engine(engine)
+    if engine not in (known := ("auto", *ENGINES, SPARK)):
+        choices = ", ".join(f"`{each}`" for each in known)
+        raise UsageError(f"there is no engine `{engine}`; choose one of {choices}")
     allowed_lateness = _duration("--lateness", lateness)
     end = _time("--until", until)
     if not events:
@@ -223,6 +225,7 @@ class _Running:
         self._strict = strict
         self._explain = explain
         self._latest: int | None = None
+        self._types: set[str] = set()
 
     def feed(self, records: Iterator[Event | Rejected], in_order: bool, bars: Progress) -> bool:
         """Read everything; False if a refused record has stopped it."""
@@ -240,6 +243,7 @@ class _Running:
         events.sort(key=lambda event: event.time)
         if self.run.reads_many:
             self._latest = events[-1].time if events else None
+            self._types = {event.type for event in events}
             self._write(self.run.push_all(bars.running(events)))
             return True
         return self._stream(bars.running(events))
@@ -249,6 +253,7 @@ class _Running:
             if isinstance(record, Event):
                 if self._latest is None or record.time > self._latest:
                     self._latest = record.time
+                self._types.add(record.type)
                 self._write(self.run.push(record))
                 self.late.take(self.run.late)
             else:
@@ -287,6 +292,7 @@ class _Running:
             names = library.correlations.names if self._only is None else [self._only]
             tell_what_is_missing(self.run, names)
         counts = self.run.counts
+        self._give_hints(library)
         parts = [f"{counted(counts.events, 'event')} read"]
         parts += [self.refused.summary()] if self.refused.count else []
         parts += [self.late.summary()] if counts.late else []
@@ -297,3 +303,14 @@ class _Running:
         ]
         place = f" in `{out}`" if out else ""
         say(f"{', '.join(parts)}; {counted(self.written, 'output')}{place}", "dim")
+
+    def _give_hints(self, library: Library) -> None:
+        found = []
+        if not self.written:
+            found.append(hints.about_types(self._types, library.types.names))
+        if self.refused.as_lines:
+            read, refused = len(self._types), self.refused
+            found.append(hints.about_lines(read, refused.count, refused.objects))
+        for hint in found:
+            if hint is not None:
+                say(hint, "yellow")

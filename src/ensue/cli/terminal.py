@@ -6,6 +6,7 @@ Colour and other terminal tricks are used only if the stream is a terminal and t
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -29,7 +30,19 @@ _CONTROLS = {
     if chr(code) not in "\t\n"
 }
 
+WIDEST = 80
+"""Longer lines are hard to read, however wide the terminal is."""
+
+NARROWEST = 40
+
 STYLES = {"error": "bold red", "warning": "bold yellow"}
+
+
+def width(stream: TextIO | None = None, /) -> int:
+    """The columns that a text may fill: those of the terminal, and 80 in a pipe or a file."""
+    if not (stream or sys.stdout).isatty():
+        return WIDEST
+    return min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns))
 
 
 @cache

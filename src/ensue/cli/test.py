@@ -16,11 +16,11 @@ import typer
 from ensue.casefile import Case, CaseResult, find_case_files, read_cases, render, run_case
 from ensue.casefile.rendering import DIFFERENT, EXTRA, MISSING
 from ensue.cli.libraries import EngineName
-from ensue.cli.terminal import EXIT_FINDINGS, counted, show
+from ensue.cli.terminal import EXIT_FINDINGS, counted, show, width
 from ensue.engine.choosing import choose_engine
 from ensue.errors import CaseError, UsageError
 
-_DOTS_A_LINE = 72
+_ROOM_FOR_COUNTS = 8
 
 
 def run_cases(
@@ -107,6 +107,7 @@ def _gather(paths: Sequence[Path]) -> list[Case]:
 
 def _run(cases: Sequence[Case], engine: str, verbose: bool) -> list[CaseResult]:
     failed: list[CaseResult] = []
+    dots_a_line = width() - _ROOM_FOR_COUNTS
     for number, case in enumerate(cases, 1):
         result = run_case(case, engine)
         if not result.passed:
@@ -117,16 +118,16 @@ def _run(cases: Sequence[Case], engine: str, verbose: bool) -> list[CaseResult]:
             )
         else:
             sys.stdout.write("." if result.passed else "F")
-            if number % _DOTS_A_LINE == 0:
+            if number % dots_a_line == 0:
                 sys.stdout.write(f" {number:,}\n")
             sys.stdout.flush()
-    if not verbose and len(cases) % _DOTS_A_LINE:
+    if not verbose and len(cases) % dots_a_line:
         sys.stdout.write("\n")
     return failed
 
 
 def _show_failure(result: CaseResult) -> None:
-    heading, *lines = render(result)
+    heading, *lines = render(result, width())
     show(f"FAILED {heading}", "bold red")
     for line in lines:
         differs = line[2:4] in (DIFFERENT, EXTRA, MISSING)

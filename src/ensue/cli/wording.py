@@ -7,6 +7,7 @@ of a long one. What the operators mean exactly is told by the engines, not here.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,6 +20,7 @@ MOST_PARTS_IN_WORDS = 5
 MOST_BRACKETS = 4
 LONGEST_SENTENCE = 400
 MOST_PARTS_IN_OUTLINE = 12
+NARROWEST_MEANING = 16
 
 Node = syntax.Filter | syntax.Ecl
 Part = TypeVar("Part")
@@ -230,12 +232,12 @@ def _mode_outlines(modes: Sequence[syntax.Mode]) -> tuple[Outline, ...]:
     )
 
 
-def draw(root: Outline, unicode: bool = True) -> list[str]:
-    """The lines of an outline, meanings in a column of their own."""
+def draw(root: Outline, unicode: bool = True, width: int = 80) -> list[str]:
+    """The lines of an outline, meanings in a column of their own that ends at the width."""
     branch, last, down = ("├─ ", "└─ ", "│  ") if unicode else ("|- ", "`- ", "|  ")
 
-    def lines(node: Outline, first: str, rest: str) -> Iterator[tuple[str, str]]:
-        yield first + node.text, node.meaning
+    def lines(node: Outline, first: str, rest: str) -> Iterator[tuple[str, str, str]]:
+        yield first + node.text, rest + (down if node.parts else ""), node.meaning
         for index, part in enumerate(node.parts):
             is_last = index == len(node.parts) - 1
             yield from lines(
@@ -243,5 +245,15 @@ def draw(root: Outline, unicode: bool = True) -> list[str]:
             )
 
     drawn = list(lines(root, "", ""))
-    width = min(40, max(len(text) for text, _ in drawn))
-    return [f"{text:{width}}  {meaning}".rstrip() for text, meaning in drawn]
+    left = min(40, max(len(text) for text, _, _ in drawn))
+    return [
+        f"{text:{left}}  {meaning}".rstrip()
+        for first, rest, meaning in drawn
+        for text, meaning in _beside(first, rest, meaning, width - left - 2)
+    ]
+
+
+def _beside(first: str, rest: str, meaning: str, room: int) -> Iterator[tuple[str, str]]:
+    """A meaning in as many lines as it takes; beside all but the first the outline goes on."""
+    for number, line in enumerate(textwrap.wrap(meaning, max(room, NARROWEST_MEANING)) or [""]):
+        yield (rest if number else first), line
