@@ -6,6 +6,7 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from ensue.channel import Block, Channel, Reason
+from ensue.channel.messages import Advert, Carried
 from ensue.channel.tcp import TcpLink
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, eventually
@@ -241,6 +243,74 @@ def test_another_way_is_found_when_a_link_is_taken_away() -> None:
     assert set(seen.values()) == {1}
     for channel in channels:
         channel.close()
+
+
+def end_before_sending(link: TcpLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a link end for good when an event has found its way to it and is not on it yet."""
+    send = link.session.send
+
+    def send_too_late(message: Carried | Advert) -> None:
+        if isinstance(message, Carried):
+            link.close()
+        send(message)
+
+    monkeypatch.setattr(link.session, "send", send_too_late)
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_an_event_that_comes_to_a_link_in_the_moment_of_its_end_is_counted(
+    reliable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = Pair(reliable=reliable)
+    end_before_sending(pair.link, monkeypatch)
+
+    pair.near.push(event("Notify"))
+
+    assert pair.near.figures().dropped == {Reason.UNROUTED: 1}
+    pair.close()
+
+
+def test_an_event_that_comes_to_a_link_in_the_moment_of_its_end_takes_another_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pair, between = Pair(), builder(name="between").done()
+    pair.near.federation.link(between)
+    between.federation.link(pair.far)
+    end_before_sending(pair.link, monkeypatch)
+
+    pair.near.push(event("Notify"))
+
+    assert eventually(lambda: len(pair.got) == 1)
+    assert pair.near.figures().dropped == {}
+    between.close()
+    pair.close()
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_no_event_vanishes_while_a_link_ends(reliable: bool) -> None:
+    pair, is_over = Pair(reliable=reliable), threading.Event()
+
+    def supply() -> None:
+        while not is_over.is_set():
+            pair.near.push(event("Notify"))
+
+    suppliers = [threading.Thread(target=supply) for _ in range(2)]
+    for supplier in suppliers:
+        supplier.start()
+    assert eventually(lambda: len(pair.got) > 20)
+    pair.link.close(0.0)
+    assert eventually(lambda: not pair.is_wanted())
+    is_over.set()
+    for supplier in suppliers:
+        supplier.join()
+
+    def accounted() -> int:
+        figures = pair.near.figures()
+        return len(pair.got) + figures.unwanted + sum(figures.dropped.values())
+
+    assert eventually(lambda: accounted() >= pair.near.figures().published)
+    assert len({each.id for each in pair.got}) == len(pair.got)
+    pair.close()
 
 
 def test_a_full_queue_at_the_far_end_slows_the_link_and_loses_nothing(pair: Pair) -> None:

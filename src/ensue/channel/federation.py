@@ -37,7 +37,7 @@ WAYS_KEPT = 1_024
 
 
 class Link(Protocol):
-    """One end of a link to a neighbour. Sending never waits; what cannot be sent is counted.
+    """One end of a link to a neighbour. Sending never waits; of what cannot be sent it tells.
 
     `send` gives a message its place on the link; `set_off` sees that all that has one is carried,
     and can wait until consumers of this channel have been served.
@@ -48,9 +48,6 @@ class Link(Protocol):
     def set_off(self) -> None: ...
 
     def close(self, seconds: float) -> None: ...
-
-    @property
-    def unsent(self) -> int: ...
 
 
 Ways = tuple[tuple[Link, tuple[str, ...]], ...]
@@ -85,7 +82,8 @@ class Federation:
         self._version = 0
         self._seen = SeenIds()
         self._unrouted = 0
-        self._unsent_before = 0
+        self._unsent = 0
+        self._counting = threading.Lock()
         self._listeners: list[Listener] = []
         self._dialling: list[TcpLink] = []
         self._has_hurried = False
@@ -173,7 +171,6 @@ class Federation:
             if self._links.get(neighbour) is not link:
                 return
             del self._links[neighbour]
-            self._unsent_before += link.unsent
             # In the same moment, so that nobody finds a way that leads over it.
             advert, links = self._renew()
         self._tell(advert, links)
@@ -354,12 +351,16 @@ class Federation:
     def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
         self._channel.wait_for_room(event, full)
 
+    def note_unsent(self, count: int) -> None:
+        """A link could neither send nor keep some events; it may be no link of ours any more."""
+        # A lock of its own: links hold theirs meanwhile.
+        with self._counting:
+            self._unsent += count
+
     def dropped(self) -> Counter[Reason]:
         """What links could not carry."""
-        with self._lock:
-            unsent = self._unsent_before + sum(link.unsent for link in self._links.values())
-            counts = {Reason.UNSENT: unsent, Reason.UNROUTED: self._unrouted}
-            return Counter({reason: count for reason, count in counts.items() if count})
+        counts = {Reason.UNSENT: self._unsent, Reason.UNROUTED: self._unrouted}
+        return Counter({reason: count for reason, count in counts.items() if count})
 
 
 class SeenIds:

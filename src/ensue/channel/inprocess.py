@@ -29,8 +29,6 @@ _crossing = Crossing()
 class InProcessLink:
     """One direction of a link: from the channel `here` to the channel `there`."""
 
-    unsent = 0
-
     def __init__(self, here: Federation, there: Federation) -> None:
         self._here = here
         self._there = there

@@ -40,7 +40,8 @@ class Connection(Protocol):
     def is_choked(self) -> bool:
         """Whether too much waits to be sent already."""
 
-    def write(self, data: bytes) -> None: ...
+    def write(self, data: bytes) -> bool:
+        """Whether the system took it; a connection that is closing takes nothing."""
 
     def leave(self) -> None:
         """Say goodbye and close."""
@@ -85,6 +86,7 @@ class Session:
         self._outgoing: list[bytes] = []
         self._outgoing_events = 0
         self._will_flush = False
+        self._is_down = False
         self._connection: Connection | None = None
         self._leaving: asyncio.TimerHandle | None = None
 
@@ -93,17 +95,21 @@ class Session:
     def send(self, message: Carried | Advert) -> None:
         """Give a message its place on the link. It is encoded and carried from `set_off` on."""
         with self._lock:
-            if isinstance(message, Carried):
+            if isinstance(message, Advert):
+                self._unframed.append(Place(0, message))
+                return
+            if not self._is_down:
                 if self.is_over or not (self.reliable or self._is_open):
-                    self.unsent += 1
+                    self._lose(1)
                     return
                 self._sent += self.reliable
                 place = Place(self._sent, message)
                 if self.reliable:
                     self._keep(place)
                 self._unframed.append(place)
-            else:
-                self._unframed.append(Place(0, message))
+                return
+        # Whoever sends has found this link in the moment before it left the graph.
+        self._federation.forward(message)
 
     def set_off(self) -> None:
         """Encode what has its place, here and now: who published it may change its data later."""
@@ -125,7 +131,11 @@ class Session:
         self._kept.append(place)
         if len(self._kept) > self._buffer:
             self._kept.popleft()
-            self.unsent += 1
+            self._lose(1)
+
+    def _lose(self, events: int) -> None:
+        self.unsent += events
+        self._federation.note_unsent(events)
 
     def _frame(self, place: Place) -> None:
         message = place.message
@@ -136,14 +146,14 @@ class Session:
             place.frame = framed(Numbered(place.number, msgspec.Raw(encode(message))))
         except (TypeError, OverflowError, ValueError):
             # Data that is no data: it can be published in a process, but not leave it.
-            self.unsent += 1
+            self._lose(1)
             self._kept = deque(each for each in self._kept if each is not place)
             return
         if self._connection is not None:
             self._outgoing.append(place.frame)
             self._outgoing_events += not self.reliable
         elif not self.reliable:
-            self.unsent += 1
+            self._lose(1)
 
     @property
     def is_connected(self) -> bool:
@@ -184,8 +194,9 @@ class Session:
         with self._lock:
             # The federation tells a new link all it knows, and what is kept is sent again.
             self._outgoing = []
-            self.unsent += self._outgoing_events
+            self._lose(self._outgoing_events)
             self._outgoing_events = 0
+            self._is_down = False
             self._trim(hello.received)
             # What is not encoded yet is the last of all, and follows when it is.
             again = b"".join(place.frame for place in self._kept if place.frame is not None)
@@ -210,10 +221,10 @@ class Session:
             self._will_flush = False
             frames, self._outgoing = self._outgoing, []
             events, self._outgoing_events = self._outgoing_events, 0
-        if self._connection is not None:
-            self._connection.write(b"".join(frames))
-        else:
-            self.unsent += events
+        connection = self._connection
+        if connection is None or not connection.write(b"".join(frames)):
+            with self._lock:
+                self._lose(events)
 
     def receive(self, frame: Numbered) -> tuple[Event, Sequence[Receiver]] | None:
         """An event and who of its receivers is full; None if this link has brought it before."""
@@ -250,6 +261,7 @@ class Session:
             return
         self._federation.remove_link(self.neighbour, self)
         with self._lock:
+            self._is_down = True
             stranded, self._kept = [place.message for place in self._kept], deque()
             if self.reliable:
                 # All of them are among those kept.

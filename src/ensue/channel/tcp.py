@@ -67,9 +67,11 @@ class TcpConnection(asyncio.Protocol):
     def is_choked(self) -> bool:
         return self._transport is None or self._transport.get_write_buffer_size() > WRITE_LIMIT
 
-    def write(self, data: bytes) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(data)
+    def write(self, data: bytes) -> bool:
+        if self._transport is None or self._transport.is_closing():
+            return False
+        self._transport.write(data)
+        return True
 
     def leave(self) -> None:
         self.write(framed(Bye()))
