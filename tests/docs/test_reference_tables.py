@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -34,6 +35,7 @@ LANGUAGE = (ROOT / "docs" / "language.md").read_text("utf-8")
 COMMAND_LINE = (ROOT / "docs" / "cli.md").read_text("utf-8")
 CHOICE_OF_ENGINES = (ROOT / "docs" / "engines.md").read_text("utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text("utf-8")
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 COMMANDS = getattr(typer.main.get_command(app), "commands")  # noqa: B009 - typed as a Command
 # By the name of what is called with a code; `report` stands for either, as the moment demands.
 SEVERITIES = {
@@ -181,3 +183,18 @@ def test_every_function_of_the_builder_is_on_the_page() -> None:
     missing = [name for name in functions if f"b.{name}" not in PYTHON]
 
     assert [name for name in missing if name not in plain_types] == []
+
+
+def test_the_versions_that_operations_names_are_those_that_are_required() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
+    required = {
+        re.split("[<>=]", each)[0]: each.lstrip("abcdefghijklmnopqrstuvwxyz") for each in needed
+    }
+    section = OPERATIONS.split("## What it runs on\n", 1)[1].split("\n## ", 1)[0]
+    rows = re.findall(r"^\| (\w+) \| (.*?) \|", section, re.MULTILINE)
+    told = {name.lower(): versions.strip("`") for name, versions in rows}
+    classified = re.findall(r":: Python :: ([\d.]+)", "\n".join(project["classifiers"]))
+
+    assert {name: told[name] for name in required} == required
+    assert told["python"].split(", ") == classified
