@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from ensue.events.types import ValueType
@@ -37,6 +38,9 @@ PYTHON_TYPES: Mapping[str, type] = {"integer": int, "real": float, "boolean": bo
 
 _COMPARISONS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _NUMBERS = (int, float)
+
+DEEPEST = 100
+"""How many brackets may stand inside each other in a translation: Python reads not many more."""
 
 
 class OutsideError(Exception):
@@ -81,7 +85,7 @@ def translate(
         text, kind = translator.expression(predicate)
     except OutsideError:
         return None
-    if kind is not bool:
+    if kind is not bool or _depth(text) > DEEPEST:
         return None
     return Translation(text, translator.guards, frozenset(translator.reads))
 
@@ -172,12 +176,16 @@ class _Translator:
         return f"({x} {_COMPARISONS[sign]} {y})", bool
 
     def _logic(self, operands: tuple[Expression, ...], operators: tuple[str, ...]) -> str:
-        """`a AND b OR c` is `a AND (b OR c)`."""
-        text = self._boolean(operands[-1])
-        for operand, sign in zip(reversed(operands[:-1]), reversed(operators), strict=True):
+        """`a AND b OR c` is `a AND (b OR c)`; a long `a OR b OR c` needs no brackets inside."""
+        *others, text = map(self._boolean, operands)
+        before = None
+        for operand, sign in zip(reversed(others), reversed(operators), strict=True):
             word = {"AND": "and", "OR": "or", "XOR": "is not"}[sign]
-            text = f"({self._boolean(operand)} {word} {text})"
-        return text
+            if before is not None and (sign != before or sign == "XOR"):
+                text = f"({text})"
+            text = f"{operand} {word} {text}"
+            before = sign
+        return f"({text})"
 
     def _in(self, operand: Expression, options: tuple[Expression, ...], negated: bool) -> str:
         text, kind = self.expression(operand)
@@ -187,6 +195,11 @@ class _Translator:
         if not all(_is_plain(value) for value in values):
             raise OutsideError
         return f"({text} {'not in' if negated else 'in'} {self._constants.name(frozenset(values))})"
+
+
+def _depth(text: str) -> int:
+    """How many brackets stand inside each other; constants are names, so all brackets count."""
+    return max(accumulate((each == "(") - (each == ")") for each in text))
 
 
 def _is_plain(value: object) -> bool:
