@@ -47,7 +47,7 @@ def test_a_subscription_is_iterated_over_in_a_thread_just_as_well() -> None:
         if not subscription.consumer.figures.waiting:
             break
     channel.close()
-    thread.join(5)
+    thread.join(60)
 
     assert not thread.is_alive()
     assert len(got) == 3
@@ -78,7 +78,7 @@ def test_a_subscription_can_be_to_a_correlation() -> None:
 def test_publishing_waits_for_room_without_holding_up_the_loop() -> None:
     async def main() -> tuple[int, int]:
         channel = builder().done()
-        subscription = channel.subscribe("Notify", capacity=2, overflow=Block("5 s"))
+        subscription = channel.subscribe("Notify", capacity=2, overflow=Block("60 s"))
         ticks = 0
 
         async def publish() -> None:
@@ -99,6 +99,77 @@ def test_publishing_waits_for_room_without_holding_up_the_loop() -> None:
         return ticks, taken
 
     assert asyncio.run(main()) == (5, 6)
+
+
+def test_publishing_that_is_cancelled_counts_where_there_was_no_room() -> None:
+    async def main() -> Channel:
+        channel = builder().done()
+        for name in ("first", "second"):
+            channel.subscribe("Notify", name=name, capacity=1, overflow=Block("60 s"))
+        await channel.publish(event())
+        publishing = asyncio.create_task(channel.publish(event()))
+        await asyncio.sleep(0)
+        publishing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await publishing
+        return channel
+
+    channel = asyncio.run(main())
+    for name in ("first", "second"):
+        assert channel.consumers[name].figures.dropped == {Reason.BLOCKED: 1}
+
+
+def test_a_wait_for_an_event_that_is_cancelled_ends_no_subscription() -> None:
+    async def main() -> list[object]:
+        channel = builder().done()
+        subscription = channel.subscribe("Notify")
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(subscription), 0.001)
+        given = event()
+        await channel.publish(given)
+        assert await anext(subscription) is given
+        await channel.aclose()
+        return [each async for each in subscription]
+
+    assert asyncio.run(main()) == []
+
+
+def test_a_thread_can_push_to_a_subscription_whose_loop_has_ended() -> None:
+    channel = builder().done()
+    subscription = channel.subscribe("Notify")
+
+    async def wait_in_vain() -> None:
+        waiting = asyncio.ensure_future(anext(subscription))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+
+    asyncio.run(wait_in_vain())
+    channel.push(event())
+
+    assert len(subscription.take_all()) == 1
+
+
+def test_what_comes_after_the_loop_of_a_channel_has_ended_waits_for_another_strategy(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    got = empty()
+
+    async def main() -> Channel:
+        channel = builder("full").dispatching("asyncio").done()
+        channel.consumers.connect("one", got.append, "Notify")
+        return channel
+
+    channel = asyncio.run(main())
+    channel.push(event())
+    channel.push(event())
+    assert caplog.text.count("the event loop on which consumers are called has ended") == 1
+    assert channel.figures().waiting == 2
+    channel.dispatch_by("pool", threads=1)
+
+    assert channel.settle()
+    assert len(got) == 2
+    channel.close()
 
 
 def test_publishing_gives_up_at_the_deadline_and_counts() -> None:

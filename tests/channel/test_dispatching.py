@@ -146,7 +146,7 @@ def test_an_urgent_event_lends_its_place_to_no_other_of_its_consumer() -> None:
 def test_a_slow_consumer_does_not_hold_up_others() -> None:
     channel = builder("full").dispatching("pool", threads=2).done()
     go_on, called = threading.Event(), empty()
-    channel.consumers.connect("slow", lambda _: go_on.wait(10), "Notify", priority=9)
+    channel.consumers.connect("slow", lambda _: go_on.wait(60), "Notify", priority=9)
     channel.consumers.connect("quick", called.append, "Notify")
 
     for _ in range(100):
@@ -162,7 +162,7 @@ def test_a_long_filter_does_not_hold_up_others_nor_the_supplier() -> None:
     go_on, called, passed = threading.Event(), empty(), empty()
 
     def ponder(_: Event) -> bool:
-        return go_on.wait(10)
+        return go_on.wait(60)
 
     channel.consumers.connect("pondering", passed.append, want("Notify", where=ponder), priority=9)
     channel.consumers.connect("quick", called.append, "Notify")
@@ -331,6 +331,22 @@ def test_conflation_keeps_the_latest_value_in_the_place_of_the_first() -> None:
 
     assert got == [("a", 5), ("b", 2), ("c", 4)]
     assert consumer.figures.dropped == {Reason.CONFLATED: 2}
+    channel.close()
+
+
+def test_a_newer_value_of_another_priority_waits_by_that_priority() -> None:
+    channel, got = one_thread(), empty()
+    channel.consumers.connect(
+        "display", lambda given: got.append(given.data["value"]), "Notify", conflate="sensor"
+    )
+    with held(channel):
+        channel.push(extended(data={"sensor": "a", "value": 1}, priority=3))
+        channel.push(extended(data={"sensor": "b", "value": 2}))
+        channel.push(extended(data={"sensor": "c", "value": 3}))
+        channel.push(extended(data={"sensor": "c", "value": 4}, priority=7))
+        channel.push(extended(data={"sensor": "a", "value": 5}))
+
+    assert got == [4, 2, 5]
     channel.close()
 
 

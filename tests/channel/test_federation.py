@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from ensue.channel import Channel, Disconnect, Reason, all_of, correlated, want
-from ensue.channel.federation import REMEMBERED_IDS, SeenIds
+from ensue.channel.arrivals import REMEMBERED_NUMBERS, Arrivals
 from ensue.errors import UsageError
 from tests.channel.linked_scenarios import changing_graph
 from tests.channel.making import LIBRARY, builder, empty, event
@@ -192,10 +192,10 @@ def test_many_predicates_of_one_kind_are_told_as_the_whole_kind() -> None:
 
 
 def test_seen_ids_are_bounded_and_refuse_what_is_older_than_they_remember() -> None:
-    seen = SeenIds()
-    for number in range(1, 2 * REMEMBERED_IDS):
+    seen = Arrivals()
+    for number in range(1, 2 * REMEMBERED_NUMBERS):
         assert seen.add("a", number)
 
-    assert not seen.add("a", 2 * REMEMBERED_IDS - 1)
+    assert not seen.add("a", 2 * REMEMBERED_NUMBERS - 1)
     assert not seen.add("a", 1)
     assert seen.add("b", 1)

@@ -111,7 +111,7 @@ def test_the_script_flies() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=120,
     )
 
     lines = done.stdout.splitlines()

@@ -15,7 +15,7 @@ import ensue
 from ensue.channel import Block, Channel, any_of, correlated, want
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from tests.channel.making import LIBRARY, builder, empty, event, eventually, noting
+from tests.channel.making import LIBRARY, builder, empty, event, eventually, held, noting
 from tests.channel.scenarios import suppliers_of
 
 SUPPLIERS = 3
@@ -31,7 +31,7 @@ def under_load(channel: Channel, change: Callable[[random.Random], None], seed: 
         changes += 1
     for thread in threads:
         thread.join()
-    assert channel.settle("20 s")
+    assert channel.settle("60 s")
     return changes
 
 
@@ -56,7 +56,7 @@ class Tally:
 
 
 def patient(configuration: str = "full") -> Channel:
-    return builder(configuration).consumers(capacity=50, overflow=Block("20 s")).done()
+    return builder(configuration).consumers(capacity=50, overflow=Block("60 s")).done()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -231,3 +231,20 @@ def test_counts_of_consumers_that_have_left_are_kept() -> None:
     consumer.disconnect()
 
     assert channel.figures().delivered == 1
+
+
+@pytest.mark.parametrize(("priority", "order"), [(9, ["moved", "other"]), (1, ["other", "moved"])])
+def test_what_waits_moves_in_line_when_its_consumers_priority_changes(
+    priority: int, order: list[str]
+) -> None:
+    channel = builder("full").dispatching("pool", threads=1).done()
+    called = empty()
+    moved = channel.consumers.connect("moved", noting(called, "moved"), "Notify", priority=5)
+    channel.consumers.connect("other", noting(called, "other"), "Notify", priority=5)
+    with held(channel):
+        channel.push(event())
+        channel.push(event())
+        moved.require(priority=priority)
+
+    assert called == [order[0]] * 2 + [order[1]] * 2
+    channel.close()

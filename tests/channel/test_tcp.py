@@ -6,42 +6,16 @@ import random
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from ensue.channel import Block, Channel, Reason
-from ensue.channel.messages import Advert, Carried
-from ensue.channel.tcp import TcpLink
+from ensue.channel import Block, Reason, tcp
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, eventually
-
-
-class Pair:
-    """A channel that listens, one that dials, and what the listening one's consumer got."""
-
-    def __init__(self, **options: Any) -> None:
-        self.near = builder(name="near").done()
-        self.far = builder(name="far").done()
-        self.got: list[Event] = []
-        self.far.consumers.connect("one", self.got.append, "Notify")
-        self.host, self.port = self.far.federation.listen()
-        self.link: TcpLink = self.near.federation.connect(
-            self.host, self.port, backoff="5 ms", seed=1, **options
-        )
-        assert self.link.wait_until_connected()
-        assert eventually(self.is_wanted)
-
-    def is_wanted(self) -> bool:
-        return self.near.is_wanted(["Notify"], None)
-
-    def close(self) -> None:
-        self.near.close()
-        self.far.close()
+from tests.channel.pairs import Pair
 
 
 @pytest.fixture
@@ -142,24 +116,39 @@ def test_a_reliable_link_that_is_down_too_long_drops_the_oldest_and_counts_them(
     pair.close()
 
 
-def test_a_link_that_is_not_reliable_counts_what_it_could_not_send() -> None:
+def test_a_link_that_is_not_reliable_counts_what_it_could_not_send(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pair = Pair(reliable=False)
-    sent = 0
-    for _ in range(200):
+    for _ in range(100):
         pair.near.push(event("Notify"))
-        sent += 1
-        if sent == 100:
-            pair.link.interrupt()
-            assert eventually(lambda: pair.link.session.connections > 1 and pair.is_wanted())
+    assert eventually(lambda: len(pair.got) == 100)
+    # As if the other side had not read for long.
+    monkeypatch.setattr(tcp, "WRITE_LIMIT", -1)
+    for _ in range(30):
+        pair.near.push(event("Notify"))
+    monkeypatch.undo()
+    for _ in range(100):
+        pair.near.push(event("Notify"))
 
-    assert eventually(lambda: len(pair.got) + _lost(pair.near) >= 199, 2)
-    assert len(pair.got) <= sent
-    assert len({each.id for each in pair.got}) == len(pair.got)
+    assert eventually(lambda: len(pair.got) == 200)
+    assert pair.near.figures().dropped == {Reason.UNSENT: 30}
     pair.close()
 
 
-def _lost(channel: Channel) -> int:
-    return sum(channel.figures().dropped.values())
+def test_a_link_that_is_not_reliable_comes_back_and_doubles_nothing() -> None:
+    pair = Pair(reliable=False)
+    for _ in range(100):
+        pair.near.push(event("Notify"))
+    pair.link.interrupt()
+    assert eventually(lambda: pair.link.session.connections > 1 and pair.is_wanted())
+    last = [event("Notify") for _ in range(100)]
+    for each in last:
+        pair.near.push(each)
+
+    assert eventually(lambda: pair.got[-100:] == last)
+    assert len({each.id for each in pair.got}) == len(pair.got)
+    pair.close()
 
 
 def test_dialling_goes_on_with_growing_pauses_until_somebody_listens() -> None:
@@ -173,7 +162,7 @@ def test_dialling_goes_on_with_growing_pauses_until_somebody_listens() -> None:
     far = builder(name="far").done()
     far.consumers.connect("one", got.append, "Notify")
     far.federation.listen("127.0.0.1", port)
-    assert link.wait_until_connected()
+    assert link.wait_until_connected("60 s")
     assert eventually(lambda: near.is_wanted(["Notify"], None))
     near.push(event("Notify"))
 
@@ -187,11 +176,12 @@ def test_the_pauses_grow() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     near = builder(name="near").done()
+    before = time.monotonic()
     link = near.federation.connect("127.0.0.1", port, backoff="20 ms", longest_backoff="10 s")
-    time.sleep(0.3)
+    assert eventually(lambda: link.attempts >= 4)
 
-    # 40, 80, 160, 320 ms and so on, each at least half of that: no more than four in 0.3 s.
-    assert 2 <= link.attempts <= 5
+    # 40, 80 and 160 ms, each at least half of that.
+    assert time.monotonic() - before >= 0.14
     near.close()
 
 
@@ -202,7 +192,7 @@ def test_a_circle_of_processes_and_of_links_in_one_delivers_once() -> None:
     channels[0].federation.link(channels[1])
     for one, other in ((1, 2), (2, 3), (3, 0)):
         host, port = channels[other].federation.listen()
-        assert channels[one].federation.connect(host, port).wait_until_connected()
+        assert channels[one].federation.connect(host, port).wait_until_connected("60 s")
     assert eventually(
         lambda: (
             all(len(each.federation.reachable) == 3 for each in channels)
@@ -229,8 +219,8 @@ def test_another_way_is_found_when_a_link_is_taken_away() -> None:
     direct = channels[0].federation.connect(host, port)
     channels[0].federation.link(channels[1])
     around = channels[1].federation.connect(host, port)
-    assert direct.wait_until_connected()
-    assert around.wait_until_connected()
+    assert direct.wait_until_connected("60 s")
+    assert around.wait_until_connected("60 s")
     assert eventually(lambda: all(len(each.federation.reachable) == 2 for each in channels))
     channels[0].push(event("Notify"))
 
@@ -245,74 +235,6 @@ def test_another_way_is_found_when_a_link_is_taken_away() -> None:
         channel.close()
 
 
-def end_before_sending(link: TcpLink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a link end for good when an event has found its way to it and is not on it yet."""
-    send = link.session.send
-
-    def send_too_late(message: Carried | Advert) -> None:
-        if isinstance(message, Carried):
-            link.close()
-        send(message)
-
-    monkeypatch.setattr(link.session, "send", send_too_late)
-
-
-@pytest.mark.parametrize("reliable", [True, False])
-def test_an_event_that_comes_to_a_link_in_the_moment_of_its_end_is_counted(
-    reliable: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pair = Pair(reliable=reliable)
-    end_before_sending(pair.link, monkeypatch)
-
-    pair.near.push(event("Notify"))
-
-    assert pair.near.figures().dropped == {Reason.UNROUTED: 1}
-    pair.close()
-
-
-def test_an_event_that_comes_to_a_link_in_the_moment_of_its_end_takes_another_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pair, between = Pair(), builder(name="between").done()
-    pair.near.federation.link(between)
-    between.federation.link(pair.far)
-    end_before_sending(pair.link, monkeypatch)
-
-    pair.near.push(event("Notify"))
-
-    assert eventually(lambda: len(pair.got) == 1)
-    assert pair.near.figures().dropped == {}
-    between.close()
-    pair.close()
-
-
-@pytest.mark.parametrize("reliable", [True, False])
-def test_no_event_vanishes_while_a_link_ends(reliable: bool) -> None:
-    pair, is_over = Pair(reliable=reliable), threading.Event()
-
-    def supply() -> None:
-        while not is_over.is_set():
-            pair.near.push(event("Notify"))
-
-    suppliers = [threading.Thread(target=supply) for _ in range(2)]
-    for supplier in suppliers:
-        supplier.start()
-    assert eventually(lambda: len(pair.got) > 20)
-    pair.link.close(0.0)
-    assert eventually(lambda: not pair.is_wanted())
-    is_over.set()
-    for supplier in suppliers:
-        supplier.join()
-
-    def accounted() -> int:
-        figures = pair.near.figures()
-        return len(pair.got) + figures.unwanted + sum(figures.dropped.values())
-
-    assert eventually(lambda: accounted() >= pair.near.figures().published)
-    assert len({each.id for each in pair.got}) == len(pair.got)
-    pair.close()
-
-
 def test_a_full_queue_at_the_far_end_slows_the_link_and_loses_nothing(pair: Pair) -> None:
     pair.far.consumers["one"].disconnect()
     subscription = pair.far.subscribe("Notify", capacity=3, overflow=Block("20 s"))
@@ -320,7 +242,7 @@ def test_a_full_queue_at_the_far_end_slows_the_link_and_loses_nothing(pair: Pair
     for number in range(100):
         pair.near.push(event("Notify", n=number))
 
-    taken = [subscription.take(within="5 s") for _ in range(100)]
+    taken = [subscription.take(within="60 s") for _ in range(100)]
 
     assert [each.data["n"] for each in taken if each is not None] == list(range(100))
 
@@ -329,7 +251,7 @@ def test_noise_on_the_port_ends_its_connection_and_nothing_else(pair: Pair) -> N
     for noise in (b"GET / HTTP/1.0\r\n\r\n", b"\x00\x00\x00\x02\xc1\xc1", b"\xff\xff\xff\xff"):
         with socket.create_connection((pair.host, pair.port), 5) as guest:
             guest.sendall(noise)
-            guest.settimeout(5)
+            guest.settimeout(60)
             assert guest.recv(100) == b""
 
     pair.near.push(event("Notify"))

@@ -167,7 +167,7 @@ def test_an_urgent_consumer_cuts_in_on_one_that_computes() -> None:
     channel.consumers.connect("computing", compute, "Low", priority=1)
     channel.consumers.connect("urgent", answer, "High", priority=9)
     channel.push(event("Low"))
-    assert has_begun.wait(10)
+    assert has_begun.wait(60)
     channel.push(event("High"))
 
     assert eventually(lambda: len(cut_in) == 1, 30)

@@ -9,6 +9,7 @@ Suppliers may push from the loop or from any thread.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Sequence
 
@@ -20,6 +21,8 @@ from ensue.errors import UsageError
 from ensue.events.event import Event
 
 TURNS_AT_A_TIME = 100
+
+log = logging.getLogger("ensue.channel")
 
 
 class Asynchronous:
@@ -62,10 +65,19 @@ class Asynchronous:
                 self._line.put(receiver)
                 must_wake, self._is_awake = not self._is_awake, True
                 if must_wake:
-                    self._loop.call_soon_threadsafe(self._give_turns)
+                    self._wake()
                 return
         if successor is not None:
             successor.ready(receiver)
+
+    def _wake(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._give_turns)
+        except RuntimeError:
+            log.error(
+                "the event loop on which consumers are called has ended: what comes for them waits"
+                " until the channel dispatches by another strategy, or is closed"
+            )
 
     def is_in_turn(self) -> bool:
         if not self._runs_here():
@@ -105,6 +117,10 @@ class Asynchronous:
             self._is_giving_turns = True
             try:
                 has_more = receiver.turn()
+            except BaseException:
+                # It ends the loop, which may be run again.
+                self._loop.call_soon(self._give_turns)
+                raise
             finally:
                 self._is_giving_turns = False
             if has_more:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from ensue.channel.clock import DurationLike, microseconds_in
@@ -24,14 +26,23 @@ if TYPE_CHECKING:
 
 async def offer_all(event: Event, full: Sequence[Receiver]) -> None:
     """Wait for room at each receiver, as long as its policy says."""
-    for receiver in full:
-        deadline = time.monotonic() + receiver.patience
-        while not receiver.offer(event):
-            left = deadline - time.monotonic()
-            if left <= 0 or not await _woken(receiver.when_room, left):
-                if not receiver.offer(event):
-                    receiver.give_up(event)
-                break
+    waiting = deque(full)
+    try:
+        while waiting:
+            receiver = waiting[0]
+            deadline = time.monotonic() + receiver.patience
+            while not receiver.offer(event):
+                left = deadline - time.monotonic()
+                if left <= 0 or not await _woken(receiver, receiver.when_room, left):
+                    if not receiver.offer(event):
+                        receiver.give_up(event)
+                    break
+            waiting.popleft()
+    except asyncio.CancelledError:
+        # Nobody will offer it again to those that had no room so far.
+        for each in waiting:
+            each.give_up(event)
+        raise
 
 
 async def settle(channel: Channel, within: DurationLike) -> bool:
@@ -43,12 +54,14 @@ async def settle(channel: Channel, within: DurationLike) -> bool:
     return True
 
 
-async def leave(federation: Federation) -> None:
-    """Let links send what they still have, in another thread."""
-    await asyncio.to_thread(federation.close)
+async def leave(federation: Federation, deadline: float) -> bool:
+    """Let links send what they still have, in another thread. Whether they could in time."""
+    return await asyncio.to_thread(federation.close, deadline)
 
 
-async def _woken(tell_me: Callable[[Callable[[], None]], None], seconds: float | None) -> bool:
+async def _woken(
+    receiver: Receiver, tell_me: Callable[[Callable[[], None]], None], seconds: float | None
+) -> bool:
     """Wait until a receiver calls back, from whichever thread. False if time ran out."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
@@ -58,13 +71,17 @@ async def _woken(tell_me: Callable[[Callable[[], None]], None], seconds: float |
             future.set_result(None)
 
     def wake_from_any_thread() -> None:
-        loop.call_soon_threadsafe(wake)
+        # Where the loop has ended, nobody waits there either.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(wake)
 
     tell_me(wake_from_any_thread)
     try:
         await asyncio.wait_for(future, seconds)
     except TimeoutError:
         return False
+    finally:
+        receiver.forget(wake_from_any_thread)
     return True
 
 
@@ -100,16 +117,19 @@ class Subscription:
         while (event := self.take()) is not None:
             yield event
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    def __aiter__(self) -> Self:
+        # No generator: that would be over after a wait that was cancelled.
+        return self
+
+    async def __anext__(self) -> Event:
         receiver = self.consumer.receiver
         while True:
             event = receiver.take()
             if event is not None:
-                yield event
-            elif self._is_over(receiver):
-                return
-            else:
-                await _woken(receiver.when_event, None)
+                return event
+            if self._is_over(receiver):
+                raise StopAsyncIteration
+            await _woken(receiver, receiver.when_event, None)
 
     @staticmethod
     def _is_over(receiver: Receiver) -> bool:

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from ensue.channel.accounts import Accounts
-from ensue.channel.clock import DurationLike
+from ensue.channel.clock import DurationLike, microseconds_in
 from ensue.channel.consumers import ConsumerAdmin, needs_step
 from ensue.channel.ending import Closing, are_idle, let_go, wait_until
 from ensue.channel.figures import Figures
 from ensue.channel.parts import Parts
 from ensue.channel.policies import Quality
-from ensue.channel.receivers import Receiver
+from ensue.channel.receivers import Receiver, offer_each
 from ensue.channel.suppliers import SupplierAdmin
 from ensue.channel.turns import Call, Failure, Surroundings
 from ensue.channel.wants import Want, Wants, interests
@@ -119,9 +120,7 @@ class Channel:
         return self._around.dispatcher.spread(event, receivers)
 
     def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
-        may_wait = self._around.dispatcher.may_wait()
-        for receiver in full:
-            receiver.offer_within(event, receiver.patience if may_wait else 0.0)
+        offer_each(event, full, self._around.dispatcher.may_wait())
 
     def _refuse_if_closed(self) -> None:
         # While it drains, a channel still takes what its own consumers push in their turns.
@@ -328,8 +327,11 @@ class Channel:
         """End the channel: empty the queues first, or not, and in no more than the time given."""
         if self._is_closed:
             return Closing(True, 0)
+        deadline = time.monotonic() + microseconds_in(within) / 1_000_000
         self._is_closing = True
         drained = self.settle(within) if drain else self.is_settled()
+        if self._federation is not None:
+            drained = self._federation.close(deadline) and drained
         return self._end(drain, drained)
 
     async def aclose(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
@@ -338,16 +340,19 @@ class Channel:
 
         if self._is_closed:
             return Closing(True, 0)
+        deadline = time.monotonic() + microseconds_in(within) / 1_000_000
         self._is_closing = True
         drained = await settle(self, within) if drain else self.is_settled()
         if self._federation is not None:
-            await leave(self._federation)
+            drained = await leave(self._federation, deadline) and drained
         return self._end(drain, drained)
 
     def _end(self, drains: bool, drained: bool) -> Closing:
-        self._is_closed = True
-        if self._federation is not None:
-            self._federation.close()
+        with self._changing:
+            if self._is_closed:
+                # Another thread has closed it meanwhile.
+                return Closing(drained, 0)
+            self._is_closed = True
         if self._timeouts is not None:
             self._timeouts.close()
         self._around.dispatcher.stop(None)

@@ -14,11 +14,13 @@ How a message crosses is the link's business: `inprocess` or `tcp`.
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
+from ensue.channel.arrivals import Arrivals
 from ensue.channel.index import Index
 from ensue.channel.messages import Advert, Carried, RemoteWant, as_want, compacted
 from ensue.channel.policies import Reason
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
 
 HOP_LIMIT = 64
 """While news of a changed graph is on its way, an event may be sent back; not for ever."""
-REMEMBERED_IDS = 65_536
 UNREACHABLE_KEPT = 1_024
+PATIENCE_AT_THE_END = 2.0
+"""Seconds for which a channel that closes waits for what it has sent to be acknowledged."""
 WAYS_KEPT = 1_024
 
 
@@ -47,7 +50,8 @@ class Link(Protocol):
 
     def set_off(self) -> None: ...
 
-    def close(self, seconds: float) -> None: ...
+    def close(self, seconds: float) -> bool:
+        """Leave for good; whether all was sent before, in so many seconds."""
 
 
 Ways = tuple[tuple[Link, tuple[str, ...]], ...]
@@ -74,13 +78,14 @@ class Federation:
         self._channel = channel
         self._lock = threading.RLock()
         self._links: dict[str, Link] = {}
+        self._spare: dict[str, list[Link]] = {}
         self._adverts: dict[str, Advert] = {}
         self._targets: dict[str, RemoteChannel] = {}
         self._next: dict[str, str] = {}
         self._ways: dict[tuple[RemoteChannel, ...], Ways] = {}
         self._sequence = 0
         self._version = 0
-        self._seen = SeenIds()
+        self._seen = Arrivals()
         self._unrouted = 0
         self._unsent = 0
         self._counting = threading.Lock()
@@ -146,8 +151,11 @@ class Federation:
     def neighbours(self) -> tuple[str, ...]:
         return tuple(self._links)
 
-    def link_to(self, neighbour: str) -> Link | None:
-        return self._links.get(neighbour)
+    def links_to(self, neighbour: str) -> tuple[Link, ...]:
+        """The link that is used, and those that stand by."""
+        with self._lock:
+            used = self._links.get(neighbour)
+            return () if used is None else (used, *self._spare.get(neighbour, ()))
 
     @property
     def reachable(self) -> frozenset[str]:
@@ -155,9 +163,14 @@ class Federation:
         return frozenset(self._next)
 
     def add_link(self, neighbour: str, link: Link) -> None:
-        """A link is up: tell the neighbour all we know, and everybody that it is there."""
+        """A link is up: tell the neighbour all we know, and everybody that it is there.
+
+        Of several to one neighbour the newest is used, and the others stand by.
+        """
         with self._lock:
+            others = [each for each in self.links_to(neighbour) if each is not link]
             self._links[neighbour] = link
+            self._spare[neighbour] = others
             self._ways = {}
             known = [each for each in self._adverts.values() if each.channel != self.id]
         # Our own first: it says that the link is there, and goes to everybody.
@@ -168,26 +181,35 @@ class Federation:
 
     def remove_link(self, neighbour: str, link: Link) -> None:
         with self._lock:
+            spare = [each for each in self._spare.get(neighbour, ()) if each is not link]
+            self._spare[neighbour] = spare
             if self._links.get(neighbour) is not link:
                 return
-            del self._links[neighbour]
+            if spare:
+                self._links[neighbour] = spare.pop()
+            else:
+                del self._links[neighbour], self._spare[neighbour]
             # In the same moment, so that nobody finds a way that leads over it.
             advert, links = self._renew()
         self._tell(advert, links)
 
-    def close(self, seconds: float = 2.0) -> None:
-        """Send what is still to be sent, and leave the federation."""
+    def close(self, deadline: float) -> bool:
+        """Send what is still to be sent, up to a time, and leave. Whether all of it was sent.
+
+        Where the other side does not answer, links give up earlier than that.
+        """
         for listener in self._listeners:
             listener.close()
-        for dialled in self._dialling:
-            dialled.close(seconds)
-        for link in list(self._links.values()):
-            link.close(seconds)
+        until = min(deadline, time.monotonic() + PATIENCE_AT_THE_END)
+        links: list[TcpLink | Link] = [*self._dialling]
+        links += [link for name in list(self._links) for link in self.links_to(name)]
+        was_sent = [each.close(max(0.0, until - time.monotonic())) for each in links]
         if self._has_hurried:
             from ensue.channel.wire import LINKS
 
             self._has_hurried = False
             LINKS.calm()
+        return all(was_sent)
 
     # --- adverts -------------------------------------------------------------------------------
 
@@ -361,21 +383,3 @@ class Federation:
         """What links could not carry."""
         counts = {Reason.UNSENT: self._unsent, Reason.UNROUTED: self._unrouted}
         return Counter({reason: count for reason, count in counts.items() if count})
-
-
-class SeenIds:
-    """The numbers of events that have arrived, by origin, in a bounded window."""
-
-    def __init__(self) -> None:
-        self._by_origin: dict[str, tuple[int, set[int]]] = {}
-
-    def add(self, origin: str, sequence: int) -> bool:
-        """Remember an event. False if it is known, or older than all that are remembered."""
-        oldest, seen = self._by_origin.setdefault(origin, (0, set()))
-        if sequence <= oldest or sequence in seen:
-            return False
-        seen.add(sequence)
-        if len(seen) > REMEMBERED_IDS:
-            kept = sorted(seen)[REMEMBERED_IDS // 2 :]
-            self._by_origin[origin] = (kept[0] - 1, set(kept))
-        return True

@@ -2,7 +2,8 @@
 
 Nearly all events have no priority of their own, and then this is one deque. Events that have one
 (the extension `priority`, an integer, 0 if left out, the larger first) get a deque for each value.
-With conflation a newer value takes the place of the one that waits. Bounds and what happens at
+With conflation a newer value takes the place of the one that waits, if its priority is the same.
+Bounds and what happens at
 them are the business of `receivers`; nothing here is locked.
 """
 
@@ -57,6 +58,14 @@ class Inbox:
     def waiting_under(self, key: object) -> Slot | None:
         """The slot whose event a newer one of the same key may replace."""
         return self._by_key.get(key)
+
+    def move(self, slot: Slot, level: int) -> None:
+        """Give what waits another event priority, and the last place there."""
+        waiting = self._levels[slot.level]
+        del waiting[next(n for n, each in enumerate(waiting) if each is slot)]
+        self.size -= 1
+        slot.level = level
+        self.put(slot)
 
     @property
     def top_level(self) -> int:

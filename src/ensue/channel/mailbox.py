@@ -61,6 +61,7 @@ class Mailbox(ABC):
         self._reason_for_leaving = Reason.DISCONNECTED
         self.is_in_line = False
         self._level_in_line = 0
+        self._standing = (0, 0, 0)
         self._reading = Reading(step)
         self._is_watched = False
         self.require(quality)
@@ -82,6 +83,7 @@ class Mailbox(ABC):
     def require(self, quality: Quality) -> None:
         """Change what the consumer is promised, from the next event on."""
         with self._lock:
+            before = self._standing
             self.quality = quality
             self.rank = (-quality.priority, -quality.sub_priority, self.number)
             self._standing = (-quality.priority, -quality.sub_priority, 0)
@@ -92,6 +94,10 @@ class Mailbox(ABC):
             self._choose_ways()
             # There may be room now where there was none, or a policy that does not wait for it.
             self._waiting.wake_all()
+            must_move = self._standing != before and self.is_in_line and bool(self.turn_token)
+        if must_move and self.call is not None:
+            # What waits has its place in line by the promises of before.
+            self.ask_for_turns()
 
     def change_step(self, step: Step | None, guard: Guard | None) -> None:
         """Let a new step read what comes from now on; what waits is still the old one's."""
@@ -172,9 +178,14 @@ class Mailbox(ABC):
             if left <= 0:
                 self.give_up(event)
                 return False
-            with self._lock:
-                if not self._has_room(event):
-                    self._waiting.wait(left)
+            try:
+                with self._lock:
+                    if not self._has_room(event):
+                        self._waiting.wait(left)
+            except BaseException:
+                # An interrupt: whoever waited will not offer it again.
+                self.give_up(event)
+                raise
         return True
 
     def give_up(self, event: Event) -> None:
@@ -245,6 +256,11 @@ class Mailbox(ABC):
             if self._is_idle():
                 self._waiting.wait(seconds)
 
+    def forget(self, wake: Wake) -> None:
+        """Whoever was to be woken does not wait any more."""
+        with self._lock:
+            self._waiting.remove(wake)
+
     def when_event(self, wake: Wake) -> None:
         """Have `wake` called once, when something is queued or the consumer is disconnected."""
         with self._lock:
@@ -297,7 +313,10 @@ class Mailbox(ABC):
         if held is not None:
             self._losses.note(held.event, Reason.CONFLATED)
             held.event, held.arrived = event, now
-            return False
+            if _priority_of(event) == held.level:
+                return False
+            self._inbox.move(held, _priority_of(event))
+            return self._must_stand_in_line()
         if self._inbox.size >= self._capacity and not self._make_room(event):
             return False
         step = None if is_timeout else self._reading.step

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensue.channel.line import Line
-from ensue.channel.receivers import Receiver
+from ensue.channel.receivers import Receiver, offer_each
 from ensue.channel.turns import Dispatcher
 from ensue.events.event import Event
 
@@ -28,13 +28,24 @@ NOBODY: list[Receiver] = []
 class Backlog:
     """What one thread still has to do before its outermost `push` returns."""
 
-    __slots__ = ("events", "is_busy", "is_worked_off", "line")
+    __slots__ = ("error", "events", "is_busy", "is_worked_off", "line")
 
     def __init__(self) -> None:
         self.is_busy = False
         self.is_worked_off = False
+        self.error: BaseException | None = None
         self.events: deque[tuple[Event, Sequence[Receiver]]] = deque()
         self.line = Line()
+
+    def keep(self, error: BaseException) -> None:
+        """What is meant to end more than a call does so once everybody else has been served."""
+        if self.error is None and not isinstance(error, Exception):
+            self.error = error
+
+    def raise_error(self) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
 
 
 class Here(threading.local):
@@ -77,15 +88,14 @@ class Reactive:
                             receiver.failed_in_row = 0
                         except BaseException as error:
                             receiver.note_failure_at_once(event, error)
-                            if not isinstance(error, Exception):
-                                raise
+                            backlog.keep(error)
                         finally:
                             receiver.turn_token.append(None)
                             if receiver.is_in_line:
                                 # Somebody has offered an event and may have found the turn taken.
                                 receiver.ask_for_turns()
                 if line.size:
-                    self._give_turns(line)
+                    self._give_turns(backlog)
         finally:
             backlog.is_busy = False
         if not backlog.is_worked_off:
@@ -93,6 +103,8 @@ class Reactive:
                 self._work_off(backlog)
             if self._urgency is not None:
                 self._urgency.rest()
+            if backlog.error is not None:
+                backlog.raise_error()
         return full
 
     def _offer(self, event: Event, receiver: Receiver, full: list[Receiver]) -> list[Receiver]:
@@ -106,6 +118,7 @@ class Reactive:
         backlog.line.put(receiver)
         if not backlog.is_busy:
             self._work_off(backlog)
+            backlog.raise_error()
 
     def is_in_turn(self) -> bool:
         return self._here.backlog.is_busy
@@ -120,19 +133,22 @@ class Reactive:
         backlog.is_busy = backlog.is_worked_off = True
         try:
             while backlog.events or backlog.line.size:
-                self._give_turns(backlog.line)
+                self._give_turns(backlog)
                 if backlog.events:
                     event, receivers = backlog.events.popleft()
                     backlog.is_busy = False
                     full = self.spread(event, receivers)
                     backlog.is_busy = True
-                    for receiver in full:
-                        # The supplier that has to wait here is a consumer in the middle of a call.
-                        receiver.offer_within(event, receiver.patience)
+                    # The supplier that has to wait here is a consumer in the middle of a call.
+                    offer_each(event, full)
         finally:
             backlog.is_busy = backlog.is_worked_off = False
 
-    def _give_turns(self, line: Line) -> None:
+    def _give_turns(self, backlog: Backlog) -> None:
+        line = backlog.line
         while (receiver := line.take()) is not None:
-            if receiver.turn():
-                line.put(receiver)
+            try:
+                if receiver.turn():
+                    line.put(receiver)
+            except BaseException as error:
+                backlog.keep(error)

@@ -15,6 +15,8 @@ strategy's business, and what an event means is the step's.
 from __future__ import annotations
 
 import inspect
+from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensue.channel.figures import ConsumerFigures, LaxityMeter
@@ -253,6 +255,19 @@ class Receiver(Mailbox):
                 self.failures,
                 dict(self._losses.counts),
             )
+
+
+def offer_each(event: Event, full: Sequence[Receiver], may_wait: bool = True) -> None:
+    """Wait for room at each of some, as long as its policy says."""
+    left = deque(full)
+    try:
+        while left:
+            one = left.popleft()
+            one.offer_within(event, one.patience if may_wait else 0.0)
+    except BaseException:
+        for each in left:
+            each.give_up(event)
+        raise
 
 
 def is_coroutine(call: Call) -> bool:

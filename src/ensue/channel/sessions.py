@@ -165,10 +165,9 @@ class Session:
         with self._lock:
             return not (self._outgoing or self._kept or self._unframed)
 
-    def close(self, seconds: float) -> None:
-        """Wait until all is sent, up to a time, then leave for good."""
-        if not self.is_over:
-            LINKS.run(self._end(seconds), seconds + 10)
+    def close(self, seconds: float) -> bool:
+        """Wait until all is sent, up to a time, then leave for good. Whether all was sent."""
+        return self.is_over or bool(LINKS.run(self._end(seconds), seconds + 10))
 
     # --- in the thread of the links ------------------------------------------------------------
 
@@ -271,13 +270,15 @@ class Session:
             if isinstance(carried, Carried):
                 self._federation.forward(carried)
 
-    async def _end(self, seconds: float) -> None:
+    async def _end(self, seconds: float) -> bool:
         deadline = LINKS.loop.time() + seconds
         while self._connection is not None and not self.is_clear:
             if LINKS.loop.time() >= deadline:
                 break
             await asyncio.sleep(0.002)
+        was_sent = self.is_clear
         self.over()
+        return was_sent
 
     def over(self) -> None:
         """Leave the graph for good."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 from uuid import uuid4
 
@@ -24,6 +24,7 @@ from ensue.channel.awaiting import offer_all
 from ensue.channel.clock import DurationLike, microseconds_in
 from ensue.channel.federation import Federation
 from ensue.channel.messages import Advert
+from ensue.channel.receivers import Receiver
 from ensue.channel.sessions import Session
 from ensue.channel.wire import (
     LARGEST_FRAME,
@@ -39,6 +40,10 @@ from ensue.channel.wire import (
     framed,
 )
 from ensue.errors import UsageError
+from ensue.events.event import Event
+
+Taken = tuple[Event, Sequence[Receiver]] | None
+"""An event that has arrived, and who of its receivers is full."""
 
 WRITE_LIMIT = 16 * 1024 * 1024
 ACKNOWLEDGE_AFTER = 64
@@ -137,7 +142,7 @@ class TcpConnection(asyncio.Protocol):
         elif self._session is None:
             self.abort()
         elif isinstance(frame, Numbered):
-            taken = self._session.receive(frame)
+            taken = self._receive(self._session, frame)
             if taken is not None and taken[1]:
                 self._wait_for(offer_all(*taken))
         elif isinstance(frame, Acknowledge):
@@ -146,6 +151,16 @@ class TcpConnection(asyncio.Protocol):
             self._session.receive_advert(frame)
         elif isinstance(frame, Bye):
             self._session.over()
+
+    def _receive(self, session: Session, frame: Numbered) -> Taken:
+        try:
+            return session.receive(frame)
+        except msgspec.DecodeError:
+            raise
+        except BaseException:
+            # What would end a thread of its own is counted as the failure of a consumer, and must
+            # not end the one that all links have.
+            return None
 
     def _greet(self, hello: Hello) -> None:
         session = self._meet(hello) if hello.protocol == PROTOCOL else None
@@ -286,9 +301,11 @@ class TcpLink:
         if self._connection is not None:
             LINKS.loop.call_soon_threadsafe(self._connection.abort)
 
-    def close(self, seconds: float = 2.0) -> None:
-        self.session.close(seconds)
+    def close(self, seconds: float = 2.0) -> bool:
+        """Wait until all is sent, up to a time, then leave for good. Whether all was sent."""
+        was_sent = self.session.close(seconds)
         self._dialling.cancel()
+        return was_sent
 
     async def _dial(self) -> None:
         failures = 0

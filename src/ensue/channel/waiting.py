@@ -26,6 +26,10 @@ class Waiting:
         """Have something called once, the next time that everybody is woken."""
         self._wakers.append(wake)
 
+    def remove(self, wake: Wake) -> None:
+        if wake in self._wakers:
+            self._wakers.remove(wake)
+
     def wake_all(self) -> None:
         self._changed.notify_all()
         if self._wakers:
