@@ -136,12 +136,14 @@ class Transformer:
     def _warn_not_set(self, push: PushNew, missing: Sequence[str]) -> None:
         if not missing:
             return
-        names = " and ".join(f"`{name}`" for name in missing[:3])
-        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        *first, last = [f"`{name}`" for name in missing[:3]]
+        if len(missing) > 3:
+            first, last = [*first, last], f"{len(missing) - 3} more"
+        names = f"{', '.join(first)} and {last}" if first else last
         several = len(missing) > 1
         self.scope.warning(
             "attribute-not-set",
-            f"{names}{more} of the new `{push.type}` {'are' if several else 'is'} not set and "
+            f"{names} of the new `{push.type}` {'are' if several else 'is'} not set and "
             "will be left out",
             push.type_span,
             f"set {'them' if several else 'it'}: "
