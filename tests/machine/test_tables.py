@@ -223,6 +223,14 @@ def test_bytes_that_hold_other_records_are_refused() -> None:
         load(forged(lambda body: body.pop()))
 
 
+def test_text_that_is_no_utf8_is_refused() -> None:
+    packed = SAVED[42:].replace(b"Celsius", b"Celsi\xffs")
+    forgery = SAVED[:10] + hashlib.sha256(packed).digest() + packed
+
+    with pytest.raises(TableError, match="something that version 2 has not"):
+        load(forgery)
+
+
 def test_a_state_that_does_not_exist_is_refused() -> None:
     def change(body: list) -> None:  # type: ignore[type-arg]
         body[1][CORRELATION][MACHINE][1].append(10_000)

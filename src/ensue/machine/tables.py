@@ -136,7 +136,7 @@ def _body(data: bytes) -> BodyRecord:
         )
     try:
         return msgspec.msgpack.decode(body, type=BodyRecord)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TableError(
             f"the tables hold something that version {version} has not: {error}"
         ) from None
