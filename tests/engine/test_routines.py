@@ -30,7 +30,11 @@ PREDICATES = [
     "i IN (1, 3.5)", "s LIKE 'x%'", "s NOT LIKE '%y'", "EXISTS s", "EXISTS nothing", "NOT EXISTS i",
     "i + 1 = 4", "i = '3'", "s = 3", "s > 1", "b = 'true'", "t > '2024-01-01T00:00:00Z'",
     "LENGTH(s) = 1", "id = 'e'", "source = 'src'", "time > '1970-01-01T00:00:00Z'", "subject = 'x'",
-    "c = 'x'", "-i = -3", "u > 9223372036854775807", "TRUE",
+    "c = 'x'", "-i = -3", "u > 9223372036854775807", "TRUE", "i > 3", "i >= 3", "i < 3", "i <= 3",
+    "i > -1", "i <= 0", "u > 4", "u >= 5", "u < 5", "d > 1.0", "d >= 1.0", "d < 1.0", "d <= 1.0",
+    "d > -0.5", "s = 'x' AND i > 2", "d > 0.5 AND s = 'y'", "s = 'true' AND i + 1 = 4",
+    "i = 3 AND (b OR s = 'x')", "i = 2 AND EXISTS nothing", "i > 2 AND i = 3 AND d", "b OR i = 2",
+    "i = 0 AND NOT b", "s = 'y' XOR i = 3",
 ]  # fmt: skip
 GOOD = {
     "s": "x", "i": 3, "u": 5, "d": 1.0, "f": 0.5, "b": True, "c": "x",

@@ -10,7 +10,7 @@ for the groups: `groups`, and `candidates` where there is a window.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,8 @@ from ensue.engine.ports import key_text
 from ensue.engine.step.firing import Noted
 from ensue.engine.step.rules import KEYS_BEFORE_A_SWEEP, FastKey, whole_key
 from ensue.engine.step.shapes import Letter
+from ensue.engine.step.sliced import Fires
+from ensue.engine.step.volleys import put_out
 from ensue.engine.step.window_text import NEVER
 from ensue.events.event import Event
 
@@ -69,17 +71,6 @@ class KeyState:
         self.recent_times: list[int] = []
         self.recent_since = NEVER
         self.latest = NEVER
-
-    def made_before(self, group: int, trigger: str) -> dict[int, int] | None:
-        """How many outputs rules of a group have at this trigger already, by their bits."""
-        if trigger not in self.made:
-            return None
-        found: dict[int, int] = {}
-        for at, mask, number in self.made[trigger]:
-            if at == group:
-                for bit in bits_of(mask):
-                    found[bit] = found.get(bit, 0) + number
-        return found
 
     def made_by(self, group: int, bit: int) -> dict[str, int]:
         """How much one rule has put out at `time`, by trigger."""
@@ -135,6 +126,7 @@ class Board:
         self.keys: dict[FastKey, KeyState] = {}
         self.groups: list[Group | None] = []
         self.letters: dict[Letter, int] = {}
+        self.volleys: dict[object, Callable[..., None]] = {}
         self.longest = 0
         self._sweep_at = KEYS_BEFORE_A_SWEEP
 
@@ -203,7 +195,7 @@ class Board:
             oldest = now - self.longest
             state.remember(now, reading, oldest)
             is_crowded = state.note(reading.timed_letters, (number, now), oldest)
-        times = 0
+        firing: list[tuple[Group, Sequence[Fires]]] = []
         lists = state.held
         for group, at, take, masks, is_nothing in reading.steps:
             held = lists[at]
@@ -213,10 +205,12 @@ class Board:
                 held = lists[at] = group.new_list()
             fired = take(held, *masks)
             if fired:
-                times += group.fire(fired, state, held, noted, made)
+                found = group.judged(fired, state, held, noted[0], noted[1].time)
+                if found:
+                    firing.append((group, found))
         if is_crowded:
             self._bring_all(state, noted[0])
-        return times
+        return put_out(firing, self.groups, state, noted[1], made) if firing else 0
 
     def _bring_all(self, state: KeyState, number: int) -> None:
         """Bring every rule with a window to the present, so that no earlier moment is needed."""
@@ -247,11 +241,3 @@ class Board:
             group is None or held is None or group.is_idle(state, held, now)
             for group, held in zip(self.groups, state.held, strict=True)
         )
-
-
-def bits_of(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, counted from 1, the highest first."""
-    while mask:
-        bit = mask.bit_length()
-        yield bit
-        mask ^= 1 << (bit - 1)

@@ -19,13 +19,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ensue.engine.step.boards import Board, KeyState, Moment, bits_of
+from ensue.engine.step.boards import Board, KeyState, Moment
 from ensue.engine.step.filters import QuickWindow
 from ensue.engine.step.groups import Group, Runner
 from ensue.engine.step.rules import Rule
-from ensue.engine.step.sliced import Fires, changed_states
+from ensue.engine.step.sliced import Fires, bits_of, changed_states
 from ensue.engine.step.windows import ALWAYS, NEVER, HeldStarts, WindowSteps
-from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.machine.model import Fire
 
@@ -152,25 +151,16 @@ class WindowedGroup(Group):
 
     # --- reading --------------------------------------------------------------------------------
 
-    def fire(
-        self,
-        fired: Any,
-        state: KeyState,
-        held: list[int],
-        noted: tuple[int, Event],
-        made: list[Event],
-    ) -> int:
-        """Find out which candidates fire, and let them."""
+    def judged(
+        self, fired: Any, state: KeyState, held: list[int], number: int, now: int
+    ) -> Sequence[Fires]:
+        """Which candidates fire, and how."""
         assert isinstance(held, TimedList)
-        number, event = noted
-        now = event.time
         if held.fired and held.fired[0][0] < now - self.longest:
             held.fired = [each for each in held.fired if each[0] >= now - self.longest]
         if self._forgets_all:
-            found = self._judged_together(state, held, fired, number, now)
-        else:
-            found = self._judged_singly(state, held, fired, number, now)
-        return self._put_out(found, state, event, made) if found else 0
+            return self._judged_together(state, held, fired, number, now)
+        return self._judged_singly(state, held, fired, number, now)
 
     def _judged_together(
         self, state: KeyState, held: TimedList, candidates: int, number: int, now: int

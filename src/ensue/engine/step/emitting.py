@@ -29,8 +29,8 @@ from ensue.machine.stepping import Fired
 CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
 """Names that an event answers itself, before or after its data is asked."""
 
-FEW_AT_ONCE = 8
-"""Up to how many rules that fire together hardly ever have the same events bound."""
+MOST_SORTED_OUT = 3
+"""Up to how many bound events are put in order by comparisons that are written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,29 @@ class Recipe:
     def count(self) -> int:
         """How many events it makes."""
         return len(self.statements)
+
+    @property
+    def kind(self) -> object:
+        """The same for recipes that differ in the names of their ports only."""
+        said: list[object] = [self.labels, self.keyed, len(self.ports)]
+        for each in self.statements:
+            if isinstance(each, Sent):
+                said.append(each.port)
+                continue
+            # Constants as text, for in Python `1`, `1.0` and `True` would be one.
+            values = [
+                (
+                    name,
+                    number,
+                    value.port is None,
+                    value.attribute,
+                    value.type,
+                    repr(value.constant),
+                )
+                for name, number, value in each.values
+            ]
+            said.append((each.type, *values))
+        return tuple(said)
 
 
 def values_of(statement: PushNew, correlation: FilterCorrelation, types: TypeSystem) -> list[Value]:
@@ -145,31 +168,19 @@ def emit(name, source, outputs, {arguments}, time, trigger):
     return made
 """
 
-# At one event very many rules have the same few events bound: what comes of those is kept.
 _VOLLEY = """
 def volley(made, members, last, partition, time, trigger, before):
     tail = f":{trigger}@{time}:{partition}:" if {keyed} else f":{trigger}@{time}:"
     {tails}
-    if members.__class__ is list and len(members) <= {few} and not before:
-        for bit, name, source, {letters} in members:
-            {fetch}
-            {prepare}
-            {statements}
-        return
-    known = {}
-    for bit, name, source, {letters} in members:
+    {begin}
+    for _, name, source, {letters} in members:
         {fetch}
-        bound = {when}
-        if bound in known:
-            {recall}
-        else:
-            {prepare}
-            known[bound] = {remember}
-        if before:
-            number = before.get(bit, 0)
-            {numbered}
-        else:
+        {prepare}
+        if before is None:
             {statements}
+        else:
+            number = before.get(name, 0)
+            {numbered}
 """
 
 
@@ -226,11 +237,15 @@ class _Writing:
         elif len(numbers) == 2:
             lines.append("if i0 == i1: causes = i0")
             lines.append(f"else: causes = {_joined(0, 1)} if w0 < w1 else {_joined(1, 0)}")
-        elif len(numbers) == 3:
+        elif len(numbers) == MOST_SORTED_OUT:
             first = f"{_joined(0, 1, 2)} if w1 < w2 else {_other(0, 2, 1)} else {_joined(2, 0, 1)}"
             second = f"{_joined(1, 0, 2)} if w0 < w2 else {_other(1, 2, 0)} else {_joined(2, 1, 0)}"
-            lines.append(f"if i0 == i1 or i1 == i2 or i0 == i2: causes = causes_of([{pairs}])")
-            lines.append(f"else: causes = ({first}) if w0 < w1 else ({second})")
+            lines += [
+                f"if i0 == i1: {_of_three(0, 1, 2)}",
+                f"elif i1 == i2: {_of_three(1, 2, 0)}",
+                f"elif i0 == i2: {_of_three(0, 2, 1)}",
+                f"else: causes = ({first}) if w0 < w1 else ({second})",
+            ]
         else:
             lines.append(f"causes = causes_of([{pairs}])")
         return lines + self.values
@@ -265,6 +280,13 @@ def _other(first: int, second: int, third: int) -> str:
     return f"{_joined(first, second, third)} if w{first} < w{second}"
 
 
+def _of_three(one: int, same: int, other: int) -> str:
+    """A statement that puts the ids in order where the first two are one and the same."""
+    earlier = f"(w{one} if w{one} < w{same} else w{same}) < w{other}"
+    both = f"{_joined(one, other)} if {earlier} else {_joined(other, one)}"
+    return f"causes = i{one} if i{one} == i{other} else {both}"
+
+
 def _value_in_full(value: Value, event: Event) -> Any:
     assert value.port is not None
     return value_for(value.expression, PortScope({value.port: event}), value.type)
@@ -294,27 +316,35 @@ def compile_single(recipe: Recipe) -> Callable[..., list[Event]]:
 
 
 def compile_volley(recipe: Recipe) -> Callable[..., None]:
-    """For many rules: `members` has each with its bit and letters, `last` what letters stand for.
+    """For many rules: `members` has each with its letters, `last` what letters stand for.
 
-    `before` has, for rules that have put something out at this trigger already, how many.
+    `before` has, if rules have put something out at this trigger already, how many by their names.
     """
     writing = _Writing(recipe)
     numbers = range(len(recipe.ports))
-    remembered = ["causes", *(f"v{n}" for n in range(len(writing.values)))]
-    counted = [f"name + tail{n + 1}" for n in range(recipe.count)]
+    prepare = writing.prepare() or ["causes = ''"]
+    if len(numbers) > MOST_SORTED_OUT:
+        # At one event many rules have the same events bound: what comes of those is kept.
+        remembered = f"({', '.join(['causes', *(f'v{n}' for n in range(len(writing.values)))])},)"
+        prepare = [
+            f"bound = ({''.join(f'n{n}[0], ' for n in numbers)})",
+            f"if bound in known: {remembered} = known[bound]",
+            "else:",
+            *(f"    {line}" for line in prepare),
+            f"    known[bound] = {remembered}",
+        ]
     text = filled(
         _VOLLEY,
         keyed=[str(recipe.keyed)],
-        few=[str(FEW_AT_ONCE)],
         tails=[f"tail{n + 1} = f'{{tail}}{n + 1}'" for n in range(recipe.count)],
+        begin=["known = {}"] if len(numbers) > MOST_SORTED_OUT else [],
         letters=["".join(f"l{n}, " for n in numbers).rstrip(", ") or "*none"],
         fetch=[f"n{n} = last[l{n}]" for n in numbers],
-        when=[f"({''.join(f'n{n}[0], ' for n in numbers)})"],
-        recall=[f"({', '.join(remembered)},) = known[bound]"],
-        remember=[f"({', '.join(remembered)},)"],
-        prepare=writing.prepare() or ["causes = ''"],
+        prepare=prepare,
         numbered=writing.statements(["f'{name}{tail}{number}'"] * recipe.count, "number += 1"),
-        statements=writing.statements(counted, ""),
+        statements=writing.statements(
+            [f"name + tail{n + 1}" for n in range(recipe.count)], count=""
+        ),
     )
     volley: Callable[..., None] = compiled(text, "volley", writing.scope)
     return volley

@@ -16,25 +16,26 @@ Rules with a window are in groups of their own kind: `candidates`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import compress
 from typing import Any
 
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
-from ensue.engine.step.boards import Board, KeyState, bits_of
+from ensue.engine.step.boards import Board, KeyState
 from ensue.engine.step.emitting import compile_volley, recipe_of
 from ensue.engine.step.filters import TabledFilter, WindowedFilter
 from ensue.engine.step.firing import Noted
 from ensue.engine.step.rules import FastKey, Rule, whole_key
 from ensue.engine.step.shapes import atoms_of, letter_of, machine_of
-from ensue.engine.step.sliced import Fires, Sliced
+from ensue.engine.step.sliced import Fires, Sliced, bits_of
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort, FilterCorrelation
 
 Volley = tuple[int, Callable[..., None], list[Any]]
-"""How many events a firing makes, the routine, and what it has to know of each rule, by bits."""
+"""How many events a firing makes, the routine, and what it has to know of each rule, by bits: where
+it stands in the library, its name, its source, and the letters of its bound ports."""
 
 Runner = TabledFilter | WindowedFilter
 
@@ -56,6 +57,7 @@ class Group:
         machine = machine_of(first)
         assert machine is not None, "a rule without a machine has no shape"
         self.sliced = Sliced(machine, self.is_timed)
+        self.has_branches = len(machine.branches) > 1
         self.board = board
         self.at = board.join(self)
         self.members: dict[int, Rule] = {}
@@ -80,7 +82,8 @@ class Group:
         if gone:
             self._forget(gone)
         if len(new) > self.room:
-            self._make_room(2 * len(rules) + len(new))
+            # Long integers cost by their length: there is no room to spare before rules come late.
+            self._make_room(len(new) + (2 * len(rules) if self.members else 0))
         for rule in new:
             self.members[self.room] = rule
             self._welcome(self.room)
@@ -221,16 +224,17 @@ class Group:
         for bit in bits_of(wanted):
             counts.without_key[self.members[bit].name] += 1
 
-    def fire(
+    def judged(
         self,
         fired: Any,
-        state: KeyState,
+        state: KeyState,  # noqa: ARG002
         held: list[int],  # noqa: ARG002
-        noted: tuple[int, Event],
-        made: list[Event],
-    ) -> int:
-        """What follows when `take` has given something back; how many times outputs were made."""
-        return self._put_out(fired, state, noted[1], made)
+        number: int,  # noqa: ARG002
+        now: int,  # noqa: ARG002
+    ) -> Sequence[Fires]:
+        """Who fires, and how, when `take` has given something back."""
+        found: Sequence[Fires] = fired
+        return found
 
     def bring_all(self, state: KeyState, number: int) -> None:
         """Be ready for the moments of a key to be forgotten."""
@@ -239,55 +243,27 @@ class Group:
         """Whether every rule stands as before it started."""
         return not any(held)
 
-    def _put_out(
-        self,
-        fired: Iterable[Fires],
-        state: KeyState,
-        event: Event,
-        made: list[Event],
-    ) -> int:
-        """What branches put out that have fired: (branch, what counts, who), by branch."""
-        time, trigger = event.time, event.id
-        base: dict[int, int] | None = None
-        if state.time != time:
-            state.time = time
-            state.made.clear()
-        elif state.made:
-            base = state.made_before(self.at, trigger)
-        own: list[tuple[int, int, int]] = []
-        for branch, counting, who in fired:
-            known = (branch, counting)
-            volley = self._volleys[known] if known in self._volleys else self._volley(*known)
-            if volley is None:
-                continue
-            count, put_out, members = volley
-            before = base
-            for _, earlier, more in own:
-                # A rule of which an earlier branch has fired at this same event.
-                for bit in bits_of(earlier & who):
-                    before = {**(before or {})}
-                    before[bit] = before.get(bit, 0) + more
-            put_out(made, self._chosen(who, members), state.last, state.text, time, trigger, before)
-            own.append((self.at, who, count))
-        if own:
-            known_before = state.made.get(trigger)
-            state.made[trigger] = own if known_before is None else known_before + own
-        return len(own)
-
-    def _chosen(self, who: int, members: Sequence[Any]) -> Iterable[Any]:
-        """The members whose bits are set, the highest first."""
+    def chosen(self, who: int, members: Sequence[Any]) -> list[Any]:
+        """The members whose bits are set, in the order of the library."""
         if who.bit_count() * 8 < len(members):
             chosen, bits = [], self._bits
             while who:
                 number = who.bit_length()
                 chosen.append(members[number])
                 who ^= bits[number]
-            return chosen
-        digits = f"{who:0{len(members) - 1}b}".encode().translate(_ZEROS)
-        return compress(reversed(members), digits)
+        else:
+            digits = f"{who:0{len(members) - 1}b}".encode().translate(_ZEROS)
+            chosen = list(compress(reversed(members), digits))
+        if not self.is_in_order:
+            chosen.sort()
+        return chosen
 
-    def _volley(self, branch: int, counting: int) -> Volley | None:
+    def volley(self, branch: int, counting: int) -> Volley | None:
         """How rules put out what they do when a branch fires so; None where nothing follows."""
+        known = (branch, counting)
+        return self._volleys[known] if known in self._volleys else self._new_volley(*known)
+
+    def _new_volley(self, branch: int, counting: int) -> Volley | None:
         example = next(iter(self.members.values()))
         correlation, facts = example.correlation, example.facts
         assert isinstance(correlation, FilterCorrelation)
@@ -304,8 +280,11 @@ class Group:
             for bit, rule in self.members.items():
                 letters = self.letters_by_atom(rule)
                 known = (letters[atom] for atom in bound)
-                members[bit] = (bit, rule.name, f"ensue/{rule.name}", *known)
-            volley = recipe.count, compile_volley(recipe), members
+                members[bit] = (rule.place, rule.name, f"ensue/{rule.name}", *known)
+            routine = self.board.volleys.get(recipe.kind)
+            if routine is None:
+                routine = self.board.volleys[recipe.kind] = compile_volley(recipe)
+            volley = recipe.count, routine, members
         self._volleys[branch, counting] = volley
         return volley
 

@@ -76,6 +76,20 @@ class Equality:
     value: bool | int | str
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A predicate of the form `name > constant`: many of them over one name are one bisection.
+
+    `is_lower` for `>` and `>=`; `counts_itself` where the constant counts as below itself: `>=` and
+    its opposite, `<`.
+    """
+
+    name: str
+    value: int | float
+    is_lower: bool
+    counts_itself: bool
+
+
 def translate(
     predicate: Expression, attributes: Mapping[str, ValueType], constants: Constants
 ) -> Translation | None:
@@ -96,7 +110,45 @@ def equality_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> E
             wanted = PYTHON_TYPES.get(attributes[name].kind)
             if wanted in (bool, int, str) and type(value) is wanted and _is_plain(value):
                 assert isinstance(value, bool | int | str)
-                return Equality(name, value)
+                return Equality(name, value) if name.isidentifier() else None
+    return None
+
+
+def condition_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> Equality | None:
+    """An equality without which the predicate does not hold: a part that is joined by `AND`."""
+    if not isinstance(predicate, Logic):
+        return None
+    # Read from the right: what comes after an `OR` stands in a bracket with what is before it.
+    for operand, sign in zip(predicate.operands, (*predicate.operators, "AND"), strict=True):
+        if sign != "AND":
+            return None
+        equality = equality_of(operand, attributes)
+        if equality is not None:
+            return equality
+    return None
+
+
+def bound_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> Bound | None:
+    match predicate:
+        case Comparison(Name((name,)), ((sign, constant),)) if (
+            name in attributes and sign in _BOUNDS and name.isidentifier()
+        ):
+            wanted = PYTHON_TYPES.get(attributes[name].kind)
+            value = _number(constant)
+            if wanted in _NUMBERS and type(value) is wanted and value is not None:
+                return Bound(name, value, *_BOUNDS[sign])
+    return None
+
+
+_BOUNDS = {">": (True, False), ">=": (True, True), "<": (False, True), "<=": (False, False)}
+
+
+def _number(constant: Expression) -> int | float | None:
+    match constant:
+        case Literal(int() | float() as value) if _is_plain(value):
+            return value
+        case Negate(Literal(int() | float() as value)) if _is_plain(value):
+            return -value
     return None
 
 
@@ -118,8 +170,8 @@ class _Translator:
         match x:
             case Literal(value) if _is_plain(value):
                 return self._constant(value), type(value)
-            case Negate(Literal(int() | float() as value)) if _is_plain(value):
-                return self._constant(-value), type(value)
+            case Negate() if (number := _number(x)) is not None:
+                return self._constant(number), type(number)
             case Name((name,)):
                 return self._attribute(name)
             case Exists(Name((name,))) if name in self._attributes:

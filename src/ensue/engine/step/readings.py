@@ -64,7 +64,6 @@ class BoardReading:
 
     __slots__ = (
         "board",
-        "is_in_order",
         "is_nothing",
         "key",
         "letters",
@@ -82,7 +81,6 @@ class BoardReading:
         timed = [part for part in parts if part.group.is_timed]
         self.timed = {part.group: part for part in timed}
         self.timed_letters = tuple(sorted({letter for part in timed for letter in part.letters}))
-        self.is_in_order = all(part.group.is_in_order for part in parts)
         self.is_nothing = all(part.is_nothing for part in parts)
         self.steps: tuple[Step, ...] = tuple(
             (part.group, part.group.at, part.take, part.masks, part.is_nothing) for part in parts

@@ -13,11 +13,12 @@ plans are handed over as values, so that nothing a user wrote is ever read as Py
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from ensue.engine.step.asking import Asking
 from ensue.engine.step.compiling import compiled, filled
 from ensue.engine.step.keys import FastKey
 from ensue.engine.step.plans import (
@@ -28,14 +29,7 @@ from ensue.engine.step.plans import (
     SplitReading,
     TypeRoutines,
 )
-from ensue.engine.step.predicates import (
-    PYTHON_TYPES,
-    Constants,
-    OutsideError,
-    equality_of,
-    translate,
-    variable,
-)
+from ensue.engine.step.predicates import Constants, OutsideError, variable
 from ensue.engine.step.values import found, key_under
 from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, ValueType
@@ -85,50 +79,22 @@ class _Writing:
     def __init__(self, routines: Asked) -> None:
         self._routines = routines
         self.constants = Constants(
-            {"holds": holds, "found": found, "key_under": key_under, "Event": Event}
+            {
+                "holds": holds,
+                "found": found,
+                "key_under": key_under,
+                "Event": Event,
+                "bisect_left": bisect_left,
+                "bisect_right": bisect_right,
+            }
         )
         self.reads: dict[str, None] = {}
 
     def tests(self) -> list[str]:
         """Statements that set `tests` from the variables."""
-        lines = ["tests = 0"]
-        attributes = self._routines.attributes
-        equalities: dict[str, dict[Any, int]] = defaultdict(dict)
-        others: dict[str, list[tuple[Expression, int]]] = defaultdict(list)
-        for predicate, bit in self._routines.predicates.items():
-            equality = equality_of(predicate, attributes)
-            if equality is not None and equality.name.isidentifier():
-                equalities[equality.name][equality.value] = (
-                    equalities[equality.name].get(equality.value, 0) | bit
-                )
-                others[equality.name].append((predicate, bit))
-                continue
-            translation = translate(predicate, attributes, self.constants)
-            tree = self.constants.name(predicate, "p")
-            if translation is None:
-                lines += [f"if holds({tree}, event): tests |= {bit}"]
-                continue
-            self.reads |= dict.fromkeys(sorted(translation.reads))
-            guard = " and ".join(
-                f"{held}.__class__ is {kind.__name__}" for held, kind in translation.guards.items()
-            )
-            if guard:
-                lines += [
-                    f"if {guard}:",
-                    f"    if {translation.text}: tests |= {bit}",
-                    f"elif holds({tree}, event): tests |= {bit}",
-                ]
-            else:
-                lines += [f"if {translation.text}: tests |= {bit}"]
-        for name, table in equalities.items():
-            self.reads[name] = None
-            held, kind = variable(name), PYTHON_TYPES[attributes[name].kind]
-            lookup = self.constants.name(table, "t")
-            slow = self.constants.name(_tests_of(others[name]), "f")
-            lines += [
-                f"if {held}.__class__ is {kind.__name__}: tests |= {lookup}.get({held}, 0)",
-                f"elif {held} is not None: tests |= {slow}(event)",
-            ]
+        asking = Asking(self._routines.attributes, self.constants)
+        lines = ["tests = 0", *asking.lines(self._routines.predicates)]
+        self.reads |= asking.reads
         if self._routines.sources:
             sources = self.constants.name(dict(self._routines.sources), "s")
             lines += [f"tests |= {sources}.get(event.source, 0)"]
@@ -202,17 +168,6 @@ class _Writing:
 
 
 _CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
-
-
-def _tests_of(predicates: Sequence[tuple[Expression, int]]) -> Callable[[Event], int]:
-    def tests_of(event: Event) -> int:
-        tests = 0
-        for predicate, bit in predicates:
-            if holds(predicate, event):
-                tests |= bit
-        return tests
-
-    return tests_of
 
 
 def _fits(held: str, type_: ValueType) -> str:

@@ -13,7 +13,7 @@ named, and nothing is cleared: `candidates` finds out whether it does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ensue.engine.step.compiling import compiled
@@ -214,3 +214,11 @@ class Sliced:
         if state not in self._at:
             return "-1" if state in self.fixed else "0"
         return f"{'~' if state in self.flipped else ''}{letter}{state}"
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, counted from 1, the highest first."""
+    while mask:
+        bit = mask.bit_length()
+        yield bit
+        mask ^= 1 << (bit - 1)

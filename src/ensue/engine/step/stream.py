@@ -301,9 +301,7 @@ class StepStream:
         mixed, times = len(made) > begun, 0
         noted = (next(self.numbers), event)
         for reading in together:
-            found = reading.board.read(reading, keys[reading.key], noted, self._counts, made)
-            times += found
-            mixed = mixed or (found > 0 and not reading.is_in_order)
+            times += reading.board.read(reading, keys[reading.key], noted, self._counts, made)
         if times > 1 or (times and mixed):
             made[begun:] = sorted(made[begun:], key=self._place_of)
         return waiting

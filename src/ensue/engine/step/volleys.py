@@ -1,0 +1,102 @@
+"""What the rules of a board put out at an event: one volley for all that put out alike.
+
+In come the groups of which rules have fired, each with who did and what counts for them; out come
+their outputs. Rules that put out alike, of whatever groups, are put in the order of the library and
+handed to one routine (`emitting`). Where there are several routines, their outputs are still to be
+put in order: that is for the stream, which knows who else has put something out.
+
+An id counts what a rule has put out at a trigger. Mostly that is nothing yet; where a trigger comes
+again at the same time, or several branches of a rule fire at once, it is looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ensue.engine.step.sliced import Fires, bits_of
+from ensue.events.event import Event
+
+if TYPE_CHECKING:
+    from ensue.engine.step.boards import KeyState
+    from ensue.engine.step.groups import Group
+
+Firing = Sequence[tuple["Group", Sequence[Fires]]]
+
+
+def put_out(
+    firing: Firing,
+    groups: Sequence[Group | None],
+    state: KeyState,
+    event: Event,
+    made: list[Event],
+) -> int:
+    """Make what follows; says in how many parts, each of them in order.
+
+    `groups` are all groups of the board, by their places.
+    """
+    time, trigger = event.time, event.id
+    if state.time != time:
+        state.time = time
+        state.made.clear()
+    elif trigger in state.made:
+        return _put_out_counted(firing, groups, state, event, made)
+    own: list[tuple[int, int, int]] = []
+    by_routine: dict[Callable[..., None], list[Any]] = {}
+    for group, found in firing:
+        if group.has_branches and len(found) > 1:
+            return _put_out_counted(firing, groups, state, event, made)
+        for branch, counting, who in found:
+            volley = group.volley(branch, counting)
+            if volley is None:
+                continue
+            count, routine, members = volley
+            own.append((group.at, who, count))
+            chosen = group.chosen(who, members)
+            if routine in by_routine:
+                by_routine[routine] += chosen
+            else:
+                by_routine[routine] = chosen
+    is_one = len(own) == 1
+    for routine, members in by_routine.items():
+        if not is_one:
+            members.sort()
+        routine(made, members, state.last, state.text, time, trigger, None)
+    if own:
+        state.made[trigger] = own
+    return len(by_routine)
+
+
+def _put_out_counted(
+    firing: Firing,
+    groups: Sequence[Group | None],
+    state: KeyState,
+    event: Event,
+    made: list[Event],
+) -> int:
+    """The same, where rules may have put something out at this trigger before."""
+    time, trigger = event.time, event.id
+    own = list(state.made.get(trigger, ()))
+    before: dict[str, int] = {}
+    for at, who, count in own:
+        group = groups[at]
+        assert group is not None, "what a group has made leaves with it"
+        for bit in bits_of(who):
+            name = group.members[bit].name
+            before[name] = before.get(name, 0) + count
+    parts = 0
+    for group, found in firing:
+        for branch, counting, who in found:
+            volley = group.volley(branch, counting)
+            if volley is None:
+                continue
+            count, routine, members = volley
+            chosen = group.chosen(who, members)
+            routine(made, chosen, state.last, state.text, time, trigger, before)
+            own.append((group.at, who, count))
+            parts += 1
+            for member in chosen:
+                before[member[1]] = before.get(member[1], 0) + count
+    if own:
+        state.made[trigger] = own
+    return parts
