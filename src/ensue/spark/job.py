@@ -194,7 +194,7 @@ class Job:
         rows = self.events
         if not self.unreadable:
             rows = rows.filter(~conforms(self.layout, types))
-        read = rows.select(*self.layout.as_rows())
+        read = rows.select(self.layout.row())
         return read.mapInArrow(bound(rejected_rows, self.task), REJECTED_DDL)
 
     # --- one group --------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ class Job:
 
     def _mapped(self, task: Task) -> DataFrame:
         """The events that a group wants, in bytes."""
-        rows = self.events.select(*self.layout.as_rows(), self._arrival().alias(ARRIVAL))
+        rows = self.events.select(self.layout.row(), self._arrival().alias(ARRIVAL))
         return rows.mapInArrow(bound(map_rows, task), EVENT_DDL)
 
     def _compares_groups(self, task: Task) -> bool:
@@ -275,7 +275,7 @@ class Job:
     def _times(self) -> DataFrame:
         """A column `latest` with the times of all events, or the latest of each partition."""
         if self.unreadable:
-            read = self.events.select(*self.layout.as_rows())
+            read = self.events.select(self.layout.row())
             return read.mapInArrow(bound(latest_time, self.task), "latest bigint")
         valid = self.events.filter(conforms(self.layout, self.plan.library.types))
         return valid.select(self.layout.time.alias("latest"))

@@ -3,14 +3,14 @@
 In comes a DataFrame and the renames; out goes a `Layout`: what stands for each attribute, as a
 `Column`, and of which kind it is. A struct `data` is opened into its fields. What SQL cannot read
 exactly as Python does (JSON text, times as text, decimals, maps) makes the layout *opaque*: then
-rows become events in Python, before the shuffle, and the layout says why. Which values fit is
-told by `conformance`.
+rows become events in Python, before the shuffle, and the layout says why. What no event can hold
+(bytes, intervals, variants) is left out there. Which values fit is told by `conformance`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -26,11 +26,13 @@ from ensue.events.columns import (
 )
 from ensue.events.columns import Layout as RowLayout
 from ensue.lang.diagnostics import did_you_mean
-from ensue.spark.mapping import DEFAULT_SOURCE
+from ensue.spark.mapping import DEFAULT_SOURCE, ROW
 
 _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _REALS = (st.FloatType, st.DoubleType)
 _INSTANTS = (st.TimestampType, st.TimestampNTZType)
+_OTHERS = (st.BooleanType, st.StringType, st.DecimalType, st.DateType, st.TimeType, st.NullType)
+_HELD = (*_INTEGERS, *_REALS, *_INSTANTS, *_OTHERS)
 
 
 @dataclass(frozen=True)
@@ -49,18 +51,40 @@ class Source:
 
 @dataclass(frozen=True)
 class Layout:
-    """`renamed` lists every column of the DataFrame with its name in the rule, for Python."""
+    """`renamed` lists every column of the DataFrame with its name in the rule, for Python.
+
+    `left_out` are those that no event can hold. `fields` are those of `data`, where it is a struct.
+    """
 
     renamed: tuple[tuple[str, str], ...]
     context: Mapping[str, Source]
     extensions: Mapping[str, Source]
     attributes: Mapping[str, Source]
     data: Column | None = None
-    opaque: tuple[str, ...] = field(default=())
+    fields: tuple[st.StructField, ...] = ()
+    left_out: frozenset[str] = frozenset()
+    opaque: tuple[str, ...] = ()
 
-    def as_rows(self) -> list[Column]:
-        """Every column, under the name that the rule knows it by."""
-        return [sf.col(_quoted(origin)).alias(name) for name, origin in self.renamed]
+    def row(self) -> Column:
+        """All that an event can hold, each under the name that the rule knows it by, as one column.
+
+        On its way to Python, Spark takes a dot in the name of a column for a path into one, and in
+        that of a field for nothing but a dot.
+        """
+        held = [
+            (self._held_data() if name == DATA_COLUMN else sf.col(_quoted(origin))).alias(name)
+            for name, origin in self.renamed
+            if name not in self.left_out
+        ]
+        return sf.struct(*held).alias(ROW)
+
+    def _held_data(self) -> Column:
+        data = sf.col(_quoted(dict(self.renamed)[DATA_COLUMN]))
+        kept = [each.name for each in self.fields if can_be_held(each.dataType)]
+        if len(kept) == len(self.fields):
+            return data
+        parts = [data.getField(name).alias(name) for name in kept]
+        return sf.when(data.isNotNull(), sf.struct(*parts)) if parts else sf.lit(None)
 
     @property
     def time(self) -> Column:
@@ -77,6 +101,8 @@ class Layout:
 
 def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> Layout:
     """Raises `UsageError` for columns that cannot make events, naming them."""
+    minds_case = events.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    _refuse_twins("the DataFrame has two columns", events.columns, minds_case)
     fields = {each.name: each.dataType for each in events.schema.fields}
     renamed = _renamed(list(fields), columns or {})
     # The rule refuses what it cannot take by the names that it would see.
@@ -96,6 +122,12 @@ def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> La
         if name == DATA_COLUMN:
             if isinstance(source.type, st.StructType):
                 data = source.column
+            elif not can_be_held(source.type):
+                raise UsageError(
+                    f"the column `{origin}`, which is to be the data of events, is"
+                    f" {_shown(source.type)}: it must be a struct, a map or JSON text; cast it, or"
+                    " drop it"
+                )
             elif not isinstance(source.type, st.NullType):
                 opaque.append(f"`{origin}` holds the data as {_shown(source.type)}")
         elif name in TEXT_ATTRIBUTES:
@@ -107,23 +139,51 @@ def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> La
             extensions[name.removeprefix(EXTENSION_PREFIX)] = source
         else:
             attributes[name] = source
+    inner: tuple[st.StructField, ...] = ()
     if data is not None:
-        _open_data(dict(renamed)[DATA_COLUMN], fields, attributes, opaque)
-    return Layout(tuple(renamed), context, extensions, attributes, data, tuple(opaque))
+        origin = dict(renamed)[DATA_COLUMN]
+        struct = fields[origin]
+        assert isinstance(struct, st.StructType)
+        inner = tuple(struct.fields)
+        _refuse_twins(f"`{origin}` has two fields", struct.fieldNames(), minds_case)
+        _open_data(origin, inner, attributes, opaque)
+    left_out = frozenset(
+        name for name, origin in renamed if name != DATA_COLUMN and not can_be_held(fields[origin])
+    )
+    return Layout(
+        tuple(renamed), context, extensions, attributes, data, inner, left_out, tuple(opaque)
+    )
 
 
 def _open_data(
-    origin: str, fields: Mapping[str, st.DataType], attributes: dict[str, Source], opaque: list[str]
+    origin: str,
+    fields: tuple[st.StructField, ...],
+    attributes: dict[str, Source],
+    opaque: list[str],
 ) -> None:
-    struct = fields[origin]
-    assert isinstance(struct, st.StructType)
-    for each in struct.fields:
+    for each in fields:
         place = f"{origin}.{each.name}"
         inner = sf.col(_quoted(origin)).getField(each.name)
         if each.name in attributes or not is_attribute_column(each.name):
             opaque.append(f"`{each.name}` is a field of `{origin}`, and of the events themselves")
             continue
         attributes[each.name] = _source(place, inner, each.dataType, in_data=True)
+
+
+def _refuse_twins(what: str, names: Sequence[str], minds_case: bool) -> None:
+    """Raises `UsageError` for names that Spark cannot tell apart."""
+    seen: dict[str, str] = {}
+    for name in names:
+        known = name if minds_case else name.lower()
+        if known not in seen:
+            seen[known] = name
+        elif seen[known] == name:
+            raise UsageError(f"{what} `{name}`: rename or drop one of them")
+        else:
+            raise UsageError(
+                f"{what} `{seen[known]}` and `{name}`, which differ only in case, and Spark cannot"
+                " tell them apart: rename or drop one of them"
+            )
 
 
 def _renamed(present: list[str], columns: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -133,17 +193,6 @@ def _renamed(present: list[str], columns: Mapping[str, str]) -> list[tuple[str, 
                 f"`columns` says that `{name}` is in the column `{origin}`, and the DataFrame has"
                 f" none of that name; {did_you_mean(origin, present)}"
             )
-    lowered: dict[str, str] = {}
-    for origin in present:
-        first = lowered.setdefault(origin.lower(), origin)
-        if first != origin:
-            raise UsageError(
-                f"the columns `{first}` and `{origin}` differ only in case, and Spark cannot tell"
-                " them apart: rename one of them"
-            )
-    if len(lowered) < len(present):
-        twice = next(each for each in present if present.count(each) > 1)
-        raise UsageError(f"the DataFrame has two columns `{twice}`: rename one of them")
     taken = {origin: name for name, origin in columns.items()}
     renamed = [(taken.get(origin, origin), origin) for origin in present]
     # A column whose name was given to another is data that nobody asked for.
@@ -189,6 +238,17 @@ def kind_of_type(type_: st.DataType) -> str | None:
         return "timestamp"
     # With another collation, texts that differ would be equal.
     return "string" if type_.simpleString() == "string" else None
+
+
+def can_be_held(type_: st.DataType) -> bool:
+    """Whether an event can hold values of a Spark type; a column of others is left out."""
+    if isinstance(type_, st.ArrayType):
+        return can_be_held(type_.elementType)
+    if isinstance(type_, st.MapType):
+        return can_be_held(type_.valueType)
+    if isinstance(type_, st.StructType):
+        return all(can_be_held(each.dataType) for each in type_.fields)
+    return isinstance(type_, _HELD)
 
 
 def instant(source: Source) -> Column:

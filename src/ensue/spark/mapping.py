@@ -23,6 +23,8 @@ from ensue.spark.wanting import Wanting
 
 ARRIVAL = "ensue_arrival"
 """The column that keeps the order in which rows with equal times were given."""
+ROW = "row"
+"""The column that has all others of a row as its fields."""
 DEFAULT_SOURCE = "spark"
 """The source of events that say none."""
 
@@ -87,14 +89,11 @@ Record = tuple[int, Event | Rejected]
 def read_rows(
     batches: Iterator[pa.RecordBatch], types: TypeSystem, with_arrival: bool = True
 ) -> Iterator[Record]:
-    """Each row as an event or as what is wrong with it, with its arrival."""
+    """Each row (`ROW`) as an event or as what is wrong with it, with its arrival."""
     done = 0
-    for batch in batches:
-        arrivals = [0] * batch.num_rows
-        if with_arrival:
-            place = batch.schema.get_field_index(ARRIVAL)
-            arrivals = batch.column(place).to_pylist()
-            batch = batch.remove_column(place)
+    for given in batches:
+        arrivals = given.column(ARRIVAL).to_pylist() if with_arrival else [0] * given.num_rows
+        batch = pa.RecordBatch.from_struct_array(given.column(ROW))
         ids = batch.column(batch.schema.get_field_index("id"))
         records = read_batches(
             [batch], batch.schema, types, DEFAULT_SOURCE, where="the DataFrame", rows_before=done

@@ -220,13 +220,13 @@ class StreamJob:
         rows = self.events
         if self.task.form == "columns":
             rows = rows.filter(~conforms(self.layout, self.plan.library.types))
-        read = rows.select(*self.layout.as_rows())
+        read = rows.select(self.layout.row())
         return read.mapInArrow(bound(refused_rows, self.task), REJECTED_DDL)
 
     def rows(self) -> DataFrame:
         """What goes to workers: rows as they are, or what SQL has made of them."""
         if self.task.form == "events":
-            return self.events.select(*self.layout.as_rows(), *self._arrival())
+            return self.events.select(self.layout.row(), *self._arrival())
         # Every event moves the clock, also one that no rule wants.
         types = self.plan.library.types
         fits = conforms(self.layout, types)
@@ -238,7 +238,7 @@ class StreamJob:
         found = {name: column for each in self.readings for name, column in each.travelling}
         columns = [found[name].alias(f"c{number}") for number, name in enumerate(self.task.names)]
         # In rows that are events a list takes no room, where a struct would take that of its parts.
-        refused = sf.when(~fits, sf.array(sf.struct(*self.layout.as_rows()))).alias("refused")
+        refused = sf.when(~fits, sf.array(self.layout.row())).alias("refused")
         kept = [time, *self._arrival(), *buckets, *columns, refused]
         return self._counted(kept, fits)
 

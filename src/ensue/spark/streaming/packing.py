@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ensue.events.event import Event, Rejected
 from ensue.library import parse
-from ensue.spark.mapping import ARRIVAL, read_rows, write_event
+from ensue.spark.mapping import ARRIVAL, ROW, read_rows, write_event
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.streaming.groups import StreamGroup, stream_groups
 from ensue.spark.streaming.measuring import Measures, write_measures
@@ -208,7 +208,7 @@ def _refused(task: Task, column: pa.Array) -> list[Rejected]:
     """What is wrong with rows that SQL has taken for no events."""
     if column.null_count == len(column):
         return []
-    return _rejected(task, pa.RecordBatch.from_struct_array(column.flatten()))
+    return _rejected(task, pa.RecordBatch.from_arrays([column.flatten()], [ROW]))
 
 
 def _rejected(task: Task, rows: pa.RecordBatch) -> list[Rejected]:
