@@ -14,7 +14,7 @@ from typing import Any
 
 from ensue.channel import Block, Channel, any_of
 from ensue.events.event import Event
-from tests.channel.making import LIBRARY, builder, event, eventually
+from tests.channel.making import LIBRARY, builder, empty, event, eventually
 from tests.channel.scenarios import Scenario
 
 TYPES = ("Notify", "DataNotify", "Special", "Other", "Undeclared")
@@ -124,11 +124,17 @@ def many_origins(chance: random.Random) -> None:
 
 
 def over_tcp(chance: random.Random) -> None:
-    """Reliable links that are cut again and again lose nothing, double nothing, keep the order."""
+    """Reliable links that are cut again and again lose nothing, double nothing, keep the order.
+
+    Some channels are linked within the process, and some twice.
+    """
     names = "abcde"[: chance.randint(2, 5)]
-    links, federation = random_graph(chance, names), Federation(names)
-    channels, dialled = federation.channels, []
-    for one, other in sorted(links):
+    links, federation = sorted(random_graph(chance, names)), Federation(names)
+    channels, dialled = federation.channels, empty()
+    for one, other in [*links, *chance.choices(links, k=chance.randint(0, 2))]:
+        if dialled and chance.random() < 0.3:
+            channels[one].federation.link(channels[other])
+            continue
         host, port = channels[other].federation.listen()
         link = channels[one].federation.connect(
             host, port, backoff="2 ms", longest_backoff="20 ms", seed=chance.randint(0, 99)

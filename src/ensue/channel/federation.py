@@ -165,13 +165,15 @@ class Federation:
     def add_link(self, neighbour: str, link: Link) -> None:
         """A link is up: tell the neighbour all we know, and everybody that it is there.
 
-        Of several to one neighbour the newest is used, and the others stand by.
+        Of several to one neighbour the newest is used, and the others stand by. One that has come
+        back takes nothing over: what is on its way over another must not be overtaken.
         """
         with self._lock:
-            others = [each for each in self.links_to(neighbour) if each is not link]
-            self._links[neighbour] = link
-            self._spare[neighbour] = others
-            self._ways = {}
+            others = self.links_to(neighbour)
+            if link not in others:
+                self._links[neighbour] = link
+                self._spare[neighbour] = list(others)
+                self._ways = {}
             known = [each for each in self._adverts.values() if each.channel != self.id]
         # Our own first: it says that the link is there, and goes to everybody.
         self._advertise()
