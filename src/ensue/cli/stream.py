@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ensue.cli.libraries import load_library, mention_warnings
-from ensue.cli.terminal import EXIT_UNUSABLE, counted, listed, say, show_findings
-from ensue.errors import LibraryError, UsageError
+from ensue.cli.terminal import counted, listed, say, show_findings
+from ensue.errors import JobError, LibraryError, UsageError
 from ensue.library import Library
 
 if TYPE_CHECKING:
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from ensue.spark.streaming.rules import WatchedTable
 
 SECONDS_BETWEEN_LOOKS = 0.5
-_KNOWN_FAILURES = {
-    "UnknownTopicOrPartitionException": "a topic of `[source]` is not on its servers: look at"
-    " `topics`, or create it",
-    "not available in Kafka any more": "records that the checkpoint counts on are no longer in the"
-    ' topic: keep them longer there, or set `options = { failOnDataLoss = "false" }` in `[source]`'
-    " and go on without them",
-}
-"""By what is in a failure of Spark, what a person needs to know of it."""
 
 StreamFiles = Annotated[
     list[Path],
@@ -73,7 +65,9 @@ def stream(files: StreamFiles) -> None:
                 " table in `[rules]` of the configuration: give one of them, and only one"
             )
         from ensue.spark.command import session
+        from ensue.spark.failures import FAILURES
         from ensue.spark.streaming import pipeline
+        from ensue.spark.streaming.advice import told
         from ensue.spark.streaming.rules import WatchedTable
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j", "pandas"):
@@ -88,11 +82,14 @@ def stream(files: StreamFiles) -> None:
         watched = WatchedTable(session(), config.rules)
         library = watched.load()
     resumed = pipeline.remembered(config)
-    running = RunningStream(session(), library, config)
-    rules = counted(len(library.correlations), "rule")
-    how = "going on from" if resumed else "begun, with"
-    say(f"{rules} over `{config.source.name}`; {how} checkpoint `{config.stream.checkpoint}`")
-    _follow(running, watched)
+    try:
+        running = RunningStream(session(), library, config)
+        rules = counted(len(library.correlations), "rule")
+        how = "going on from" if resumed else "begun, with"
+        say(f"{rules} over `{config.source.name}`; {how} checkpoint `{config.stream.checkpoint}`")
+        _follow(running, watched)
+    except FAILURES as failure:
+        raise JobError(f"the stream has failed: {told(failure, config)}") from None
 
 
 def _check_call(libraries: Sequence[Path], config_path: Path) -> None:
@@ -105,29 +102,59 @@ def _check_call(libraries: Sequence[Path], config_path: Path) -> None:
 
 
 class WatchedRules:
-    """The files of a library as they were when they were last looked at."""
+    """The files of a library as they were when they were last taken up."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = tuple(paths)
-        self.files: list[Path] = []
-        self._texts: dict[Path, bytes] = {}
-        self.have_changed()
+        self._told = ""
+        self._texts = self._seen = self._read()
+
+    @property
+    def files(self) -> list[Path]:
+        return list(self._texts)
 
     def have_changed(self) -> bool:
-        """Whether a file has come, gone or been written since the last look."""
-        files: list[Path] = []
-        for path in self._paths:
-            files += sorted(path.glob("*.cor")) if path.is_dir() else [path]
-        texts = {path: path.read_bytes() for path in files if path.is_file()}
-        before, self._texts, self.files = self._texts, texts, files
-        return texts != before
+        """Whether a file has come, gone or been written, and all stand still since the last look.
+
+        One that is being written may be read by half, or empty: rules would be dropped that are
+        about to come back, and their state with them. Raises `UsageError` if a file cannot be read;
+        the same is not said at every look.
+        """
+        before = self._seen
+        try:
+            self._seen = self._read()
+        except OSError as error:
+            told, self._told = self._told, f"`{error.filename}`: {(error.strerror or '').lower()}"
+            if told == self._told:
+                return False
+            raise UsageError(self._told) from None
+        self._told = ""
+        if self._seen == self._texts or self._seen != before:
+            return False
+        self._texts = self._seen
+        return True
 
     def load(self) -> Library:
         return load_library(self.files)
 
+    def _read(self) -> dict[Path, bytes | None]:
+        """The texts by their files; None for one that is named and not there."""
+        files: list[Path] = []
+        for path in self._paths:
+            files += sorted(path.glob("*.cor")) if path.is_dir() else [path]
+        texts: dict[Path, bytes | None] = {}
+        for path in files:
+            try:
+                texts[path] = path.read_bytes()
+            except FileNotFoundError:
+                # In a folder it has gone since; by its name it is missed when it is loaded.
+                if path in self._paths:
+                    texts[path] = None
+        return texts
+
 
 class RunningStream:
-    """A query, and the rules that it runs."""
+    """A query, the rules that it runs, and what has been told of it."""
 
     def __init__(self, spark: Any, library: Library, config: PipelineConfig) -> None:
         from ensue.spark.streaming import pipeline
@@ -135,36 +162,50 @@ class RunningStream:
         self._spark = spark
         self._config = config
         self._pipeline = pipeline
-        self.source = config.source
+        self._last_told = -1
+        self._without_topics_is_told = False
         self.library = library
-        self.query = pipeline.start(spark, library, config)
+        self.query = pipeline.start(spark, library, config, alone=True)
+
+    def tell(self) -> None:
+        """A line for each micro-batch that has been done since this was last asked."""
+        from ensue.spark.streaming.figures import figures_of
+        from ensue.spark.streaming.sources import without_topics
+
+        for progress in self.query.recentProgress:
+            missing = without_topics(self._config.source, progress)
+            if missing is not None and not self._without_topics_is_told:
+                say(missing, "yellow")
+                self._without_topics_is_told = True
+            if progress.batchId > self._last_told and progress.numInputRows:
+                self._last_told = progress.batchId
+                say(line_of(figures_of(progress)))
 
     def change(self, library: Library) -> None:
-        """Run other rules from the next micro-batch on. Raises before anything has changed."""
+        """Run other rules from the next micro-batch on.
+
+        Raises what is wrong with them before anything has changed, and `JobError` if the stream
+        had to be stopped for them and cannot be started again.
+        """
         self._pipeline.plan(self._spark, library, self._config)
         self.query.stop()
-        self.query = self._pipeline.start(self._spark, library, self._config)
+        self.tell()
+        try:
+            self.query = self._pipeline.start(self._spark, library, self._config, alone=True)
+        except UsageError as error:
+            raise JobError(
+                "the stream was stopped to take up rules that have changed, and cannot be started"
+                f" again: {error}; the same command goes on from there"
+            ) from None
         self.library = library
 
 
 def _follow(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
-    """A line for each micro-batch, until the stream ends."""
-    from ensue.spark.streaming.figures import figures_of
-    from ensue.spark.streaming.sources import without_topics
-
-    last = -1
-    is_told = False
+    """A line for each micro-batch, until the stream ends. Raises what it has failed with."""
     try:
         while True:
             active = running.query.isActive
-            for progress in running.query.recentProgress:
-                missing = without_topics(running.source, progress)
-                if missing is not None and not is_told:
-                    say(missing, "yellow")
-                    is_told = True
-                if progress.batchId > last and progress.numInputRows:
-                    last = progress.batchId
-                    say(line_of(figures_of(progress)))
+            running.tell()
             if not active:
                 break
             _look(running, watched)
@@ -175,8 +216,7 @@ def _follow(running: RunningStream, watched: WatchedRules | WatchedTable) -> Non
         return
     failure = running.query.exception()
     if failure is not None:
-        say(f"ensue: the stream has failed: {_reason(str(failure))}", "red")
-        raise typer.Exit(EXIT_UNUSABLE)
+        raise failure
     say("all that was there has been read")
 
 
@@ -218,13 +258,3 @@ def line_of(figures: Figures) -> str:
     if figures.latest is not None:
         parts.append(f"up to {figures.latest:%Y-%m-%dT%H:%M:%SZ}")
     return ", ".join(parts)
-
-
-def _reason(text: str) -> str:
-    """The line of a failure that says most: the last one of a worker's traceback, if there is."""
-    for sign, words in _KNOWN_FAILURES.items():
-        if sign in text:
-            return words
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if "Error: " in line]
-    return told[-1] if told else (lines[0] if lines else "no reason was given")

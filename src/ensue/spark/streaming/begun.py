@@ -13,26 +13,49 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from ensue.errors import LibraryError, UsageError
 from ensue.library import Library, parse
 
 RECORD = "ensue_rules"
 
 
+def check_place(checkpoint: str) -> None:
+    """Raises `UsageError` if there can be no checkpoint there, as far as that can be told."""
+    folder = local_folder(checkpoint)
+    there = folder
+    while there is not None and not there.exists():
+        there = there.parent
+    if there is None or (there.is_dir() and os.access(there, os.W_OK)):
+        return
+    what = "cannot be written to by you" if there.is_dir() else "is a file"
+    raise UsageError(
+        f"there can be no `checkpoint` at `{checkpoint}`, since `{there}` {what}: give a folder"
+        " that you may write to, on storage that outlives the stream"
+    )
+
+
 def rules_of_begun(spark: SparkSession, checkpoint: str, library: Library) -> Library | None:
     """The rules that a begun micro-batch belongs to, if they are not these."""
-    recorded = _recorded(spark, checkpoint)
-    if recorded is None or recorded == str(library) or not _is_begun(spark, checkpoint):
-        return None
-    return parse(recorded)
+    try:
+        recorded = _recorded(spark, checkpoint)
+        if recorded is None or recorded == str(library) or not _is_begun(spark, checkpoint):
+            return None
+        return parse(recorded)
+    except (UnicodeDecodeError, LibraryError):
+        raise UsageError(
+            "the rules that a micro-batch was begun with cannot be read from"
+            f" `{checkpoint}/{RECORD}`: put back a copy of the checkpoint, or remove that file, and"
+            " the rules that are given finish it"
+        ) from None
 
 
 def record_rules(spark: SparkSession, checkpoint: str, library: Library) -> None:
     """From now on, micro-batches are begun with these rules."""
-    folder = _local(checkpoint)
+    folder = local_folder(checkpoint)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         new = folder / f".{RECORD}.new"
@@ -44,13 +67,13 @@ def record_rules(spark: SparkSession, checkpoint: str, library: Library) -> None
 
 
 def _recorded(spark: SparkSession, checkpoint: str) -> str | None:
-    folder = _local(checkpoint)
+    folder = local_folder(checkpoint)
     if folder is not None:
         file = folder / RECORD
         return file.read_text("utf-8") if file.is_file() else None
     try:
         rows = spark.read.text(f"{checkpoint}/{RECORD}", wholetext=True).collect()
-    except PySparkException:
+    except AnalysisException:
         return None
     return rows[0]["value"].removesuffix("\n") if rows else None
 
@@ -62,7 +85,7 @@ def _is_begun(spark: SparkSession, checkpoint: str) -> bool:
 
 
 def _numbers(spark: SparkSession, checkpoint: str, log: str) -> list[int]:
-    folder = _local(checkpoint)
+    folder = local_folder(checkpoint)
     names: Iterable[str]
     if folder is not None:
         names = [each.name for each in (folder / log).glob("*")]
@@ -71,12 +94,12 @@ def _numbers(spark: SparkSession, checkpoint: str, log: str) -> list[int]:
             files = spark.read.format("binaryFile").load(f"{checkpoint}/{log}")
             last = sf.element_at(sf.split("path", "/"), -1)
             names = [row["name"] for row in files.select(last.alias("name")).collect()]
-        except PySparkException:
+        except AnalysisException:
             names = []
     return [int(name) for name in names if name.isdigit()]
 
 
-def _local(checkpoint: str) -> Path | None:
+def local_folder(checkpoint: str) -> Path | None:
     """The folder, if it lies on this machine."""
     if checkpoint.startswith("file:"):
         return Path("/" + checkpoint.removeprefix("file:").lstrip("/"))

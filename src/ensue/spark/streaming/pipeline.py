@@ -16,13 +16,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ensue.errors import UsageError
 from ensue.library import Library
-from ensue.spark.streaming.begun import record_rules, rules_of_begun
+from ensue.spark.failures import reason_of
+from ensue.spark.streaming.begun import check_place, record_rules, rules_of_begun
 from ensue.spark.streaming.config import KAFKA, PipelineConfig
 from ensue.spark.streaming.connector import with_kafka
+from ensue.spark.streaming.holding import hold
 from ensue.spark.streaming.job import correlate_stream
 from ensue.spark.streaming.kafka import correlate_kafka
 from ensue.spark.streaming.sinks import check_sinks, parted, takes_apart, writer_of
-from ensue.spark.streaming.sources import check_servers, open_source, reason_of
+from ensue.spark.streaming.sources import check_servers, open_source
 
 
 def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataFrame:
@@ -52,8 +54,13 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
     )
 
 
-def start(spark: SparkSession, library: Library, config: PipelineConfig) -> Any:
-    """The running query. Raises `UsageError` for what cannot work."""
+def start(
+    spark: SparkSession, library: Library, config: PipelineConfig, alone: bool = False
+) -> Any:
+    """The running query. Raises `UsageError` for what cannot work.
+
+    With `alone` no other process may use its checkpoint as long as this one lives.
+    """
     _configure(spark, config)
     check_sinks(config, remembered(config))
     if config.uses_kafka:
@@ -61,9 +68,12 @@ def start(spark: SparkSession, library: Library, config: PipelineConfig) -> Any:
         for servers in {config.source.servers, *map(config.servers_of, config.sinks.values())}:
             if servers is not None:
                 check_servers(servers)
+    check_place(config.stream.checkpoint)
     # What cannot work is said before anything is written.
     made = plan(spark, library, config)
     parted(made, config.sink)
+    if alone:
+        hold(config.stream.checkpoint)
     begun_with = rules_of_begun(spark, config.stream.checkpoint, library)
     if begun_with is not None:
         _start(spark, begun_with, config, finishing=True).awaitTermination()

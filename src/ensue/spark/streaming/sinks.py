@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.lang.diagnostics import did_you_mean
+from ensue.spark.failures import in_words
 from ensue.spark.files import DATE, dated
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, PROBLEMS, REJECTED_KIND
 from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
@@ -92,19 +93,21 @@ def check_sinks(config: PipelineConfig, resumed: bool) -> None:
 
 
 def _write(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
-    if sink.format == KAFKA:
-        _write_topic(records_of(rows, sink.mode), config, sink)
-    else:
-        _write_folder(rows, sink, number)
+    with in_words(f"the writing of micro-batch {number} to `{sink.topic or sink.path}`"):
+        if sink.format == KAFKA:
+            _write_topic(records_of(rows, sink.mode), config, sink)
+        else:
+            _write_folder(rows, sink, number)
 
 
 def _write_refused(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
-    if sink.format == KAFKA:
-        from_topic = config.source.format == KAFKA
-        records = refused_records(rows) if from_topic else refused_rows_as_records(rows)
-        _write_topic(records, config, sink)
-    else:
-        _write_folder(rows, sink, number)
+    with in_words(f"the writing of micro-batch {number} to `{sink.topic or sink.path}`"):
+        if sink.format == KAFKA:
+            from_topic = config.source.format == KAFKA
+            records = refused_records(rows) if from_topic else refused_rows_as_records(rows)
+            _write_topic(records, config, sink)
+        else:
+            _write_folder(rows, sink, number)
 
 
 def _write_topic(records: DataFrame, config: PipelineConfig, sink: Sink) -> None:

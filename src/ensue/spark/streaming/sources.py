@@ -11,10 +11,10 @@ import json
 import socket
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from ensue.errors import UsageError
+from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.streaming.config import KAFKA, Source
 from ensue.spark.streaming.connector import with_kafka
 
@@ -31,7 +31,7 @@ def open_source(spark: SparkSession, source: Source) -> DataFrame:
     try:
         reader = spark.readStream.format(source.format).schema(schema).options(**source.options)
         return reader.load(source.path)
-    except (AnalysisException, ParseException) as error:
+    except FAILURES as error:
         raise UsageError(f"the source `{source.path}` cannot be read: {reason_of(error)}") from None
 
 
@@ -80,7 +80,7 @@ def _open_topics(spark: SparkSession, source: Source) -> DataFrame:
     try:
         # The headers hold the attributes of events in binary mode.
         return reader.option("includeHeaders", "true").load()
-    except (AnalysisException, ParseException) as error:
+    except FAILURES as error:
         raise UsageError(f"the topics `{source.name}` cannot be read: {reason_of(error)}") from None
 
 
@@ -92,14 +92,8 @@ def _schema_of_files(spark: SparkSession, source: Source) -> Any:
         )
     try:
         return spark.read.format(source.format).load(source.path).schema
-    except AnalysisException as error:
+    except FAILURES as error:
         raise UsageError(
             f"the columns of `{source.path}` cannot be told ({reason_of(error)}): say them as"
             " `schema` in `[source]`, or put a first file there"
         ) from None
-
-
-def reason_of(error: Exception) -> str:
-    """What Spark says is wrong, without its codes."""
-    text = str(error).partition("\n")[0].partition(" SQLSTATE")[0].rstrip(".")
-    return text.partition("] ")[2] or text
