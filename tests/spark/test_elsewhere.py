@@ -11,6 +11,9 @@ import pytest
 
 from ensue.spark import package
 
+from .conftest import HAS_JAVA
+from .streaming.processes import ANY_PORT, QUICK_START
+
 STORY = '''
 import sys
 from datetime import UTC, datetime, timedelta
@@ -44,6 +47,8 @@ if __name__ == "__main__":
 
 
 def run_story(folder: Path, *arguments: str) -> list[str]:
+    if not HAS_JAVA:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("Spark needs Java 17")
     script = folder / "story.py"
     script.write_text(STORY, "utf-8")
     environment = {
@@ -53,8 +58,13 @@ def run_story(folder: Path, *arguments: str) -> list[str]:
         [sys.executable, str(script), *arguments],
         capture_output=True,
         text=True,
-        timeout=240,
-        env={**environment, "PYSPARK_PYTHON": sys.executable},
+        timeout=900,
+        env={
+            **environment,
+            **(ANY_PORT if arguments[0] == "remote" else {}),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_SUBMIT_OPTS": QUICK_START,
+        },
         cwd=folder,
         check=False,
     )

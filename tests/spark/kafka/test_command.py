@@ -37,7 +37,7 @@ Topic = Callable[[str], str]
 
 KILLS = int(os.environ.get("ENSUE_KAFKA_KILLS", "1"))
 SEED = int(os.environ.get("ENSUE_SEED", "1"))
-LONGEST_RUN = 300
+LONGEST_RUN = 600
 CONFIG = """
 [source]
 format = "kafka"
@@ -99,10 +99,10 @@ def test_a_driver_that_is_killed_loses_no_record_and_writes_none_twice_into_file
     ]
     broken = [Plain(f"broken {number}".encode(), partition=1) for number in range(20)]
     kafka.write(topic("in"), [*came, *broken])
-    prepare(tmp_path, kafka, topic, FILES, LIBRARY, "available now")
+    prepare(tmp_path, kafka, topic, FILES, LIBRARY, "50 ms")
     for _ in range(KILLS):
-        process = start(tmp_path)
         before = planned(tmp_path), committed(tmp_path)
+        process = start(tmp_path)
         deadline = time.monotonic() + LONGEST_RUN
         while (planned(tmp_path), committed(tmp_path)) == before and process.poll() is None:
             assert time.monotonic() < deadline, log_of(tmp_path)
@@ -111,7 +111,9 @@ def test_a_driver_that_is_killed_loses_no_record_and_writes_none_twice_into_file
         assert process.poll() is None, log_of(tmp_path)
         kill(process)
 
-    config = load_config(tmp_path / "stream.toml")
+    place = tmp_path / "stream.toml"
+    place.write_text(place.read_text().replace('"50 ms"', '"available now"'))
+    config = load_config(place)
     # A session of its own, for the configuration has settings of Spark.
     pipeline.start(kafka.spark.newSession(), ensue.parse(LIBRARY), config).awaitTermination()
 
@@ -140,7 +142,7 @@ def test_rules_that_change_take_effect_while_a_topic_is_read(
         kafka.write(topic("in"), [record(row, "binary", 0) for row in second])
         wait_for(tmp_path, "2 outputs")
         os.kill(process.pid, signal.SIGINT)
-        assert process.wait(60) == 0, log_of(tmp_path)
+        assert process.wait(LONGEST_RUN) == 0, log_of(tmp_path)
     finally:
         if process.poll() is None:
             kill(process)

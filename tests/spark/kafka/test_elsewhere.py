@@ -17,7 +17,7 @@ import pytest
 
 from ensue.spark import package
 from ensue.spark.streaming.connector import jars
-from tests.spark.streaming.processes import QUICK_START
+from tests.spark.streaming.processes import ANY_PORT, QUICK_START
 
 PROGRAM = '''
 import sys
@@ -112,7 +112,7 @@ def test_a_process_that_has_stopped_a_session_with_the_connector_is_told(tmp_pat
         [sys.executable, str(script)],
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=900,
         env=environment(),
         cwd=tmp_path,
         check=False,
@@ -140,8 +140,8 @@ def run(folder: Path, command: list[str], kind: str, address: str, servers: str)
         [*command, str(script), kind, address, servers, connector(), topic],
         capture_output=True,
         text=True,
-        timeout=600,
-        env=environment(),
+        timeout=900,
+        env={**environment(), **(ANY_PORT if kind == "remote" else {})},
         cwd=folder,
         check=False,
     )

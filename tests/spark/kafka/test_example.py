@@ -50,7 +50,7 @@ def test_what_was_planted_is_found_and_nothing_else(
         env={**os.environ, "SPARK_SUBMIT_OPTS": QUICK_START},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=400,
+        timeout=900,
         check=False,
     )
 

@@ -54,18 +54,14 @@ def stream_of(spark: SparkSession, folder: Path) -> DataFrame:
     return reader.parquet(str(folder))
 
 
-def collected(made: DataFrame, checkpoint: Path) -> list[dict[str, Any]]:
-    """All rows that a stream puts out, once it has read all there is."""
+def collected(made: DataFrame, checkpoint: Path, name: str = "") -> list[dict[str, Any]]:
+    """All rows that a stream puts out, once it has read all there is; a query may have a name."""
     found: list[dict[str, Any]] = []
 
     def keep(batch: DataFrame, number: int) -> None:
         found.extend(row.asDict() for row in batch.collect())
 
-    query = (
-        made.writeStream.foreachBatch(keep)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    writer = made.writeStream.foreachBatch(keep).option("checkpointLocation", str(checkpoint))
+    writer = writer.queryName(name) if name else writer
+    writer.trigger(availableNow=True).start().awaitTermination()
     return found

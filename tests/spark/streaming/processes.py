@@ -74,6 +74,9 @@ def prepare(
 
 # Java spends half of a short life on compiling what it will not run long enough to make up for.
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# A server of Spark Connect takes one certain port, which another one of this machine may have.
+# Where Spark's own tests are told to run, it takes any that is free.
+ANY_PORT = {"SPARK_TESTING": "0"}
 
 
 def run_to_the_end(folder: Path) -> int:
@@ -120,11 +123,14 @@ def log_of(folder: Path) -> str:
 
 def committed(folder: Path) -> int:
     """How many micro-batches are done."""
-    commits = folder / "checkpoint" / "commits"
-    return sum(each.name.isdigit() for each in commits.iterdir()) if commits.is_dir() else 0
+    return _numbered(folder / "checkpoint" / "commits")
 
 
 def planned(folder: Path) -> int:
     """How many micro-batches have been begun."""
-    offsets = folder / "checkpoint" / "offsets"
-    return sum(each.name.isdigit() for each in offsets.iterdir()) if offsets.is_dir() else 0
+    return _numbered(folder / "checkpoint" / "offsets")
+
+
+def _numbered(log: Path) -> int:
+    """By the last one, since Spark clears away what is old."""
+    return max((int(each.name) + 1 for each in log.glob("*") if each.name.isdigit()), default=0)

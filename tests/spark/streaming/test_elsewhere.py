@@ -20,7 +20,7 @@ import pytest
 from tests.spark.conftest import HAS_JAVA
 
 from .cutting import write_pieces
-from .processes import QUICK_START
+from .processes import ANY_PORT, QUICK_START
 from .sensors import LIBRARY, arriving, expected, found, heartbeat, readings, table
 
 PROGRAM = """
@@ -49,7 +49,7 @@ if __name__ == "__main__":
     writer = made.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
     query = writer.trigger(availableNow=True).start(f"{folder}/sink")
     query.awaitTermination()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while sum(each["events"] for each in told) < 43 and time.monotonic() < deadline:
         time.sleep(0.1)
     outputs, left_out = split(spark.read.parquet(f"{folder}/sink"))
@@ -103,8 +103,13 @@ def run(folder: Path, *arguments: str) -> dict[str, Any]:
         [sys.executable, str(script), *arguments, str(folder)],
         capture_output=True,
         text=True,
-        timeout=600,
-        env={**environment, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": QUICK_START},
+        timeout=900,
+        env={
+            **environment,
+            **(ANY_PORT if arguments[0] == "remote" else {}),
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_SUBMIT_OPTS": QUICK_START,
+        },
         cwd=folder,
         check=False,
     )

@@ -17,6 +17,8 @@ from ensue.spark.streaming import Figures, FiguresListener
 from .cutting import collected, stream_of, write_pieces
 from .sensors import LIBRARY, expected, heartbeat, readings, table
 
+LONGEST_WAIT = 300
+
 
 def is_extreme(row: dict[str, Any]) -> bool:
     return not 1.0 <= row["Value"] <= 19.0
@@ -34,13 +36,15 @@ def test_a_listener_is_told_what_every_micro_batch_has_done_for_every_rule(
     ]
     write_pieces(tmp_path / "events", [table(rows), table(last)])
     told: list[Figures] = []
-    listener = FiguresListener(told.append)
+    name = f"figures-{whole_events}"
+    # What earlier queries have done is told later than they end.
+    listener = FiguresListener(lambda each: told.append(each) if each.query == name else None)
     spark.streams.addListener(listener)
     try:
         stream = stream_of(spark, tmp_path / "events")
         made = correlate(stream, LIBRARY, lateness="2 s", buckets=2, whole_events=whole_events)
-        collected(made, tmp_path / "checkpoint")
-        deadline = time.monotonic() + 30
+        collected(made, tmp_path / "checkpoint", name)
+        deadline = time.monotonic() + LONGEST_WAIT
         while sum(each.events for each in told) < 23 and time.monotonic() < deadline:
             time.sleep(0.1)
     finally:

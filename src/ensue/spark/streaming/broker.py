@@ -23,7 +23,7 @@ from ensue.spark.streaming.jars import fetch, java
 
 BROKER = "org.apache.kafka:kafka_2.13:4.1.0"
 LOOPBACK = "127.0.0.1"
-_LONGEST_START_SECONDS = 90
+_LONGEST_START_SECONDS = 300
 _ATTEMPTS = 3
 # A trial is over before the compiler of hot code would have paid for itself.
 _JVM = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
@@ -123,15 +123,16 @@ class TrialBroker:
         formatting += ["--config", str(properties)]
         command = [java(), *_JVM, "-cp", classpath]
         with (self._folder / "log").open("ab") as log:
-            formatted = subprocess.run(
-                [*command, *formatting],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                timeout=_LONGEST_START_SECONDS,
-                check=False,
-            )
-            if formatted.returncode != 0:
+            try:
+                subprocess.run(
+                    [*command, *formatting],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    timeout=_LONGEST_START_SECONDS,
+                    check=True,
+                )
+            except subprocess.SubprocessError:
                 return False
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _GUARD, "guard", *command, "kafka.Kafka", str(properties)],
