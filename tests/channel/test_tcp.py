@@ -9,10 +9,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ensue.channel import Block, Reason, tcp
+from ensue.errors import UsageError
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, eventually
 from tests.channel.pairs import Pair
@@ -303,4 +305,21 @@ def test_two_processes() -> None:
 
     assert [each.data["n"] for each in got] == list(range(50))
     assert eventually(lambda: not channel.federation.neighbours)
+    channel.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"port": 99_999}, "a port is an integer from"),
+        ({"port": "7400"}, "a port is an integer from"),
+        ({"port": 7400, "buffer": 0}, "holds at least one event; given is `0`"),
+    ],
+)
+def test_a_link_that_cannot_be_is_refused_at_once(options: dict[str, Any], message: str) -> None:
+    channel = builder().done()
+
+    for offer in (channel.federation.listen, channel.federation.connect):
+        with pytest.raises(UsageError, match=message):
+            offer("127.0.0.1", **options)
     channel.close()

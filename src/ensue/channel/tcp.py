@@ -50,6 +50,7 @@ ACKNOWLEDGE_AFTER = 64
 ACKNOWLEDGE_WITHIN = 0.02
 HEARTBEAT = 2.0
 SILENCE = 3 * HEARTBEAT
+HIGHEST_PORT = 65_535
 
 
 class TcpConnection(asyncio.Protocol):
@@ -228,6 +229,7 @@ class Listener:
         buffer: int = 10_000,
         patience: DurationLike = "30 s",
     ) -> None:
+        _check(port, 0, buffer)
         self._federation = federation
         self._buffer = buffer
         self._patience = microseconds_in(patience) / 1_000_000
@@ -257,6 +259,15 @@ class Listener:
         LINKS.loop.call_soon_threadsafe(self._server.close)
 
 
+def _check(port: object, least: int, buffer: object) -> None:
+    if type(port) is not int or not least <= port <= HIGHEST_PORT:
+        raise UsageError(
+            f"a port is an integer from {least} to {HIGHEST_PORT:,}; given is `{port!r}`"
+        )
+    if type(buffer) is not int or buffer < 1:
+        raise UsageError(f"the `buffer` of a link holds at least one event; given is `{buffer!r}`")
+
+
 class TcpLink:
     """A link that this side dials, until it is closed."""
 
@@ -273,6 +284,7 @@ class TcpLink:
         longest_backoff: DurationLike = "5 s",
         seed: int | None = None,
     ) -> None:
+        _check(port, 1, buffer)
         self._address = (host, port)
         self._pause = microseconds_in(backoff, at_least=1) / 1_000_000
         self._longest = microseconds_in(longest_backoff, at_least=1) / 1_000_000
@@ -315,7 +327,8 @@ class TcpLink:
                 _, self._connection = await LINKS.loop.create_connection(
                     lambda: TcpConnection(self._meet, self.session.hello()), *self._address
                 )
-            except OSError:
+            except (OSError, UnicodeError):
+                # Nobody listens there, or there is no such host, as yet.
                 failures += 1
             else:
                 before = self.session.connections
