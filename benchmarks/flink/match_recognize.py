@@ -1,13 +1,15 @@
 """The rule of `ensue bench spark` in Flink SQL: `a ; b ; c` by key, reset by `d`.
 
-    python match_recognize.py EVENTS REPEATS MODE JAR...
+    python match_recognize.py EVENTS REPEATS MODE SECONDS JAR...
 
 Runs in Flink's own environment and knows nothing of Ensue. EVENTS is the folder of Parquet files
-that Spark reads too; MODE is `batch` or `streaming`. Writes one line of JSON a repeat: the seconds
-of a bare scan of the columns that the rule needs and of the rule, and how many matches there were.
-The first repeat warms up the virtual machine, and is marked so. A stream would tell every change of
-a count; with mini-batches, as Flink advises for aggregations, it tells a few, so that what is timed
-is the rule.
+that Spark reads too; MODE is `batch` or `streaming`. A stream drops what comes behind its
+watermark, and files are read side by side: by so many SECONDS of event time may one be behind
+another. A batch knows all there is, and needs no such allowance. Writes one line of JSON a repeat:
+the seconds of a bare scan of the columns that the rule needs and of the rule, and how many matches
+there were. The first repeat warms up the virtual machine, and is marked so. A stream would tell
+every change of a count; with mini-batches, as Flink advises for aggregations, it tells a few, so
+that what is timed is the rule.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import timedelta
 
 from pyflink.table import EnvironmentSettings, TableEnvironment
 
@@ -30,10 +33,6 @@ CREATE TABLE events (
     WATERMARK FOR moment AS moment{behind}
 ) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet')
 """
-
-# A stream drops what comes behind its watermark, and files are read side by side, in any order: by
-# so much may one be behind another. A batch knows all there is, and needs no such allowance.
-BEHIND = {"batch": "", "streaming": " - INTERVAL '2' HOUR"}
 
 SCAN = "SELECT COUNT(id), COUNT(`type`), MAX(millis), COUNT(`Key`) FROM events"
 
@@ -86,9 +85,11 @@ def timed(tables: TableEnvironment, query: str) -> tuple[float, int]:
 
 
 def main() -> None:
-    path, repeats, mode, *jars = sys.argv[1:]
+    path, repeats, mode, seconds, *jars = sys.argv[1:]
     tables = environment(mode, jars)
-    tables.execute_sql(EVENTS.format(path=path, behind=BEHIND[mode]))
+    behind = f" - INTERVAL '{timedelta(seconds=int(seconds))}' HOUR TO SECOND"
+    behind = behind if mode == "streaming" else ""
+    tables.execute_sql(EVENTS.format(path=path, behind=behind))
     for number in range(int(repeats) + 1):
         scan, events = timed(tables, SCAN)
         rule, matches = timed(tables, RULE)

@@ -21,8 +21,25 @@ from ensue.errors import UsageError
 
 VERSION = "2.3.0"
 TOOLS = ("java", "mvn")
-MODES = ("batch", "streaming")
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One of Flink's modes, and for a stream how long its watermark waits for what is behind."""
+
+    name: str
+    mode: str
+    behind_seconds: int = 0
+    in_step: bool = False
+
+
+WAYS = (
+    Way("batch mode", "batch"),
+    # Longer than all events together: one reader may be at the last file, another at the first.
+    Way("streaming mode", "streaming", 7200),
+    Way("streaming mode, files in step", "streaming", 5, in_step=True),
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +59,9 @@ class Flink:
     program: Path
     jars: Sequence[Path]
 
-    def run(self, events: str, repeats: int, mode: str = "batch") -> Rounds:
-        command = [str(self.python), str(self.program), events, str(repeats), mode]
+    def run(self, events: str, repeats: int, way: Way) -> Rounds:
+        command = [str(self.python), str(self.program), events, str(repeats), way.mode]
+        command.append(str(way.behind_seconds))
         text = output_of([*command, *map(str, self.jars)])
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         rounds = [line for line in lines if not line["warming_up"]]

@@ -39,10 +39,10 @@ eventtype Found { attribute long Key; };
 ONE = "A a, B b, C c, D d"
 
 
-def rule(name: str, ports: str = ONE, story: str = "a ; b ; c") -> str:
+def rule(name: str, ports: str = ONE, story: str = "a ; b ; c", within: str = "") -> str:
     """A rule by key that `d` resets."""
     return (
-        f"Found correlation {name} ({ports}) s:({story}) | d by Key"
+        f"Found correlation {name} ({ports}) s:({story}) | d {within} by Key"
         " { case s: push new Found { Key = c.Key }; }\n"
     )
 
@@ -54,13 +54,24 @@ def one_rule() -> str:
 def rules_with_predicates(count: int) -> str:
     """The same story over larger and larger values: all but the first fire seldom."""
     texts = [rule("Rule0")]
-    for number in range(1, count):
-        first, second = divmod(number, 10)
-        ports = (
-            f"A a where Value > {0.9 + first / 100:.2f}, B b where Value > 0.9{second}, C c, D d"
-        )
-        texts.append(rule(f"Rule{number}", ports))
+    texts += [rule(f"Rule{number}", _choosy(number)) for number in range(1, count)]
     return TYPES + "".join(texts)
+
+
+def rules_with_windows(count: int) -> str:
+    """The same, each in a window of its own length: that of the first holds ten events of a key."""
+    texts = [rule("Rule0", within="within 100 s")]
+    texts += [
+        rule(f"Rule{number}", _choosy(number), within=f"within {100 + number} s")
+        for number in range(1, count)
+    ]
+    return TYPES + "".join(texts)
+
+
+def _choosy(number: int) -> str:
+    """Ports that few events fit; no two numbers below a hundred have the same."""
+    first, second = divmod(number, 10)
+    return f"A a where Value > {0.9 + first / 100:.2f}, B b where Value > 0.9{second}, C c, D d"
 
 
 def rules_of_many_lengths(count: int) -> str:
@@ -75,6 +86,7 @@ def rules_of_many_lengths(count: int) -> str:
 MANY: Mapping[str, Callable[[int], str]] = {
     "predicates": rules_with_predicates,
     "lengths": rules_of_many_lengths,
+    "windows": rules_with_windows,
 }
 
 
@@ -110,6 +122,14 @@ def write_events(folder: Path, table: pa.Table, files: int = FILES) -> str:
     for number in range(files):
         first, end = (each * len(table) // files for each in (number, number + 1))
         write_file(folder, number, table.slice(first, end - first))
+    return str(folder)
+
+
+def write_in_step(folder: Path, table: pa.Table) -> str:
+    """The folder, with the events in turns in as many files as are read at once, each in order."""
+    folder.mkdir(parents=True)
+    for number in range(CORES):
+        write_file(folder, number, table.take(np.arange(number, len(table), CORES)))
     return str(folder)
 
 
