@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from ensue.channel import Laxity, VirtualClock
+from ensue.channel import Laxity, VirtualClock, want
+from ensue.channel.wants import Want
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, held
 
@@ -45,6 +46,30 @@ def test_waiting_counts_against_the_deadline() -> None:
 
     # The first waited 75 ms of its 100, the second 25.
     assert channel.figures().laxity[5] == Laxity(2, 0, 0.25, 0.5, 0.75)
+    channel.close()
+
+
+@pytest.mark.parametrize("wants", [None, want(where=lambda _: True)])
+def test_in_the_suppliers_thread_an_event_waits_for_those_who_are_called_before(
+    wants: Want | None,
+) -> None:
+    clock = VirtualClock()
+    channel = builder().clock(clock).done()
+
+    def work(given: Event) -> None:
+        clock.advance("5 ms")
+        if given.type == "Cause":
+            channel.push(event("Effect"))
+
+    for name, priority in (("high", 9), ("low", 1)):
+        channel.consumers.connect(name, work, wants, priority=priority, deadline="20 ms")
+    channel.push(event("Cause"))
+
+    # The cause is done after 5 and 10 ms. One effect was published at 5 ms and is done at 15 and
+    # 20, the other at 10, done at 25 and 30.
+    laxity = channel.figures().laxity
+    assert laxity[9] == Laxity(3, 0, 0.25, 0.5, 0.75)
+    assert laxity[1] == Laxity(3, 0, 0.0, 0.25, 0.5)
     channel.close()
 
 

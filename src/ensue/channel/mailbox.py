@@ -71,10 +71,6 @@ class Mailbox(ABC):
         """There is something to do."""
 
     @abstractmethod
-    def _call_timed(self, event: Event) -> None:
-        """Call the consumer, where a deadline or a watchdog has to know of it."""
-
-    @abstractmethod
     def _has_left(self) -> None:
         """An offer has found the consumer disconnected."""
 
@@ -120,9 +116,10 @@ class Mailbox(ABC):
         is_unguarded = self.state == "connected" and self._reading.guard is None
         may_call = is_unguarded and self._reading.step is None and self.call is not None
         self._may_queue = may_call and self._key_of is None
-        is_timed = self._is_watched or self._deadline is not None
-        at_once = self._call_timed if is_timed else self.call
-        self.call_at_once: Call | None = at_once if may_call else None
+        self.is_timed = self._is_watched or self._deadline is not None
+        self.call_at_once: Call | None = self.call if may_call else None
+        if self.is_timed or self._time_to_live is not None:
+            self.around.is_timed = True
 
     # --- offering ------------------------------------------------------------------------------
 
@@ -147,9 +144,12 @@ class Mailbox(ABC):
         self._settle_losses()
         return READY if must_run else QUEUED
 
-    def offer(self, event: Event) -> bool:
-        """Queue an event, or drop one as the policy says. False: full, and the supplier waits."""
-        answer = self.accept(event, self.around.clock.now())
+    def offer(self, event: Event, since: int | None = None) -> bool:
+        """Queue an event, or drop one as the policy says. False: full, and the supplier waits.
+
+        It counts from now, or since when it was published.
+        """
+        answer = self.accept(event, self.around.clock.now() if since is None else since)
         if answer == READY:
             self.ask_for_turns()
         return answer != FULL

@@ -28,13 +28,14 @@ NOBODY: list[Receiver] = []
 class Backlog:
     """What one thread still has to do before its outermost `push` returns."""
 
-    __slots__ = ("error", "events", "is_busy", "is_worked_off", "line")
+    __slots__ = ("error", "events", "is_busy", "is_worked_off", "line", "since")
 
     def __init__(self) -> None:
         self.is_busy = False
         self.is_worked_off = False
         self.error: BaseException | None = None
-        self.events: deque[tuple[Event, Sequence[Receiver]]] = deque()
+        self.events: deque[tuple[Event, Sequence[Receiver], int | None]] = deque()
+        self.since: int | None = None
         self.line = Line()
 
     def keep(self, error: BaseException) -> None:
@@ -65,27 +66,33 @@ class Reactive:
         """There is nothing to start: suppliers bring their threads."""
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        backlog = self._here.backlog
+        backlog, around = self._here.backlog, receivers[0].around
+        # An event waits for each consumer that is called before another, and in the backlog.
+        since = around.clock.now() if around.is_timed else None
         if backlog.is_busy:
-            backlog.events.append((event, receivers))
+            backlog.events.append((event, receivers, since))
             return NOBODY
+        if backlog.is_worked_off:
+            since = backlog.since
         backlog.is_busy = True
         full, line = NOBODY, backlog.line
         try:
             for receiver in receivers:
                 call = receiver.call_at_once
                 if call is None or receiver.is_in_line or event.extensions:
-                    full = self._offer(event, receiver, full)
+                    full = self._offer(event, receiver, full, since)
                 else:
                     try:
                         receiver.turn_token.pop()
                     except IndexError:
-                        full = self._offer(event, receiver, full)
+                        full = self._offer(event, receiver, full, since)
                     else:
                         try:
                             call(event)
                             receiver.called_at_once += 1
                             receiver.failed_in_row = 0
+                            if receiver.is_timed:
+                                receiver.note_call_at_once(since)
                         except BaseException as error:
                             receiver.note_failure_at_once(event, error)
                             backlog.keep(error)
@@ -107,8 +114,10 @@ class Reactive:
                 backlog.raise_error()
         return full
 
-    def _offer(self, event: Event, receiver: Receiver, full: list[Receiver]) -> list[Receiver]:
-        return full if receiver.offer(event) else [*full, receiver]
+    def _offer(
+        self, event: Event, receiver: Receiver, full: list[Receiver], since: int | None
+    ) -> list[Receiver]:
+        return full if receiver.offer(event, since) else [*full, receiver]
 
     def ready(self, receiver: Receiver) -> None:
         if self._successor is not None:
@@ -135,7 +144,7 @@ class Reactive:
             while backlog.events or backlog.line.size:
                 self._give_turns(backlog)
                 if backlog.events:
-                    event, receivers = backlog.events.popleft()
+                    event, receivers, backlog.since = backlog.events.popleft()
                     backlog.is_busy = False
                     full = self.spread(event, receivers)
                     backlog.is_busy = True

@@ -62,13 +62,12 @@ class Receiver(Mailbox):
 
     # --- turns ---------------------------------------------------------------------------------
 
-    def _call_timed(self, event: Event) -> None:
-        arrived = self.around.clock.now()
-        self.call(event)  # type: ignore[misc]
+    def note_call_at_once(self, since: int | None) -> None:
+        """What a deadline or a watchdog has to know of a call outside of the queue."""
         # Read once: promises may change at any moment.
         deadline = self._deadline
-        if deadline is not None:
-            self._note_laxity(deadline, arrived)
+        if deadline is not None and since is not None:
+            self._note_laxity(deadline, since)
         self.last_satisfied = self.around.clock.now()
 
     def note_failure_at_once(self, event: Event, error: BaseException) -> None:

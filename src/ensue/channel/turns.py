@@ -61,13 +61,17 @@ class Dispatcher(Protocol):
 
 @dataclass(slots=True)
 class Surroundings:
-    """What every receiver of a channel shares. `dispatcher` changes when strategies are swapped."""
+    """What every receiver of a channel shares. `dispatcher` changes when strategies are swapped.
+
+    `is_timed` says that some consumer has asked for something that depends on when an event came.
+    """
 
     clock: Clock
     dispatcher: Dispatcher
     on_failure: Callable[[Failure], None]
     on_drop: Callable[[str, Event, Reason], None] | None
     leave: Callable[[Receiver], None]
+    is_timed: bool = False
 
 
 Call = Callable[[Event], Any]
