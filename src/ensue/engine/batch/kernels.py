@@ -21,9 +21,23 @@ FAR = 2**62
 """The start of what needs no earlier event; its negative says that a state is not active."""
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-compiled: Decorator = njit(cache=True, nogil=True)
 inlined: Decorator = njit(inline="always")
 lowered: Decorator = intrinsic
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as a loop that is compiled at its first call, and kept on disk from then on.
+
+    Where there is no place to keep it (a container that is read-only and has no home, an executor
+    of a cluster) every process compiles it for itself.
+    """
+    kept: Callable[..., Any]
+    try:
+        kept = njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        kept = njit(nogil=True)(function)
+    return kept
+
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
