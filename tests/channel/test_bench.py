@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ensue.bench import channel_paper as paper
+from ensue.bench.channel_pace import LONG, Pauses
 from ensue.cli import app
 
 ROOT = Path(__file__).parents[2]
@@ -79,3 +81,20 @@ def test_two_reports_can_be_compared(measured: Any) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "0 of" in done.stdout
+
+
+def test_pauses_in_the_waits_of_suppliers_say_how_many_events_to_expect_them_in() -> None:
+    pauses = Pauses()
+    pauses.waited, pauses.long = 1_000_000, 50
+    pauses.compare([1_000] * 40 + [3 * LONG])
+
+    # Under way for 40 and 10 of the 1,000 µs in which 50 pauses were seen.
+    assert (pauses.struck, pauses.expected) == (1, 2.5)
+
+
+def test_a_wait_lasts_until_its_time_and_is_counted() -> None:
+    pauses, begin = Pauses(), time.perf_counter_ns()
+    pauses.wait_until(begin + 200_000)
+
+    assert time.perf_counter_ns() >= begin + 200_000
+    assert pauses.waited > 0

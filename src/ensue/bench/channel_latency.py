@@ -6,7 +6,8 @@ class where the system lets them. The tables show the first run of each cell, as
 paper had. An interrupt of the machine decides the largest of few values, so there is also the usual
 one, the median over several runs; beside both stands what the machine does of its own: the same
 with a plain call of the consumers instead of a channel, and the pauses that it makes in a thread
-that does nothing.
+that does nothing. How many events such pauses strike is measured in the same runs: what suppliers
+see of them in their waits says how many to expect.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ensue.bench.channel_pace import (
     SUPPLYING,
     WARM,
     Notes,
+    Pauses,
     out_of_the_collectors_sight,
     push_in_turn,
     supply,
@@ -71,20 +73,24 @@ Cells = dict[tuple[int, int], Runs]
 def measure_collocated(effort: Effort) -> Iterator[Figure | Table]:
     events = effort.size(EVENTS, 60)
     for strategy in ("reactive", "pool"):
-        cells = _runs(effort, partial(collocated, strategy, events))
+        pauses = Pauses()
+        cells = _runs(effort, partial(collocated, strategy, events, pauses=pauses))
         yield table(f"Collocated, {strategy}", ("first", "last"), cells, paper.COLLOCATED)
         # A pool is there for consumers that take long; the paper's question is the shortest way.
         aim = TIMES_BELOW if strategy == "reactive" else None
         yield from below_the_paper(strategy, cells, paper.COLLOCATED, aim)
         yield from _growth(strategy, cells)
+        if strategy == "reactive":
+            yield cost("first consumer, events over 10 µs", "count", (pauses.struck,))
+            yield cost("as many as pauses explain", "count", (pauses.expected,))
     plain = _runs(effort, partial(plain_calls, events))
     for figure in below_the_paper("plain call", plain, paper.COLLOCATED, None):
         if "max" in figure.name:
             yield figure
-    pauses = pauses_of_the_machine(0.2)
-    yield cost("pauses of the machine, a second", "count", (len(pauses) / 0.2,))
-    if pauses:
-        yield cost("pauses of the machine, average", "µs", (statistics.mean(pauses),))
+    lengths = pauses_of_the_machine(0.2)
+    yield cost("pauses of the machine, a second", "count", (len(lengths) / 0.2,))
+    if lengths:
+        yield cost("pauses of the machine, average", "µs", (statistics.mean(lengths),))
 
 
 def measure_two_processes(effort: Effort) -> Iterator[Figure | Table]:
@@ -114,7 +120,7 @@ def _runs(
 
 
 def collocated(
-    strategy: str, events: int, suppliers: int, consumers: int
+    strategy: str, events: int, suppliers: int, consumers: int, pauses: Pauses | None = None
 ) -> tuple[Latencies, Latencies]:
     """The first and the last consumer, in the order in which they are called."""
     noted = [Notes(suppliers * events + WARM) for _ in range(consumers)]
@@ -126,9 +132,11 @@ def collocated(
         channel.settle()
         for notes in noted:
             notes.forget()
-        supply(channel, "here", suppliers, events, PAUSE)
+        supply(channel, "here", suppliers, events, PAUSE, pauses)
         channel.settle()
     channel.close()
+    if pauses is not None:
+        pauses.compare(noted[0].values)
     return merged(noted[:1]), merged(noted[-1:])
 
 

@@ -26,6 +26,8 @@ WARM = 100
 PAUSE = 0.0001
 PAUSE_OF_TWO = 0.002
 AWAKE = 0.0003
+LONG = 10_000
+"""Nanoseconds in which an event reaches its first consumer, unless something stops it."""
 SUPPLYING = 5
 CONSUMING = 10
 """How urgent suppliers are, and how urgent those whom they supply."""
@@ -55,14 +57,55 @@ class Notes:
         return self._values[: self._count]
 
 
-def supply(channel: Channel, source: str, suppliers: int, events: int, pause: float) -> None:
+class Pauses:
+    """How often the machine stops a thread, seen by suppliers while they wait for an event's time.
+
+    The same strikes events on their way: as many of them as are under way for a part of that time.
+    """
+
+    def __init__(self) -> None:
+        self.waited = 0
+        self.long = 0
+        self.under_way = 0
+        self.struck = 0
+
+    def wait_until(self, due: int) -> None:
+        now = time.perf_counter_ns
+        before = begin = now()
+        while before < due:
+            after = now()
+            if after - before > LONG:
+                self.long += 1
+            before = after
+        self.waited += before - begin
+
+    def compare(self, latencies: Sequence[int]) -> None:
+        """Note how long events were under way, and how many of them took so long."""
+        self.under_way += sum(min(each, LONG) for each in latencies)
+        self.struck += sum(each > LONG for each in latencies)
+
+    @property
+    def expected(self) -> float:
+        """How many events pauses would strike that come when they like."""
+        return self.long * self.under_way / max(self.waited, 1)
+
+
+def supply(
+    channel: Channel,
+    source: str,
+    suppliers: int,
+    events: int,
+    pause: float,
+    pauses: Pauses | None = None,
+) -> None:
     """Let so many suppliers push in turn, at a steady pace."""
     connected = [
         channel.suppliers.connect(f"{source}-{number}", "Notify", source=source)
         for number in range(suppliers)
     ]
     gives_way = channel.strategy != "reactive" or pause > AWAKE
-    push_in_turn([each.push for each in connected], source, events, pause, gives_way)
+    pushes = [each.push for each in connected]
+    push_in_turn(pushes, source, events, pause, gives_way, pauses)
     for supplier in connected:
         supplier.disconnect()
 
@@ -73,15 +116,18 @@ def push_in_turn(
     events: int,
     pause: float,
     gives_way: bool = False,
+    pauses: Pauses | None = None,
 ) -> None:
-    due = time.perf_counter()
+    due, period, noted = time.perf_counter_ns(), round(pause * 1e9), pauses or Pauses()
     for count in range(events):
         identity = str(count)
         for push in pushes:
-            due = max(due + pause, time.perf_counter())
-            while (left := due - time.perf_counter()) > 0:
-                if gives_way:
-                    time.sleep(max(0.0, left - AWAKE))
+            due = max(due + period, time.perf_counter_ns())
+            if gives_way:
+                while (left := due - time.perf_counter_ns()) > 0:
+                    time.sleep(max(0.0, left / 1e9 - AWAKE))
+            else:
+                noted.wait_until(due)
             push(Event(identity, source, "Notify", 0, time.perf_counter_ns()))
 
 
