@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ensue.engine.batch.correlations import Path, asked_of
-from ensue.engine.batch.groups import Group, common_key, is_on_table, table_of_ports
+from ensue.engine.batch.groups import LooseGroup, common_key, is_on_table, table_of_ports
 from ensue.engine.batch.joint import JointStates
 from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.rule_tables import RuleTables
 from ensue.engine.batch.walks import Firings, TableWalk
+from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, FilterCorrelation
@@ -39,7 +43,7 @@ def company_of(correlation: Correlation, path: Path, machine: Machine | None) ->
     return key, whole
 
 
-class AbreastGroup(Group):
+class AbreastGroup(LooseGroup):
     """Correlations with one key, each with its machine."""
 
     states: JointStates
@@ -66,20 +70,16 @@ class AbreastGroup(Group):
     def is_too_large(self) -> bool:
         return self.states.size > self.most_states
 
-    @property
-    def leaving(self) -> list[str]:
-        """The members that have to go on alone before anything else is read."""
-        return [m.name for m in self.members.values() if m.number in self.states.impatient]
-
-    def let_go(self, name: str) -> None:
-        """A member goes its own way from now on."""
-        self.states.stop(self.members[name].number)
-        self.members = {each: member for each, member in self.members.items() if each != name}
-
     def _walk(
-        self, lists: Sequence[RowNumbers], keys: Numbers, before: int, without: Any
+        self,
+        lists: Sequence[RowNumbers],
+        keys: Numbers,
+        times: npt.NDArray[np.int64],  # noqa: ARG002 - without windows they do not count
+        before: int,
+        without: Any,
     ) -> Iterator[tuple[Firings, int]]:
         return self.states.read(lists, keys, self.keys.count, before, without)
 
-    def put_back(self, number: int, walk: TableWalk) -> None:
+    def put_back(self, number: int, walk: TableWalk | WindowWalk) -> None:
+        assert isinstance(walk, TableWalk), "what is abreast has no window"
         self.states.put(number, walk)

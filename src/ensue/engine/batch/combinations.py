@@ -29,7 +29,9 @@ MOST_ENTRIES = 1 << 20
 class Combinations:
     """What rules read of events, by the lists that the events are in."""
 
-    def __init__(self, lists: npt.NDArray[np.int64], list_count: int) -> None:
+    def __init__(
+        self, lists: npt.NDArray[np.int64], list_count: int, most: int | None = None
+    ) -> None:
         rules, ports = lists.shape
         order = np.argsort(lists.ravel(), kind="stable")
         counts = np.bincount(lists.ravel(), minlength=list_count)
@@ -38,8 +40,15 @@ class Combinations:
         self._letters = np.zeros(rules, np.uint8)
         self._words = -(-list_count // 64)
         self.forgotten = 0
-        self._most = max(FEWEST_COMBINATIONS, min(MOST_COMBINATIONS, MOST_ENTRIES // rules))
+        self._limit = MOST_COMBINATIONS if most is None else most
+        self._count = 0
+        self.entry_from = np.zeros(1, np.int64)
+        self._most = self._room_for(rules)
         self.forget()
+
+    def _room_for(self, entries: int) -> int:
+        """How many combinations may be known, if each has so many entries."""
+        return max(FEWEST_COMBINATIONS, min(self._limit, MOST_ENTRIES // max(1, entries)))
 
     @property
     def count(self) -> int:
@@ -47,6 +56,9 @@ class Combinations:
 
     def forget(self) -> None:
         self.forgotten += 1
+        if self._count:
+            # Most have far fewer entries than there are rules.
+            self._most = self._room_for(-(-int(self.entry_from[self._count]) // self._count))
         self._count = 0
         self._done = 0
         self._slots = np.zeros(1 << (2 * self._most).bit_length(), np.int32)

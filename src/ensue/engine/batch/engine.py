@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.abreast import AbreastGroup
 from ensue.engine.batch.arranging import Arrangement, Running
 from ensue.engine.batch.batches import Batch, EventBatch
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment
-from ensue.engine.batch.groups import Group, Member
+from ensue.engine.batch.groups import Group, LooseGroup, Member
 from ensue.engine.batch.intake import Intake
 from ensue.engine.batch.made import Made, MadeInTurn, join_tables, reordered
 from ensue.engine.batch.order import (
@@ -189,15 +188,24 @@ class BatchEngine:
     def _take_over(self, states: Mapping[str, bytes]) -> None:
         """Go on from the states of correlations, by their names."""
         for group in list(self._arranged.groups):
-            # What had left its table before cannot be on one again.
-            stepped = [n for n in group.members if n in states and is_stepped(states[n])]
-            if stepped and isinstance(group, AbreastGroup):
+            # What had left its table before cannot be on one again. With a window all have starts.
+            stepped = [
+                name
+                for name, member in group.members.items()
+                if name in states and member.path.name == "table" and is_stepped(states[name])
+            ]
+            if stepped and isinstance(group, LooseGroup):
                 for name in stepped:
                     self._arranged.let_go(group, name)
             elif stepped:
                 self._arranged.leave(group)
         for name, state in states.items():
-            decode_correlation(self.correlations[name], state)
+            running = self.correlations[name]
+            if not decode_correlation(running, state):
+                assert isinstance(running, Member)
+                assert isinstance(running.group, LooseGroup)
+                self._arranged.let_go(running.group, name)
+                decode_correlation(self.correlations[name], state)
 
     # --- one batch --------------------------------------------------------------------------------
 
@@ -253,7 +261,7 @@ class BatchEngine:
             made, read = group.read(segment)
             if len(made):
                 found.append((made, segment.positions))
-            if not isinstance(group, AbreastGroup) or not group.leaving:
+            if not isinstance(group, LooseGroup) or not group.leaving:
                 break
             segment = Segment(segment.batch.since(read), segment.positions[read:])
             for name in group.leaving:
@@ -314,4 +322,8 @@ def _order(outputs: Sequence[Output]) -> Rows:
     if not outputs:
         return np.empty(0, np.int64)
     positions = np.concatenate([places for _, places in outputs])
+    if positions.shape[1] == 2:
+        # Where an event stands, and whose output it is: one number, of which most are in order.
+        last = 1 + int(positions[:, 1].max(initial=0))
+        return np.argsort(positions[:, 0] * last + positions[:, 1], kind="stable")
     return np.lexsort(positions.T[::-1])

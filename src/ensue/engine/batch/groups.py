@@ -3,11 +3,11 @@
 A group numbers the keys of a batch and finds the rows that its ports want once for all of its
 members, and makes all of their outputs at once. How the states of its members are held, and how
 they move, is what kinds of groups differ in: `together` has correlations that are alike, `abreast`
-those that are not. `Member` is one of them to the rest of the engine: its state is saved and
-restored as that of any other correlation.
+those that are not, `windowed` those with windows. `Member` is one of them to the rest of the
+engine: its state is saved and restored as that of any other correlation.
 
-Feeding others, or being fed, is not for groups; nor are windows, timers, several ways to ask for a
-key and predicates inside an expression.
+Feeding others, or being fed, is not for groups; nor are timers, several ways to ask for a key and
+predicates inside an expression.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ensue.engine.batch.actions import EclActions, FilterActions
 from ensue.engine.batch.bit_table import BitTable
@@ -33,9 +34,11 @@ from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.keys import Keys, Numbers
 from ensue.engine.batch.made import MadeInTurn
 from ensue.engine.batch.making import OutputMaker, Readings
+from ensue.engine.batch.ordered import FilledWindow, OrderedTable
 from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.row_lists import RowLists, RowNumbers
 from ensue.engine.batch.walks import Firings, TableWalk
+from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, FilterCorrelation
@@ -68,13 +71,16 @@ def is_on_table(path: Path, machine: Machine | None) -> bool:
 
 def table_of_ports(correlation: Correlation, machine: Machine) -> FilledTable:
     """An empty table whose events are told by the ports that they match."""
+    bits: dict[Any, int] = {PortAtom(port.name): bit for bit, port in enumerate(correlation.ports)}
+    places = place_count(machine)
     actions: FilterActions | EclActions
     if isinstance(correlation, FilterCorrelation):
         actions = FilterActions(correlation, machine)
     else:
         actions = EclActions(correlation, machine)
-    bit_of: dict[Any, int] = {PortAtom(p.name): bit for bit, p in enumerate(correlation.ports)}
-    return FilledTable(BitTable(machine, TABLE_STATES), actions, bit_of, place_count(machine))
+    if machine.window is not None:
+        return FilledWindow(OrderedTable(machine), actions, bits, places)
+    return FilledTable(BitTable(machine, TABLE_STATES), actions, bits, places)
 
 
 class States(Protocol):
@@ -89,11 +95,7 @@ class States(Protocol):
 
     def grow(self, key_count: int) -> None: ...
 
-    def read(
-        self, lists: Sequence[RowNumbers], keys: Numbers, key_count: int, before: int, without: Any
-    ) -> Iterator[tuple[Firings, int]]: ...
-
-    def walk_of(self, rule: int) -> TableWalk: ...
+    def walk_of(self, rule: int) -> TableWalk | WindowWalk: ...
 
     def held(self) -> Rows: ...
 
@@ -109,12 +111,12 @@ class Member:
     has_start: bool
 
     @property
-    def walk(self) -> TableWalk:
+    def walk(self) -> TableWalk | WindowWalk:
         """Its states and places; what is changed in them goes back by `put_back`."""
         self.group.grow()
         return self.group.states.walk_of(self.number)
 
-    def put_back(self, walk: TableWalk) -> None:
+    def put_back(self, walk: TableWalk | WindowWalk) -> None:
         self.group.put_back(self.number, walk)
 
     @property
@@ -178,12 +180,17 @@ class Group(ABC):
         """Whether its members are better off on their own."""
 
     @abstractmethod
-    def put_back(self, number: int, walk: TableWalk) -> None:
+    def put_back(self, number: int, walk: TableWalk | WindowWalk) -> None:
         """Take in what was restored for one of them, before anything is read."""
 
     @abstractmethod
     def _walk(
-        self, lists: Sequence[RowNumbers], keys: Numbers, before: int, without: Any
+        self,
+        lists: Sequence[RowNumbers],
+        keys: Numbers,
+        times: npt.NDArray[np.int64],
+        before: int,
+        without: Any,
     ) -> Iterator[tuple[Firings, int]]:
         """What fires in the rows of a batch, and up to which row, some at a time.
 
@@ -199,7 +206,7 @@ class Group(ABC):
         self.remembered.add_all(batch)
         without = np.zeros(len(self.numbers), np.int64)
         made = []
-        for firings, end in self._walk(lists, keys, first, without):
+        for firings, end in self._walk(lists, keys, batch.times, first, without):
             if len(firings.at):
                 read = Readings(first, batch.times[:end], keys[:end])
                 made.append(self.maker.make(firings, read))
@@ -227,3 +234,27 @@ class Group(ABC):
         """Let go of events that no key holds any more, if there are enough of them."""
         if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.states.places // 2):
             self.remembered.forget_all_but(self.states.held())
+
+
+class LooseStates(States, Protocol):
+    """States of which a rule can be left out."""
+
+    impatient: set[int]
+
+    def stop(self, rule: int) -> None: ...
+
+
+class LooseGroup(Group):
+    """A group that its members can leave one by one."""
+
+    states: LooseStates
+
+    @property
+    def leaving(self) -> list[str]:
+        """The members that have to go on alone before anything else is read."""
+        return [m.name for m in self.members.values() if m.number in self.states.impatient]
+
+    def let_go(self, name: str) -> None:
+        """A member goes its own way from now on."""
+        self.states.stop(self.members[name].number)
+        self.members = {each: member for each, member in self.members.items() if each != name}

@@ -178,7 +178,7 @@ class JointStates:
             if not missing:
                 self._make_room()
         return at, Firings(
-            rows[:fired], actions[:fired], ports[:fired], tables.actions, rules[:fired]
+            rows[:fired], actions[:fired], ports[:fired], tables.put_out.table, rules[:fired]
         )
 
     def _fill(self, missing: int, read: int) -> None:
@@ -235,7 +235,7 @@ class JointStates:
 
     def _ports_of_places(self, rule: int) -> list[tuple[int, int]]:
         branches = self.tables.filled[rule].machine_table.machine.branches
-        number = self.tables.port_number
+        number = self.tables.put_out.port_number
         return [(place, number(rule, port)) for b in branches for place, port, _ in b.places]
 
     def _settle(self) -> None:

@@ -57,6 +57,11 @@ class LastEvents:
         # Only these are written to: zeros that nobody has written to take no memory.
         self.restored[rule, keys, place] = np.maximum(before, readings[keys])
 
+    def forget_before(self, reading: int) -> None:
+        """Forget what came before a reading: nothing is bound to it any more."""
+        self.last[self.last < reading] = 0
+        self.restored[self.restored < reading] = 0
+
     def held(self) -> Rows:
         """The readings that some rule may still be bound to, sorted, each once."""
         if self.restored.size:

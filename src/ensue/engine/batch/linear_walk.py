@@ -39,7 +39,7 @@ class LinearWalk:
         self, machine: Machine, actions: Actions, bit_of: dict[Any, int], places: int
     ) -> None:
         self._actions_of = actions
-        self._machine = machine
+        self.machine = machine
         self._begin = actions.begin()
         self._symbols = Symbols(machine, bit_of)
         self._programs = Programs(machine)
@@ -142,7 +142,7 @@ class LinearWalk:
 
     def bound(self) -> npt.NDArray[np.bool_]:
         out = np.zeros(self.places.shape, np.bool_)
-        for branch in self._machine.branches:
+        for branch in self.machine.branches:
             for place, _, state in branch.places:
                 out[:, place] |= self.starts[:, state] != -kernels.FAR
         return out

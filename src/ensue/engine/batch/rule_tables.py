@@ -2,9 +2,8 @@
 
 In come rules, each with a table of its own that is filled as events ask for entries; out go moves:
 of a rule, in a state, by a letter (which of its ports an event matches), the next state and what is
-put out. What is put out is numbered over all rules: ports go by their numbers, so that statements
-of different rules that say the same are one. Nothing is said of what is bound, since a port that is
-bound is bound to the last event that it wants (`joint`).
+put out, numbered over all rules (`rule_actions`). Nothing is said of what is bound, since a port
+that is bound is bound to the last event that it wants (`joint`).
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.actions import Action, Push, Sent, Shape
 from ensue.engine.batch.filled import NOT_STARTED, FilledTable, taller
-from ensue.engine.batch.renaming import numbered_ports, with_ports
-from ensue.lang.syntax import Correlation, PushNew
+from ensue.engine.batch.rule_actions import RuleActions
+from ensue.lang.syntax import Correlation
 
 LETTERS = 256
 
@@ -30,7 +28,7 @@ class RuleTables:
     ) -> None:
         count = len(filled)
         self.filled = list(filled)
-        self.actions: list[Action] = [()]
+        self.put_out = RuleActions(correlations)
         self.symbol_of = np.full((count, LETTERS), -1, np.int32)
         self.bases = np.zeros(count, np.int64)
         self.widths = np.zeros(count, np.int64)
@@ -45,11 +43,6 @@ class RuleTables:
         )
         self._shapes = [(0, 0)] * count
         self._used = 0
-        self._action_of: dict[Action, int] = {(): 0}
-        self._ports = [numbered_ports(each) for each in correlations]
-        self._places = [
-            {name: place for place, name in enumerate(ports.values())} for ports in self._ports
-        ]
 
     def fill(self, rule: int, state: int, letter: int) -> None:
         """Work out a move that was asked for."""
@@ -64,7 +57,7 @@ class RuleTables:
             self._make_room(rule, *shape)
         place = int(self.bases[rule]) + (state * shape[1] + symbol) * 2
         self.moves[place] = following
-        self.moves[place + 1] = self._action(rule, action) if action else 0
+        self.moves[place + 1] = self.put_out.number(rule, table.actions[action])
 
     def _make_room(self, rule: int, height: int, width: int) -> None:
         """Have a place for every state and symbol of a rule: its part moves to the end."""
@@ -79,28 +72,6 @@ class RuleTables:
         self.bases[rule], self.widths[rule] = self._used, width
         self._shapes[rule] = (height, width)
         self._used += size
-
-    def _action(self, rule: int, action: int) -> int:
-        said = tuple(self._by_number(rule, push) for push in self.filled[rule].actions[action])
-        if said not in self._action_of:
-            self._action_of[said] = len(self.actions)
-            self.actions.append(said)
-        return self._action_of[said]
-
-    def _by_number(self, rule: int, push: Push) -> Push:
-        """The same with ports by their numbers, each with one place: that of its last event."""
-        names, places = self._ports[rule], self._places[rule]
-        ports = sorted(names[port] for port, _ in push.shape.bound)
-        shape = Shape(push.shape.labels, tuple((port, (places[port],)) for port in ports))
-        what: Any = push.what
-        if isinstance(what, Sent):
-            what = Sent(names[what.port])
-        elif isinstance(what, PushNew):
-            what = with_ports(what, names)
-        return Push(shape, what)
-
-    def port_number(self, rule: int, port: str) -> int:
-        return self._places[rule][self._ports[rule][port]]
 
     def stop(self, rule: int) -> None:
         """Let a rule stand still from now on, in one state that every letter leads back to."""

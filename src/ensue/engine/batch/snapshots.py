@@ -16,13 +16,21 @@ import pyarrow as pa
 
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Column
-from ensue.engine.batch.correlations import ColumnCorrelation, PastReading, Walk, held_by
+from ensue.engine.batch.correlations import (
+    TABLE_STATES,
+    ColumnCorrelation,
+    PastReading,
+    Walk,
+    held_by,
+)
 from ensue.engine.batch.groups import Member
 from ensue.engine.batch.kernels import FAR
+from ensue.engine.batch.linear_walk import LinearWalk
 from ensue.engine.batch.made import present_or_none
 from ensue.engine.batch.remembered import read_event, write_event
 from ensue.engine.batch.timed_walk import TimedWalk
 from ensue.engine.batch.walks import TableWalk, first_starts, moving_states
+from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
 from ensue.lang.expressions.evaluation import MISSING
@@ -100,14 +108,16 @@ def is_stepped(snapshot: bytes) -> bool:
 
 def decode_correlation(
     running: ColumnCorrelation | EventCorrelation | Member, snapshot: bytes
-) -> None:
+) -> bool:
+    """Go on from a state; False if a member of a group has to leave it for that."""
     past = _past_of(snapshot)
     if past is not None and not isinstance(running, Member):
         running.read_again(*past)
     elif isinstance(running, EventCorrelation):
         running.restore(snapshot)
     else:
-        _restore(running, msgspec.msgpack.decode(snapshot, type=ColumnState))
+        return _restore(running, msgspec.msgpack.decode(snapshot, type=ColumnState))
+    return True
 
 
 def _past_of(snapshot: bytes) -> tuple[int | None, list[PastReading]] | None:
@@ -146,9 +156,8 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
         states = [[-1] if each is None else sorted(each.active) for each in known]
         columns["state"] = pa.array(codes.astype(np.uint16 if len(used) < 2**16 else np.uint32))
     else:
-        assert isinstance(running, ColumnCorrelation)
         starts = walk.starts_of(chosen)
-        for state in moving_states(running.machine):
+        for state in moving_states(walk.machine):
             of = np.ascontiguousarray(starts[:, state])
             columns[f"start {state}"] = pa.array(of, mask=of == -FAR)
         columns["started"] = pa.array(walk.started_of(chosen))
@@ -179,7 +188,7 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
     )
 
 
-def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
+def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> bool:
     table = arrow_table(state.keys)
     keys, remembered, maker = running.keys, running.remembered, running.maker
     if state.general_keys is not None:
@@ -189,10 +198,13 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
     running.make_room()
     walk: Walk = running.walk
     if state.stepped:
-        assert isinstance(running, ColumnCorrelation)
-        starts, started = _starts(running.machine, table)
-        running.take_starts(at, starts, started)
-        walk = running.walk
+        if isinstance(running, ColumnCorrelation):
+            running.take_starts(at, *_starts(running.machine, table))
+            walk = running.walk
+        else:
+            assert isinstance(walk, WindowWalk), "who has left its table is in no group"
+            if not walk.take_starts(at, *_starts(walk.machine, table), TABLE_STATES):
+                return False
         if isinstance(walk, TimedWalk):
             walk.take_due(at, *_due(len(walk.filled.timers), table))
     else:
@@ -211,12 +223,14 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> None:
     for place in range(walk.places.shape[1] - 1):
         column = table.column(f"place {place}").cast(pa.int64())
         walk.places[at, place] = column.fill_null(-first).to_numpy() + first
-    if isinstance(running, Member) and isinstance(walk, TableWalk):
+    if isinstance(running, Member):
+        assert not isinstance(walk, LinearWalk), "who has left its table is in no group"
         running.put_back(walk)
     maker.recall(
         state.counted_at,
         {(running.number, int(at[key]), id_): n for key, id_, n in state.counted},
     )
+    return True
 
 
 def _starts(machine: Machine, table: pa.Table) -> tuple[Any, Any]:

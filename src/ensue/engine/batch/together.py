@@ -13,6 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ensue.engine.batch.correlations import TABLE_STATES, Path, asked_of
 from ensue.engine.batch.groups import Group, common_key, table_of_ports
 from ensue.engine.batch.keys import Numbers
@@ -22,6 +25,7 @@ from ensue.engine.batch.renaming import numbered_ports, with_ports
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.slices import SlicedStates
 from ensue.engine.batch.walks import Firings, TableWalk
+from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, EventPort, FilterCorrelation
@@ -70,7 +74,12 @@ class RuleGroup(Group):
         return self.states.size > self.most_states or len(self._filled.known) > self.table_states
 
     def _walk(
-        self, lists: Sequence[RowNumbers], keys: Numbers, before: int, without: Any
+        self,
+        lists: Sequence[RowNumbers],
+        keys: Numbers,
+        times: npt.NDArray[np.int64],  # noqa: ARG002 - without windows they do not count
+        before: int,
+        without: Any,
     ) -> Iterator[tuple[Firings, int]]:
         read = 0
         for firings, read in self.states.read(lists, keys, self.keys.count, before, without):
@@ -87,7 +96,8 @@ class RuleGroup(Group):
         numbered.take_over(walks, self.keys.count)
         self.states = numbered
 
-    def put_back(self, number: int, walk: TableWalk) -> None:
+    def put_back(self, number: int, walk: TableWalk | WindowWalk) -> None:
+        assert isinstance(walk, TableWalk), "what runs together has no window"
         if isinstance(self.states, SlicedStates) and not self.states.put(number, walk):
             self._use_numbers()
             self.states.walk_of(number).states[: len(walk.states)] = walk.states

@@ -32,10 +32,11 @@ Starts = npt.NDArray[np.int64]
 class WindowWalk:
     """All keys of one correlation with a window, on one table."""
 
-    def __init__(self, filled: FilledWindow) -> None:
+    def __init__(self, filled: FilledWindow, window: int | None = None) -> None:
         self.filled = filled
         self.machine = filled.machine_table.machine
-        self._window = np.int64(self.machine.window or 0)
+        # Machines that differ in the length of their windows share a table.
+        self._window = np.int64(self.machine.window or 0 if window is None else window)
         self.states = np.zeros(0, np.int32)
         self.registers = np.zeros((0, FIRST_REGISTER), np.int64)
         self.places = np.zeros((0, filled.places + 1), np.int64)
@@ -86,7 +87,11 @@ class WindowWalk:
             self.registers[before:, ENDLESS_START] = kernels.FAR
 
     def _widen(self) -> None:
-        missing = FIRST_REGISTER + self.filled.registers - self.registers.shape[1]
+        self.widen(FIRST_REGISTER + self.filled.registers)
+
+    def widen(self, width: int) -> None:
+        """Have at least so many registers a key, with those before the first."""
+        missing = width - self.registers.shape[1]
         if missing > 0:
             more = np.zeros((len(self.registers), missing), np.int64)
             self.registers = np.concatenate([self.registers, more], axis=1)

@@ -1,0 +1,104 @@
+"""Correlations with windows side by side: all that share a key in one pass over a batch.
+
+An event goes only to those that want it (`visits`), and their keys, rows and outputs are worked out
+for all of them at once. They may be of different shapes, and their windows of different lengths;
+those that differ in nothing but names, predicates and the length of the window share one table.
+Others that have no window may be among them: one pass for all costs less than one for each kind. A
+filter with labels that are aborted is not for this: what its ports are bound to depends on more
+than the last event that they want. Where a table keeps growing, the correlations of its shape leave
+the group, in the middle of a batch if need be, and go on as they would have on their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ensue.engine.batch.correlations import Path, asked_of
+from ensue.engine.batch.groups import LooseGroup, common_key, table_of_ports
+from ensue.engine.batch.keys import Numbers
+from ensue.engine.batch.remembered import Remembered
+from ensue.engine.batch.row_lists import RowNumbers
+from ensue.engine.batch.visit_tables import VisitTables
+from ensue.engine.batch.visits import Instants, VisitedStates
+from ensue.engine.batch.walks import Firings, TableWalk
+from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.counts import Counts
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import Correlation, FilterCorrelation
+from ensue.machine.model import Machine
+
+Company = tuple[tuple[str, ...], bool]
+MOST_NUMBERS = 1 << 27
+"""Past so many numbers in the cells of all keys and rules, most are of rules that nobody is in."""
+
+
+def windowed_company(
+    correlation: Correlation, path: Path, machine: Machine | None
+) -> Company | None:
+    """What those with windows that can run side by side have in common; None if one cannot."""
+    key = common_key(correlation)
+    if key is None or machine is None or path.name != "window" or machine.switches:
+        return None
+    # Where some send on whole events, those are kept: of others only what they ask for.
+    _, whole = asked_of(correlation)
+    return key, whole
+
+
+class WindowedGroup(LooseGroup):
+    """Correlations with windows and one key; `shape_of` says which of the machines each has."""
+
+    states: VisitedStates
+
+    def __init__(
+        self,
+        correlations: Sequence[Correlation],
+        numbers: Sequence[int],
+        shape_of: Sequence[int],
+        machines: Sequence[Machine],
+        types: TypeSystem,
+        counts: Counts,
+    ) -> None:
+        asked = [asked_of(each) for each in correlations]
+        starts = [isinstance(c, FilterCorrelation) and bool(c.initially) for c in correlations]
+        remembered = Remembered([name for names, _ in asked for name in names], asked[0][1])
+        super().__init__(
+            correlations, numbers, Path("window"), types, counts, remembered, starts, False
+        )
+        self.most_states = MOST_NUMBERS
+        firsts = [correlations[shape_of.index(shape)] for shape in range(len(machines))]
+        filled = [table_of_ports(*each) for each in zip(firsts, machines, strict=True)]
+        tables = VisitTables(firsts, filled, shape_of, [window_of(each) for each in correlations])
+        for member, correlation in zip(self.members.values(), correlations, strict=True):
+            if window_of(correlation) is None:
+                member.path = Path("table")
+        self.states = VisitedStates(tables, self._lists, self._row_lists.count)
+
+    @property
+    def is_too_large(self) -> bool:
+        return self.states.size > self.most_states
+
+    def _walk(
+        self,
+        lists: Sequence[RowNumbers],
+        keys: Numbers,
+        times: Instants,
+        before: int,
+        without: Any,
+    ) -> Iterator[tuple[Firings, int]]:
+        return self.states.read(lists, keys, times, self.keys.count, before, without)
+
+    def put_back(self, number: int, walk: TableWalk | WindowWalk) -> None:
+        self.states.put(number, walk)
+
+
+def shape_of_windowed(common: Correlation) -> tuple[bool, Correlation]:
+    """What correlations of one table have in common, of what those that are alike have."""
+    has_window = common.clauses.within is not None
+    return has_window, replace(common, clauses=replace(common.clauses, within=None))
+
+
+def window_of(correlation: Correlation) -> int | None:
+    within = correlation.clauses.within
+    return None if within is None else within.microseconds
