@@ -39,11 +39,15 @@ def depth_of(feeds: Mapping[str, Sequence[str]]) -> int:
 
 def reading_order(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> list[str]:
     """The correlations so that each comes after those that feed it."""
-    feeders = {name: {f for f in names if name in feeds.get(f, ())} for name in names}
-    ordered: list[str] = []
+    feeders: dict[str, set[str]] = {name: set() for name in names}
+    for feeder in names:
+        for fed in feeds.get(feeder, ()):
+            feeders[fed].add(feeder)
+    ordered: dict[str, None] = {}
     while len(ordered) < len(names):
-        ordered += [name for name in names if name not in ordered and feeders[name] <= set(ordered)]
-    return ordered
+        ready = [n for n in names if n not in ordered and feeders[n] <= ordered.keys()]
+        ordered |= dict.fromkeys(ready)
+    return list(ordered)
 
 
 def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Positions:
