@@ -16,13 +16,12 @@ from ensue.bench.report import Curve
 from ensue.bench.timing import Work, side_by_side
 from ensue.bench.workload import (
     LEAK_TYPES,
-    VOCABULARIES,
+    MANY_RULES,
     Steps,
     combined,
     leak,
     parts_of,
     readings,
-    sharing_rules,
     window_of,
 )
 
@@ -101,13 +100,13 @@ def _rules(effort: Effort) -> Iterator[Curve]:
     events = readings(known + new, devices=20)
     # A batch pays once for each rule, whatever its size: it is measured on a large one.
     table = table_of(readings(effort.size(20_000, 50), 20), ("device", "kind", "level"))
-    for name, predicates in VOCABULARIES.items():
+    for name, text in MANY_RULES.items():
 
-        def by_step(rules: int, of: Sequence[str] = predicates) -> tuple[Work, int]:
-            return through_step(sharing_rules(rules, of), events[known:], events[:known]), new
+        def by_step(rules: int, of: Callable[[int], str] = text) -> tuple[Work, int]:
+            return through_step(of(rules), events[known:], events[:known]), new
 
-        def by_batch(rules: int, of: Sequence[str] = predicates) -> tuple[Work, int]:
-            return through_batch(sharing_rules(rules, of), table), len(table)
+        def by_batch(rules: int, of: Callable[[int], str] = text) -> tuple[Work, int]:
+            return through_batch(of(rules), table), len(table)
 
         yield _curve(effort, "rules-step", name, "rules", sizes, by_step)
         yield _curve(effort, "rules-batch", name, "rules", sizes, by_batch)

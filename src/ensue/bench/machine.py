@@ -14,7 +14,7 @@ from ensue.bench.report import Figure, cost, rate
 from ensue.bench.timing import Work, rates, ratios, seconds, side_by_side
 from ensue.bench.workload import (
     LOGIN_RULES,
-    VOCABULARIES,
+    MANY_RULES,
     accumulation,
     leak,
     logins,
@@ -22,7 +22,6 @@ from ensue.bench.workload import (
     parts_of,
     readings,
     repetition,
-    sharing_rules,
 )
 from ensue.engine.batch import BatchEngine
 from ensue.lang.syntax import Correlation
@@ -83,16 +82,16 @@ def _stepping(effort: Effort) -> Iterator[Figure]:
 
 
 def _many_rules(effort: Effort) -> Iterator[Figure]:
-    """A hundred and a thousand rules that share fifty predicates, beside one of them."""
-    count, some = effort.size(1000, 20), effort.size(100, 5)
-    for name, predicates in VOCABULARIES.items():
+    """Ten, a hundred and a thousand rules that share fifty predicates, beside one of them."""
+    count, fewer = effort.size(1000, 20), (effort.size(10, 2), effort.size(100, 5))
+    for name, rules in MANY_RULES.items():
         # Keys that are known already: making a thousand states for a new key is not what repeats.
         known, new = effort.size(1000, 100), effort.size(1000, 100)
         events = readings(known + new, devices=20)
         before, timed = events[:known], events[known:]
         # A batch pays once for each rule, whatever its size: it is measured on a large one.
         table = table_of(readings(effort.size(50_000, 100), 20), ("device", "kind", "level"))
-        one, many = sharing_rules(1, predicates), sharing_rules(count, predicates)
+        one, many = rules(1), rules(count)
         first = table.slice(0, known + new)
         note = f"{matches_of(many, first) / len(first):.3g} outputs/event"
         for engine, works in (
@@ -113,11 +112,16 @@ def _many_rules(effort: Effort) -> Iterator[Figure]:
                 ratios(found["many"], found["one"]),
                 TIMES_THE_COST_OF_ONE,
             )
-        works = [through_batch(text, table) for text in (one, sharing_rules(some, predicates))]
-        found = side_by_side(dict(zip(("one", "some"), works, strict=True)), effort.times(3))
-        yield cost(
-            f"batch: {some:,} rules to one, {name}", "times", ratios(found["some"], found["one"])
+        works = [through_batch(rules(each), table) for each in (1, *fewer)]
+        found = side_by_side(
+            dict(zip(("one", *map(str, fewer)), works, strict=True)), effort.times(3)
         )
+        for some in fewer:
+            yield cost(
+                f"batch: {some:,} rules to one, {name}",
+                "times",
+                ratios(found[str(some)], found["one"]),
+            )
 
 
 def _snapshot(effort: Effort) -> Iterator[Figure]:

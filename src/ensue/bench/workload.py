@@ -9,7 +9,8 @@ that share fifty predicates.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -179,18 +180,62 @@ thresholds fires on every eighth event, which is more of a flood than of a findi
 """
 
 
+SHAPES = ("a ; b ; c", "a + b + c", "a ; (b + c)", "(a | b) ; c", "a + (b ; c)")
+WINDOWS = ("500 ms", "1 s", "2 s", "5 s")
+"""A device has fifty events in a second, of which one is of a given kind."""
+
+
 def sharing_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
     """Rules `a ; b ; c` by device, each over three of the predicates."""
+    return _over_predicates(count, predicates, seed, lambda draw, number: SHAPES[0])  # noqa: ARG005
+
+
+def windowed_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
+    """The same, each in a window of one of several lengths."""
+
+    def story(draw: random.Random, number: int) -> str:  # noqa: ARG001
+        return f"{SHAPES[0]} within {draw.choice(WINDOWS)}"
+
+    return _over_predicates(count, predicates, seed, story)
+
+
+def mixed_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
+    """Rules of several shapes, every other one in a window."""
+
+    def story(draw: random.Random, number: int) -> str:
+        shape, window = draw.choice(SHAPES), draw.choice(WINDOWS)
+        return shape if number % 2 else f"{shape} within {window}"
+
+    return _over_predicates(count, predicates, seed, story)
+
+
+def _over_predicates(
+    count: int,
+    predicates: Sequence[str],
+    seed: int,
+    story: Callable[[random.Random, int], str],
+) -> str:
     draw = random.Random(seed)
     texts = []
     for number in range(count):
         a, b, c = draw.sample(predicates, 3)
         texts.append(
             f"Found correlation R{number} (Reading a where {a}, Reading b where {b},"
-            f" Reading c where {c}) a ; b ; c by device"
+            f" Reading c where {c}) {story(draw, number)} by device"
             " { case true: push new Found { device = c.device }; }"
         )
     return READING_TYPES + "\n".join(texts)
+
+
+MANY_RULES: dict[str, Callable[[int], str]] = {
+    **{name: partial(sharing_rules, predicates=said) for name, said in VOCABULARIES.items()},
+    **{
+        f"{name}, {kind}": partial(rules, predicates=VOCABULARIES[name])
+        for kind, rules in (("in windows", windowed_rules), ("mixed", mixed_rules))
+        for name in ("kinds", "high kinds")
+    },
+}
+"""Libraries of as many rules as are asked for, all over one vocabulary."""
 
 
 def readings(count: int, devices: int, seed: int = 1) -> list[Event]:
