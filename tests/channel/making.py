@@ -48,6 +48,11 @@ def builder(configuration: str = "filtering", name: str = "channel") -> Builder:
     return build(configuration, name).library(LIBRARY).clock(VirtualClock())
 
 
+def one_thread(**promises: Any) -> Channel:
+    """A channel with a pool of one, so that whoever has to wait does."""
+    return builder("full").dispatching("pool", threads=1).consumers(**promises).done()
+
+
 def eventually(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Wait for another thread: briefly, unless the machine has much else to do."""
     deadline = time.monotonic() + seconds

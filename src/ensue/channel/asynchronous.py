@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from ensue.channel.line import Line
 from ensue.channel.mailbox import FULL, READY
 from ensue.channel.receivers import Receiver
-from ensue.channel.turns import Dispatcher
+from ensue.channel.turns import Dispatcher, Surroundings
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
@@ -44,7 +44,7 @@ class Asynchronous:
         self._successor: Dispatcher | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self) -> None:
+    def start(self, around: Surroundings) -> None:
         """The loop runs already."""
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:

@@ -70,7 +70,7 @@ class Channel:
         self._held_back = 0
         if self.urgency is not None:
             self.urgency.begin()
-        parts.dispatcher.start()
+        parts.dispatcher.start(self._around)
 
     # --- publishing ----------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ class Channel:
                             f" `{strategy}` cannot await: disconnect it first"
                         )
             successor = self._parts.new_dispatcher(strategy, threads)
-            successor.start()
+            successor.start(self._around)
             self._parts.strategy = strategy
             self._around.dispatcher = successor
         current.stop(successor)

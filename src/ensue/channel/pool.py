@@ -21,7 +21,7 @@ from ensue.channel.line import Line
 from ensue.channel.mailbox import FULL, READY
 from ensue.channel.receivers import Receiver
 from ensue.channel.sleeping import Bed, new_bed
-from ensue.channel.turns import Dispatcher
+from ensue.channel.turns import Dispatcher, Surroundings
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
@@ -47,7 +47,7 @@ class ThreadPool:
     def size(self) -> int:
         return self._size
 
-    def start(self) -> None:
+    def start(self, around: Surroundings) -> None:  # noqa: ARG002 - receivers know it
         with self._lock:
             self._hire()
 

@@ -12,25 +12,28 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from ensue.channel.line import Line
 from ensue.channel.receivers import Receiver, offer_each
-from ensue.channel.turns import Dispatcher
+from ensue.channel.turns import Dispatcher, Surroundings
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
     from ensue.channel.urgency import Urgency
 
 NOBODY: list[Receiver] = []
+NO_THREAD = -1
 
 
 class Backlog:
     """What one thread still has to do before its outermost `push` returns."""
 
-    __slots__ = ("error", "events", "is_busy", "is_worked_off", "line", "since")
+    __slots__ = ("error", "events", "is_busy", "is_worked_off", "line", "since", "thread")
 
     def __init__(self) -> None:
+        self.thread = get_ident()
         self.is_busy = False
         self.is_worked_off = False
         self.error: BaseException | None = None
@@ -49,26 +52,42 @@ class Backlog:
             raise error
 
 
+class Leaving:
+    """Goes with its thread, whose number another one may get."""
+
+    def __init__(self, backlog: Backlog) -> None:
+        self._backlog = backlog
+
+    def __del__(self) -> None:
+        self._backlog.thread = NO_THREAD
+
+
 class Here(threading.local):
-    """Where each thread finds its own. Looked at once for an event: it costs more than it seems."""
+    """Where each thread finds its own."""
 
     def __init__(self) -> None:
         self.backlog = Backlog()
+        self.leaving = Leaving(self.backlog)
 
 
 class Reactive:
     def __init__(self, urgency: Urgency | None = None) -> None:
         self._here = Here()
+        self._recent = self._here.backlog
         self._urgency = urgency
         self._successor: Dispatcher | None = None
 
-    def start(self) -> None:
+    def start(self, around: Surroundings) -> None:
         """There is nothing to start: suppliers bring their threads."""
+        self._around = around
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        backlog, around = self._here.backlog, receivers[0].around
+        # Mostly the same thread pushes again, and to ask for what is its own takes longer.
+        backlog = self._recent
+        if backlog.thread != get_ident():
+            backlog = self._recent = self._here.backlog
         # An event waits for each consumer that is called before another, and in the backlog.
-        since = around.clock.now() if around.is_timed else None
+        since = self._around.clock.now() if self._around.is_timed else None
         if backlog.is_busy:
             backlog.events.append((event, receivers, since))
             return NOBODY

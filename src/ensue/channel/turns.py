@@ -53,7 +53,7 @@ class Dispatcher(Protocol):
     def may_wait(self) -> bool:
         """Whether the thread that asks may wait for room without holding up all turns."""
 
-    def start(self) -> None: ...
+    def start(self, around: Surroundings) -> None: ...
 
     def stop(self, successor: Dispatcher | None) -> None:
         """Give no more turns; hand what is ready, now or later, to the successor."""
