@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import ensue
 from ensue.cli import app
 from ensue.cli.on_spark import start_on_spark
+from ensue.errors import JobError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cold-chain"
 KEYED = """
@@ -78,3 +79,14 @@ def test_without_java_the_engine_is_refused_in_words(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(ensue.UsageError, match="Spark runs on Java, and there is none"):
         start_on_spark(ensue.parse(KEYED), None, None, explain=False)
+
+
+def test_workers_that_cannot_be_started_are_told_in_words(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python")
+    run = start_on_spark(ensue.parse(KEYED), None, None, explain=False)
+    run.push(ensue.Event.of("A", id="1", time=1, data={"K": 1}))
+
+    with pytest.raises(JobError, match=r"the run has failed on Spark: .*/nowhere/python"):
+        run.finish()

@@ -195,8 +195,9 @@ class CollectedRun:
         return []
 
     def finish(self, until: int | None = None) -> list[Event]:
-        found = run_events(self._library, self._events, self.counts, until, self._correlation)
-        return list(found)
+        with in_words("the run"):
+            found = run_events(self._library, self._events, self.counts, until, self._correlation)
+            return list(found)
 
 
 class EventJob(Job):
