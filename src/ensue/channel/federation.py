@@ -183,9 +183,12 @@ class Federation:
 
     def remove_link(self, neighbour: str, link: Link) -> None:
         with self._lock:
-            spare = [each for each in self._spare.get(neighbour, ()) if each is not link]
+            used = self._links.get(neighbour)
+            if used is None:
+                return
+            spare = [each for each in self._spare[neighbour] if each is not link]
             self._spare[neighbour] = spare
-            if self._links.get(neighbour) is not link:
+            if used is not link:
                 return
             if spare:
                 self._links[neighbour] = spare.pop()
