@@ -162,6 +162,7 @@ def test_outputs_may_be_a_folder_of_parquet_by_correlation_and_day(
     again = run(tmp_path, events, "--out", tmp_path / "found.parquet")
     assert again.exit_code == 2
     assert "give another folder" in again.stderr
+    assert "on Spark" not in again.stderr
 
 
 def test_only_places_are_made_on_the_driver(
@@ -176,6 +177,13 @@ def test_only_places_are_made_on_the_driver(
     monkeypatch.setattr("ensue.spark.files.decode", refuse)
 
     assert run(tmp_path, events).exit_code == 0
+
+
+def test_a_folder_without_files_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rules.cor").write_text(RULES)
+    (tmp_path / "events").mkdir()
+
+    assert "events` has no files: give a folder" in run(tmp_path, tmp_path / "events").stderr
 
 
 def test_files_of_several_formats_are_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -124,10 +124,12 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
 
 
 def _run_on_executors(asked: FilesOnSpark) -> None:
-    format_ = asked.format or _format_of(asked.events)
     from ensue.spark.command import session
-    from ensue.spark.files import FileRun
+    from ensue.spark.files import FileRun, taken
 
+    format_ = asked.format or _format_of(asked.events)
+    if asked.out is not None and asked.writes_folder and asked.out.exists():
+        raise taken(str(asked.out))
     run = FileRun.of(
         session(), asked.library, asked.events, format_, asked.until, asked.correlation
     )
@@ -178,6 +180,10 @@ def _format_of(events: str) -> str:
     path = Path(events)
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     shown = [each for each in files if each.name[:1] not in ("_", ".")]
+    if path.is_dir() and not shown:
+        from ensue.spark.files import without_files
+
+        raise without_files(events)
     found = {FORMATS[each.suffix.lower()] for each in shown if each.suffix.lower() in FORMATS}
     if len(found) > 1:
         names = ", ".join(f"`{name}`" for name in sorted(found))

@@ -146,10 +146,18 @@ class FileRun:
         except AnalysisException as error:
             if error.getCondition() != "PATH_ALREADY_EXISTS":
                 raise
-            raise UsageError(
-                f"there is something in `{folder}` already: give another folder for the outputs"
-            ) from None
+            raise taken(folder) from None
         return made.sparkSession.read.schema(made.schema).parquet(folder).count()
+
+
+def taken(folder: str) -> UsageError:
+    return UsageError(
+        f"there is something in `{folder}` already: give another folder for the outputs"
+    )
+
+
+def without_files(path: str) -> UsageError:
+    return UsageError(f"`{path}` has no files: give a folder, or a pattern, of files of events")
 
 
 def dated(rows: DataFrame) -> DataFrame:
@@ -166,7 +174,7 @@ def _open(reader: Any, path: str) -> DataFrame:
     except FAILURES as error:
         text = reason_of(error)
         raise UsageError(f"`{path}` cannot be read: {text[:1].lower()}{text[1:]}") from None
-    raise UsageError(f"`{path}` has no files: give a folder, or a pattern, of files of events")
+    raise without_files(path)
 
 
 def _file() -> Column:
