@@ -235,11 +235,46 @@ def test_different_thresholds_on_a_port_of_one_name_are_told_and_noted() -> None
     rules.verify(library, found)
 
 
-def test_keys_that_differ_are_left_aside_and_noted() -> None:
-    found = rules.compared("a ; b => by K", "a ; b")
+@pytest.mark.parametrize(
+    ("first", "second", "relation"),
+    [
+        ("a ; b => by K", "a ; b", "different"),
+        ("a => by K", "a", "contained"),
+        ("a => by K", "a => by K, S", "contains"),
+        ("a => by K", "a => by S", "different"),
+        ("a ; b => by K", "ecl repeat { notify { sequential { a, b } } }", "different"),
+        ("a + b => within 5 s by K", "a + b => within 5 s", "different"),
+    ],
+)
+def test_an_event_without_a_key_tells_rules_apart_that_are_not_by_the_same_one(
+    first: str, second: str, relation: str
+) -> None:
+    library = rules.library(first, second)
+    found = rules.compare_in(library)
 
-    assert found.relation == "equivalent"
-    assert any(note.startswith("keys are left aside") for note in found.notes)
+    assert found.relation == relation
+    assert any(note.startswith("their keys differ") for note in found.notes)
+    for witness in found.witnesses:
+        seen = [rules.outputs_at(library, each, witness) for each in library.correlations]
+        told = [each.puts_out for each in witness.moments]
+        assert [(bool(one), bool(two)) for one, two in zip(*seen, strict=True)] == told
+
+
+def test_a_key_that_names_one_attribute_for_each_port_is_that_attribute() -> None:
+    found = rules.compared("a ; b => by K", "a ; b => by a.K = b.K", ports="A a, B b")
+
+    assert (found.relation, found.notes) == ("equivalent", ())
+
+
+@pytest.mark.parametrize("by", ["S", "source"])
+def test_keys_that_are_asked_about_or_never_missing_are_left_undecided(by: str) -> None:
+    library = ensue.parse(
+        rules.TYPES
+        + rules.rule("One", f"a => by {by}", "A a where S = 'x'")
+        + rules.rule("Two", "a", "A a where S = 'x'")
+    )
+
+    assert rules.compare_in(library).relation == "undecided"
 
 
 @pytest.mark.parametrize(("first", "second", "relation"), KNOWN)

@@ -12,7 +12,9 @@ sets that must not be mixed up: `symbols` that certainly exist, from which witne
 `possible` ones, a superset of all that exist, over which a search that finds nothing proves it.
 
 With `by`, all that an analysis sees is read under one key. If predicates ask about the key, keys
-differ in what can happen under them: then there is one alphabet for each kind of key.
+differ in what can happen under them: then there is one alphabet for each kind of key. If two
+correlations are not by the same key, each still runs under one: what would be read under another
+key of the one and not of the other may as well have no such key, and so be read by nobody there.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, EventScope, holds
 from ensue.lang.expressions.printing import print_expression
-from ensue.lang.syntax import CommonKey, EventPort
+from ensue.lang.syntax import CommonKey, Correlation, EventPort, Key
 from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
 from ensue.machine.analyses.mentions import (
     CLOCK_AND_IDENTITY,
@@ -86,6 +88,18 @@ def alphabets(behaviours: Sequence[Behaviour], types: TypeSystem) -> list[Alphab
     return _Alphabets(behaviours, types).all()
 
 
+def keys_of(correlation: Correlation) -> tuple[Key, ...]:
+    """Its keys; `by a.x = b.x` is `by x`."""
+    return tuple(
+        CommonKey(names[0]) if len(set(names := _names_in(key))) == 1 else key
+        for key in correlation.clauses.by
+    )
+
+
+def _names_in(key: Key) -> list[str]:
+    return [key.name] if isinstance(key, CommonKey) else [name for _, name in key.parts]
+
+
 class _Alphabets:
     def __init__(self, behaviours: Sequence[Behaviour], types: TypeSystem) -> None:
         self._behaviours = behaviours
@@ -97,15 +111,16 @@ class _Alphabets:
         self._mentions = mentions_in(self._predicates)
         sources = [port.source for port in chain(*self._ports) if port.source is not None]
         self._mentions.setdefault(SOURCE, Mentions()).constants += sources
-        by = correlations[0].clauses.by
-        self._keyed = bool(by) and all(each.clauses.by == by for each in correlations)
-        self._key_names = [
-            [key.name] if isinstance(key, CommonKey) else [name for _, name in key.parts]
-            for key in (by if self._keyed else ())
-        ]
+        self._keys = [keys_of(each) for each in correlations]
+        self._keyed = any(self._keys)
+        self._same_keys = all(each == self._keys[0] for each in self._keys)
+        keys = self._keys[0] if self._same_keys else dict.fromkeys(chain(*self._keys))
+        self._key_names = [_names_in(key) for key in keys]
         for name in chain(*self._key_names):
             if name.lower() in CLOCK_AND_IDENTITY:
                 raise UndecidableError(f"`by {name}` gives each event a key of its own")
+        if not self._same_keys:
+            self._check_keys_that_differ()
         self._declared = {
             name: type_ for each in types for name, type_ in types.attributes(each.name).items()
         }
@@ -139,6 +154,22 @@ class _Alphabets:
                     for key, event_ports in self._under_keys(event, guessed):
                         _keep(possible, key, self._symbol(event_ports, guessed, None))
         return self._distinct(known, possible)
+
+    def _check_keys_that_differ(self) -> None:
+        """Whether one value of each attribute, and null, show all that keys can make of events."""
+        for name in chain(*self._key_names):
+            if name.lower() in {"source", "type"}:
+                raise UndecidableError(f"only one of them is `by {name}`, which no event lacks")
+            if (name,) in self._mentions:
+                raise UndecidableError(
+                    f"predicates ask about `{name}`, and they are not by the same key"
+                )
+        # One value for each attribute also makes attributes equal that one key asks for.
+        several = any(len(keys) > 1 for keys in self._keys)
+        if several and not all(isinstance(each, CommonKey) for each in chain(*self._keys)):
+            raise UndecidableError(
+                "one of them is by several keys, and one by a key that differs from port to port"
+            )
 
     def _distinct(
         self,
@@ -208,6 +239,8 @@ class _Alphabets:
         declared = self._types.attributes(type_name)
         # An attribute that a type does not declare may come along all the same.
         type_ = declared.get(parts[0], self._declared.get(parts[0])) if len(parts) == 1 else None
+        if not self._same_keys and len(parts) == 1 and parts[0] in chain(*self._key_names):
+            return [ordinary_value(type_) if type_ else "x", None], True
         values, exact = values_of(type_, mentions)
         return [*values, None], exact
 
@@ -222,7 +255,7 @@ class _Alphabets:
             mentioned = [self._mentions[name,] for name in own if (name,) in self._mentions]
             together = [constant for each in mentioned for constant in each.constants]
             for name in own:
-                if len(set(own)) > 1 or (name,) in self._mentions:
+                if len(set(own)) > 1 or (name,) in self._mentions or not self._same_keys:
                     asked[name,] = _joined(asked.get((name,)), together)
         return asked
 
@@ -285,21 +318,18 @@ class _Alphabets:
         if not self._keyed:
             yield None, [frozenset(port.name for port in ports) for ports in matched]
             return
-        keys = [{port.name: self._key(port, event) for port in ports} for ports in matched]
+        keys = [
+            {port.name: _key(port, event, own) for port in ports}
+            for ports, own in zip(matched, self._keys, strict=True)
+        ]
+        if not self._same_keys:
+            read = [frozenset(p for p, own in each.items() if own is not None) for each in keys]
+            if any(read):
+                yield None, read
+            return
         asked = [each for each in dict.fromkeys(chain(*(k.values() for k in keys))) if each]
         for key in asked:
             yield key, [frozenset(p for p, own in each.items() if own == key) for each in keys]
-
-    def _key(self, port: EventPort, event: Event) -> tuple[Any, ...] | None:
-        scope = EventScope(event)
-        values = []
-        for key in self._behaviours[0].correlation.clauses.by:
-            name = key.name if isinstance(key, CommonKey) else dict(key.parts).get(port.name, "")
-            value = scope.lookup((name,))
-            if value is MISSING or isinstance(value, list | dict):
-                return None
-            values.append((isinstance(value, bool), value))
-        return tuple(values)
 
     def _symbol(
         self, ports: list[frozenset[str]], truth: dict[Expression, bool], event: Event | None
@@ -309,6 +339,18 @@ class _Alphabets:
             for behaviour, names in zip(self._behaviours, ports, strict=True)
         )
         return Symbol(tuple(ports), atoms, event)
+
+
+def _key(port: EventPort, event: Event, keys: Iterable[Key]) -> tuple[Any, ...] | None:
+    scope = EventScope(event)
+    values = []
+    for key in keys:
+        name = key.name if isinstance(key, CommonKey) else dict(key.parts).get(port.name, "")
+        value = scope.lookup((name,))
+        if value is MISSING or isinstance(value, list | dict):
+            return None
+        values.append((isinstance(value, bool), value))
+    return tuple(values)
 
 
 def _keep(

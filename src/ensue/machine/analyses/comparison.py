@@ -5,7 +5,7 @@ way in which they differ. They are compared by the finite sequences of moments (
 that the clock reaches) at whose last moment they put something out; what they put out is left
 aside. Each event is read by both, by each on the ports that it matches there: ports with the same
 declaration always agree, and a port that only one of them has is read by that one alone. With the
-same `by`, both run under one key; keys that differ are left aside, and the answer says so.
+same `by`, both run under one key; with keys that differ, each under one of its own.
 
 Rules that differ only in how they are written need no search (`normal_form`). What cannot be told
 exactly is `undecided`, with the reason: a wrong word is never said.
@@ -22,7 +22,7 @@ from ensue.events.types import TypeSystem
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.printer import print_key
 from ensue.lang.syntax import Correlation
-from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets
+from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets, keys_of
 from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
 from ensue.machine.analyses.exploration import Edge, Exploration
 from ensue.machine.analyses.guided import GuidedSearch
@@ -63,7 +63,7 @@ def compare(
 ) -> Comparison:
     """How the first correlation stands to the second."""
     notes = tuple(_notes(first, second))
-    if normal_form(first) == normal_form(second):
+    if keys_of(first) == keys_of(second) and normal_form(first) == normal_form(second):
         return Comparison("equivalent", notes=notes)
     try:
         behaviours = [Behaviour(first), Behaviour(second)]
@@ -249,10 +249,10 @@ def _answer(found: Differences, notes: tuple[str, ...]) -> Comparison:
 
 
 def _notes(first: Correlation, second: Correlation) -> Iterable[str]:
-    one, other = first.clauses.by, second.clauses.by
+    one, other = keys_of(first), keys_of(second)
     if one != other:
         keys = [", ".join(print_key(key) for key in each) or "no key" for each in (one, other)]
-        yield f"keys are left aside: `{first.name}` is by {keys[0]}, `{second.name}` by {keys[1]}"
+        yield f"their keys differ: `{first.name}` is by {keys[0]}, `{second.name}` by {keys[1]}"
     declared = [{port.name: port for port in each.ports} for each in (first, second)]
     for name in sorted(declared[0].keys() & declared[1].keys()):
         if declared[0][name] != declared[1][name]:
