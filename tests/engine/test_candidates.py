@@ -55,7 +55,8 @@ class Shape:
 def groups_in(run: Run) -> list[WindowedGroup]:
     engine = run._engine
     assert isinstance(engine, StepStream)
-    return [each for each in engine.groups.values() if isinstance(each, WindowedGroup)]
+    known = dict.fromkeys(engine.groups.values())
+    return [each for each in known if isinstance(each, WindowedGroup)]
 
 
 @pytest.mark.parametrize(("few", "most"), [(32, 1024), (3, 1024), (1, 2)])

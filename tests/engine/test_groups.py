@@ -1,4 +1,4 @@
-"""Rules of one shape that are stepped together put out what each of them puts out by itself."""
+"""Rules that are stepped together put out what each of them puts out by itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, stream
+from ensue.engine.step import StepStream, sliced, stream
 from ensue.events.event import Event
 
 from .variations import table_states
@@ -145,6 +145,50 @@ def test_rules_come_to_a_group_and_leave_it_and_the_others_keep_their_state() ->
 
             assert together == plain, (seed, number)
         assert runs[0].counts == runs[1].counts
+
+
+@pytest.mark.parametrize("most_steps", [64, 16])
+def test_shapes_that_share_a_key_are_stepped_together_while_they_come_and_go(
+    most_steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All in one group, or in as many as their steps need; with windows and without."""
+    monkeypatch.setattr(sliced, "MOST_STEPS", most_steps)
+    together = 0
+    for seed in range(30, 34):
+        draw = Random(seed)
+        drawn = [f"{draw.choice(FILTERS)} {draw.choice(['', 'within 2 ms'])}" for _ in range(5)]
+        shapes = [f"{each} by k {{ case true: push new Out {{ v = b.v }}; }}" for each in drawn]
+        shapes = [each.replace("l1:", "").replace("l2:", "") for each in shapes]
+        first = [rule(f"R{n}", draw.choice(shapes[:3]), draw) for n in range(9)]
+        runs = [ensue.parse(TYPES + "".join(first)).start(e) for e in ("reference", "step")]
+        together += is_one_group_of_several_shapes(runs[1])
+        names = [f"R{n}" for n in range(9)]
+        for number, event in enumerate(events(draw, 70)):
+            what = draw.randrange(20)
+            if what < 3:
+                names.append(draw.choice([*names, f"A{number}"]))
+                changed = rule(names[-1], draw.choice(shapes), draw)
+                names = list(dict.fromkeys(names))
+                for run in runs:
+                    run.replace(changed)
+            elif what == 3 and len(names) > 1:
+                gone = draw.sample(names, draw.randrange(1, len(names)))
+                names = [each for each in names if each not in gone]
+                for run in runs:
+                    run.remove(*gone)
+            elif what == 4:
+                runs[1] = ensue.parse(runs[1].text).resume(runs[1].snapshot())
+            plain, quick = (run.push(event) for run in runs)
+
+            assert quick == plain, (seed, number)
+        assert runs[0].counts == runs[1].counts
+    assert together > 1
+
+
+def is_one_group_of_several_shapes(run: Run) -> bool:
+    engine = run._engine
+    assert isinstance(engine, StepStream)
+    return len(engine.groups) > len(set(engine.groups.values()))
 
 
 def test_keys_of_a_group_that_are_done_are_let_go() -> None:

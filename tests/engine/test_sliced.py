@@ -1,4 +1,4 @@
-"""Many machines of one structure, stepped at once, do what each of them does alone."""
+"""Many machines of a few structures, stepped at once, do what each of them does alone."""
 
 from __future__ import annotations
 
@@ -27,52 +27,89 @@ def machines() -> Iterator[tuple[int, Machine]]:
 
 
 def test_a_pass_of_many_machines_is_a_pass_of_each() -> None:
-    seen = 0
-    for seed, machine in machines():
+    """Of one structure, and of a few that are put together."""
+    known = list(machines())
+    assert len(known) > 100
+    for seed, machine in known:
         draw = Random(seed)
-        sliced, plain = Sliced(machine, is_timed=False), Stepper(machine)
-        atoms = {each.input for each in machine.transitions if isinstance(each.input, int)}
-        alone: list[Starts] = [dict.fromkeys(machine.initial, NOW) for _ in range(MACHINES)]
-        held = [0] * len(sliced.held)
+        others = [other for _, other in draw.sample(known, draw.randrange(4))]
+        structures = [machine, *others]
+        sliced = Sliced(is_timed=False)
+        kinds = [sliced.add(each) for each in structures]
+        own = [draw.choice(kinds) for _ in range(MACHINES)]
+        for number, kind in enumerate(own):
+            sliced.masks[kind] |= 1 << number
+        alone: list[Starts] = [dict.fromkeys(structures[kind].initial, NOW) for kind in own]
+        held = [0] * sliced.size
         for _ in range(25):
-            read = [{atom for atom in atoms if draw.random() < 0.3} for _ in alone]
-            together = _fired(sliced, held, read)
-            for number, (active, own) in enumerate(zip(alone, read, strict=True)):
-                effects = plain.take(active, frozenset(own)).effects if own else []
+            read = [
+                {atom for atom in _atoms(structures[kind]) if draw.random() < 0.3} for kind in own
+            ]
+            together = _fired(sliced, held, own, read)
+            for number, (kind, active, atoms) in enumerate(zip(own, alone, read, strict=True)):
+                plain = Stepper(structures[kind])
+                effects = plain.take(active, frozenset(atoms)).effects if atoms else []
+                stands = sliced.structures[kind].active(held, 1 << number)
 
-                assert sliced.active(held, 1 << number) == active.keys(), machine
-                assert together[number] == [e for e in effects if isinstance(e, Fired)], machine
-        seen += 1
-    assert seen > 100
+                assert stands == active.keys(), (seed, number)
+                assert together[number] == [e for e in effects if isinstance(e, Fired)], seed
 
 
-def _fired(sliced: Sliced, held: list[int], read: list[set[int]]) -> list[list[Fired]]:
+def _atoms(machine: Machine) -> list[int]:
+    return sorted({each.input for each in machine.transitions if isinstance(each.input, int)})
+
+
+def _fired(
+    sliced: Sliced, held: list[int], kinds: list[int], read: list[set[int]]
+) -> list[list[Fired]]:
     """Take all machines through an event that each reads as some atoms; what fires in each."""
-    by_atom: dict[int, int] = {}
-    readers = 0
-    for number, atoms in enumerate(read):
+    steps: dict[int, int] = {}
+    for number, (kind, atoms) in enumerate(zip(kinds, read, strict=True)):
         for atom in atoms:
-            by_atom[atom] = by_atom.get(atom, 0) | 1 << number
-            readers |= 1 << number
-    take, wanted = sliced.take(sum(1 << atom for atom in by_atom))
-    fires = take(held, readers, *(by_atom.get(atom, 0) for atom in wanted)) or []
+            for step in sliced.steps_of(kind, atom):
+                steps[step] = steps.get(step, 0) | 1 << number
+    take, wanted = sliced.take(sum(1 << step for step in steps))
+    fires = take(held, *(steps.get(step, 0) for step in wanted)) or []
     return [
-        [sliced.fired(branch, what) for branch, what, who in fires if who >> number & 1]
+        [
+            sliced.structures[kind].fired(branch, what)
+            for (kind, branch, what), who in fires
+            if who >> number & 1
+        ]
         for number in range(len(read))
     ]
 
 
-def test_past_its_limit_one_function_serves_all_sets_of_atoms() -> None:
+def test_structures_that_differ_in_little_share_most_of_their_steps() -> None:
+    library = ensue.parse(
+        "eventtype T {};\neventtype Out {};\n"
+        + "".join(
+            f"Out correlation R{number} (T a, T b, T c) {text} {{ case true: push new Out {{}}; }}"
+            for number, text in enumerate(["a ; b ; c", "a ; b ; (c + a)", "a ; (b + c)"])
+        )
+    )
+    sliced, alone = Sliced(is_timed=False), 0
+    for correlation in library.checked.correlations:
+        machine = structure(plan(correlation).needed_machine)
+        sliced.add(machine)
+        by_itself = Sliced(is_timed=False)
+        by_itself.add(machine)
+        alone += len(by_itself._steps)
+
+    assert len(sliced._steps) < alone
+
+
+def test_past_its_limit_one_function_serves_all_sets_of_steps() -> None:
     names = [f"p{number}" for number in range(8)]
     library = ensue.parse(
         "eventtype T {};\n"
         f"T correlation R ({', '.join(f'T {name}' for name in names)}) {' + '.join(names)}"
         " { case true: push p0; }"
     )
-    machine = plan(library.checked.correlations[0]).needed_machine
-    sliced = Sliced(structure(machine), is_timed=False)
-    for atoms in range(1, 2 * MOST_FUNCTIONS):
-        take, wanted = sliced.take(atoms)
+    sliced = Sliced(is_timed=False)
+    sliced.add(structure(plan(library.checked.correlations[0]).needed_machine))
+    for steps in range(1, 2 * MOST_FUNCTIONS):
+        take, wanted = sliced.take(steps)
 
-        assert take([0] * len(sliced.held), 0, *(0 for _ in wanted)) is None
+        assert take([0] * sliced.size, *(0 for _ in wanted)) is None
     assert len(sliced._functions) <= MOST_FUNCTIONS + 1

@@ -1,10 +1,10 @@
-"""Rules of one shape with a window, stepped together: first without times, then those that count.
+"""Rules with a window, stepped together: first without times, then those that count.
 
-In comes what `groups` has: the rules of one shape, whose windows may differ in length. Their
-machine is run without times. What is active so is never less than the truth, for an event that has
-left the window is not forgotten: where a rule would fire, it is a *candidate*. A candidate that has
-last fired inside its window fires, for all that it has seen since is inside. For the others, the
-few events of the key that lie in the window are taken through the machine once more, all rules
+In comes what `groups` has: rules of a few shapes, whose windows may differ in length. Their
+machines are run without times. What is active so is never less than the truth, for an event that
+has left the window is not forgotten: where a rule would fire, it is a *candidate*. A candidate that
+has last fired inside its window fires, for all that it has seen since is inside. For the others,
+the few events of the key that lie in the window are taken through the machines once more, all rules
 together: what is active then is the truth, for a rule that has not fired in between.
 
 Where a window holds many events, or there are several branches, candidates are looked at one by
@@ -22,8 +22,7 @@ from typing import Any
 from ensue.engine.step.boards import Board, KeyState, Moment
 from ensue.engine.step.filters import QuickWindow
 from ensue.engine.step.groups import Group, Runner
-from ensue.engine.step.rules import Rule
-from ensue.engine.step.sliced import Fires, bits_of, changed_states
+from ensue.engine.step.sliced import Fires, What, bits_of, changed_states
 from ensue.engine.step.windows import ALWAYS, NEVER, HeldStarts, WindowSteps
 from ensue.events.types import TypeSystem
 from ensue.machine.model import Fire
@@ -63,37 +62,39 @@ class TimedList(list[int]):
 class TimedMember:
     """What a replay has to know of a rule: its machine, and by which letter each atom comes.
 
-    `since` is the number after which the rule was there.
+    `slots` says where its states are held, in the order of its starts, and `since` is the number
+    after which the rule was there.
     """
 
-    __slots__ = ("letters", "since", "steps")
+    __slots__ = ("letters", "since", "slots", "steps")
 
     def __init__(
-        self, steps: WindowSteps, letters: tuple[tuple[int, int], ...], since: int
+        self,
+        steps: WindowSteps,
+        slots: list[int],
+        letters: tuple[tuple[int, int], ...],
+        since: int,
     ) -> None:
         self.steps = steps
+        self.slots = slots
         self.letters = letters
         self.since = since
 
 
 class WindowedGroup(Group):
-    """Rules of one shape with a window."""
+    """Rules with a window. Of those in `_together` a rule has one branch, which forgets all."""
 
     is_timed = True
 
-    def __init__(
-        self, first: Rule, board: Board, types: TypeSystem, numbers: Iterator[int]
-    ) -> None:
-        super().__init__(first, board, types, numbers)
+    def __init__(self, board: Board, types: TypeSystem, numbers: Iterator[int]) -> None:
+        super().__init__(board, types, numbers)
         self._since: dict[int, int] = {}
         self._timed: dict[int, TimedMember] = {}
         self._by_window: dict[int, int] = {}
-        machine = self.sliced.machine
-        clears = [each.clear for each in machine.transitions if isinstance(each.effect, Fire)]
-        self._forgets_all = clears == [changed_states(machine)]
+        self._together = 0
 
     def new_list(self) -> TimedList:
-        return TimedList(len(self.sliced.held))
+        return TimedList(self.sliced.size)
 
     # --- who belongs to it ----------------------------------------------------------------------
 
@@ -124,12 +125,21 @@ class WindowedGroup(Group):
         for number, rule in self.members.items():
             assert rule.steps is not None, "a rule of a group with a window is written out"
             letters = tuple((1 << a, at) for a, at in self.letters_by_atom(rule).items())
-            self._timed[number] = TimedMember(rule.steps, letters, self._since[number])
+            self._timed[number] = TimedMember(
+                rule.steps, self._slots(number), letters, self._since[number]
+            )
+        self._together = 0
+        for structure, mask in zip(self.sliced.structures, self.sliced.masks, strict=True):
+            transitions = structure.machine.transitions
+            clears = [each.clear for each in transitions if isinstance(each.effect, Fire)]
+            if clears == [changed_states(structure.machine)]:
+                self._together |= mask
         self._by_window = {}
         for number, each in self._timed.items():
             window = each.steps.window
             self._by_window[window] = self._by_window.get(window, 0) | self._bits[number]
         self.longest = max(self._by_window)
+        self._by_window = {window: who & self._together for window, who in self._by_window.items()}
 
     def _place(self, state: KeyState, held: list[int], instance: Runner, number: int) -> None:
         assert isinstance(held, TimedList)
@@ -140,9 +150,14 @@ class WindowedGroup(Group):
         state.latest = max([state.latest, *dated])
         state.recent_since = max([state.recent_since, *dated])
         bit = self._bits[number]
-        for at, start in enumerate(starts):
+        for slot, start in zip(self._slots(number), starts, strict=True):
             if start != NEVER:
-                held[at] |= bit
+                held[slot] |= bit
+
+    def _slots(self, number: int) -> list[int]:
+        """Where the states of a rule are held, in the order of its starts."""
+        structure = self._structure(number)
+        return [structure.slots[state] for state in structure.held]
 
     def _stand(self, state: KeyState, held: list[int], instance: Runner, number: int) -> None:
         assert isinstance(held, TimedList)
@@ -158,9 +173,12 @@ class WindowedGroup(Group):
         assert isinstance(held, TimedList)
         if held.fired and held.fired[0][0] < now - self.longest:
             held.fired = [each for each in held.fired if each[0] >= now - self.longest]
-        if self._forgets_all:
-            return self._judged_together(state, held, fired, number, now)
-        return self._judged_singly(state, held, fired, number, now)
+        found: list[Fires] = []
+        if fired & self._together:
+            found += self._judged_together(state, held, fired & self._together, number, now)
+        if fired & ~self._together:
+            found += self._judged_singly(state, held, fired & ~self._together, number, now)
+        return found
 
     def _judged_together(
         self, state: KeyState, held: TimedList, candidates: int, number: int, now: int
@@ -170,7 +188,7 @@ class WindowedGroup(Group):
         # What came at the time after which all is there may be missing.
         has_all = max(state.recent_since, held.fired_since) < now - self.longest
         found: list[Fires] = []
-        fired = 0
+        fired = singly = 0
         for window, members in self._by_window.items():
             asked = candidates & members
             if not asked:
@@ -181,8 +199,8 @@ class WindowedGroup(Group):
                 if time >= oldest:
                     sure |= asked & who
             unsure = asked ^ sure
-            if unsure and not has_all:
-                found += self._judged_singly(state, held, unsure, number, now)
+            if not has_all:
+                singly |= unsure
             elif unsure:
                 again = [0] * len(held)
                 fires = 0
@@ -195,10 +213,10 @@ class WindowedGroup(Group):
                     held[at] &= mask | others
                 fires &= unsure
                 if fires:
-                    found += [(0, what, who) for who, what in sliced.split(0, fires, again)]
+                    found += sliced.split(0, fires, again)
                     fired |= fires
             if sure:
-                found += [(0, what, who) for who, what in sliced.split(0, sure, held)]
+                found += sliced.split(0, sure, held)
                 fired |= sure
         if fired:
             others = ~fired
@@ -209,22 +227,25 @@ class WindowedGroup(Group):
                 held.known[each] = (number, now, self._timed[each].steps.first)
             if len(held.known) > held.look_at:
                 self._drop_aged(held, now)
+        if singly:
+            found += self._judged_singly(state, held, singly, number, now)
         return found
 
     def _judged_singly(
         self, state: KeyState, held: TimedList, candidates: int, number: int, now: int
     ) -> list[Fires]:
         """Which candidates fire, each looked at by itself; with what counts."""
-        fired: dict[tuple[int, int], int] = {}
+        fired: dict[What, int] = {}
         who = 0
         for each, fires in self._bring(state, held, candidates, number, now):
-            bit = self._bits[each]
+            bit, kind = self._bits[each], self.kind_of(self.members[each])
             who |= bit
-            for what in fires:
+            for branch, counting in fires:
+                what = (kind, branch, counting)
                 fired[what] = fired.get(what, 0) | bit
         if who:
             held.note_fired(now, who)
-        return [(*what, fired[what]) for what in sorted(fired)]
+        return [(what, fired[what]) for what in sorted(fired)]
 
     def _bring(
         self, state: KeyState, held: TimedList, who: int, number: int, now: int
@@ -239,9 +260,9 @@ class WindowedGroup(Group):
             if fires:
                 found.append((each, fires))
             bit, oldest = self._bits[each], now - self._timed[each].steps.window
-            for at, start in enumerate(starts):
+            for slot, start in zip(self._timed[each].slots, starts, strict=True):
                 if start >= oldest:
-                    live[at] |= bit
+                    live[slot] |= bit
         others = ~who
         held[:] = [mask & others | alive for mask, alive in zip(held, live, strict=True)]
         if len(known) > held.look_at:
@@ -269,10 +290,11 @@ class WindowedGroup(Group):
                     break
                 atoms[moment] = atoms.get(moment, 0) | atom
         fires = None
-        taken = steps.held(starts)
+        taken, functions = steps.held(starts), steps.known
         for moment in sorted(atoms):
-            time = moment[1]
-            fires = steps.take(atoms[moment])(taken, (0, 0), time, time - window)
+            time, mask = moment[1], atoms[moment]
+            take = functions.get(mask) or steps.take(mask)
+            fires = take(taken, (0, 0), time, time - window)
         return tuple(taken[steps.place_count :]), fires or ()
 
     def bring_all(self, state: KeyState, number: int) -> None:
@@ -296,6 +318,6 @@ class WindowedGroup(Group):
         return not any(held) or state.latest < now - self.longest
 
 
-def group_for(first: Rule, board: Board, types: TypeSystem, numbers: Iterator[int]) -> Group:
-    """An empty group for rules of the shape of this one."""
-    return (Group if first.steps is None else WindowedGroup)(first, board, types, numbers)
+def group_for(is_timed: bool, board: Board, types: TypeSystem, numbers: Iterator[int]) -> Group:
+    """An empty group, for rules with windows or for those without."""
+    return (WindowedGroup if is_timed else Group)(board, types, numbers)

@@ -1,11 +1,11 @@
-"""Rules of one shape, stepped together: thousands of them for a few operations on long integers.
+"""Rules of a few shapes, stepped together: thousands of them for a few operations on long integers.
 
-In comes a group of rules of one shape (`shapes`): they differ in what their ports ask for. Under a
-key (`boards`) a group has one integer for each state of their machine, with a bit for each rule
-that is in it; an event has one integer for each atom, of the rules that read it so (`readings`). A
-function that is written for the shape takes all rules through the event at once (`sliced`), and
-what has fired is put out here. A rule that stands at its start has no bit anywhere, so that a rule
-that is added needs no key to know it.
+In come rules with their shapes (`shapes`): rules of one shape differ in what their ports ask for.
+Under a key (`boards`) a group has one integer for each state of their machines, with a bit for each
+rule that is in it; an event has one integer for each step, of the rules that may take it
+(`readings`). A function that is written for the shapes takes all rules through the event at once
+(`sliced`), and what the rules that fire put out is described here, for `volleys`. A rule that
+stands at its start has no bit anywhere, so that a rule that is added needs no key to know it.
 
 Bindings are shared too. A port stands for the last event that matches it in its stretch, and its
 stretch goes on to the present: so if it is bound at all, it is bound to the last event that has
@@ -16,7 +16,7 @@ Rules with a window are in groups of their own kind: `candidates`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
@@ -27,8 +27,8 @@ from ensue.engine.step.emitting import compile_volley, recipe_of
 from ensue.engine.step.filters import TabledFilter, WindowedFilter
 from ensue.engine.step.firing import Noted
 from ensue.engine.step.rules import FastKey, Rule, whole_key
-from ensue.engine.step.shapes import atoms_of, letter_of, machine_of
-from ensue.engine.step.sliced import Fires, Sliced, bits_of
+from ensue.engine.step.shapes import Shape, atoms_of, letter_of, machine_of
+from ensue.engine.step.sliced import Fires, Sliced, Structure, What, bits_of
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort, FilterCorrelation
@@ -41,7 +41,7 @@ Runner = TabledFilter | WindowedFilter
 
 
 class Group:
-    """Rules of one shape. The bits of rules that come first in the library are the highest.
+    """Rules that read by one key. The bits of rules that come first in the library are the highest.
 
     `room` is the number of the next bit; it falls, and masks are shifted up when it is used up.
     `is_in_order` says that it is still so.
@@ -51,13 +51,9 @@ class Group:
     longest = 0
     """The longest window of its rules."""
 
-    def __init__(
-        self, first: Rule, board: Board, types: TypeSystem, numbers: Iterator[int]
-    ) -> None:
-        machine = machine_of(first)
-        assert machine is not None, "a rule without a machine has no shape"
-        self.sliced = Sliced(machine, self.is_timed)
-        self.has_branches = len(machine.branches) > 1
+    def __init__(self, board: Board, types: TypeSystem, numbers: Iterator[int]) -> None:
+        self.sliced = Sliced(self.is_timed)
+        self.has_branches = False
         self.board = board
         self.at = board.join(self)
         self.members: dict[int, Rule] = {}
@@ -67,11 +63,24 @@ class Group:
         self._types = types
         self._bits: list[int] = []
         self._numbers_by_name: dict[str, int] = {}
-        self._volleys: dict[tuple[int, int], Volley | None] = {}
+        self._kinds: dict[Shape, int] = {}
+        self._kinds_by_name: dict[str, int] = {}
+        self._volleys: dict[What, Volley | None] = {}
 
     # --- who belongs to it ----------------------------------------------------------------------
 
-    def take(self, rules: Sequence[Rule], staying: Container[str], types: TypeSystem) -> None:
+    def make_room_for(self, shape: Shape, first: Rule) -> None:
+        """Be ready for rules of a shape."""
+        if shape not in self._kinds:
+            machine = machine_of(first)
+            assert machine is not None, "a rule without a machine has no shape"
+            self._kinds[shape] = self.sliced.add(machine)
+            self.has_branches = self.has_branches or len(machine.branches) > 1
+            for _, _, held in self.board.held_by(self):
+                if held is not None:
+                    held += [0] * (self.sliced.size - len(held))
+
+    def take(self, rules: Mapping[Rule, Shape], staying: Container[str], types: TypeSystem) -> None:
         """Go on with these rules, in this order; those that stay keep where they stand."""
         known = {rule.name: bit for bit, rule in self.members.items() if rule.name in staying}
         stay = {known[rule.name]: rule for rule in rules if rule.name in known}
@@ -90,7 +99,11 @@ class Group:
             self.room -= 1
         self.members = dict(sorted(self.members.items(), reverse=True))
         self._numbers_by_name = {rule.name: bit for bit, rule in self.members.items()}
+        self._kinds_by_name = {rule.name: self._kinds[shape] for rule, shape in rules.items()}
         self._bits = [0, *(1 << number for number in range(max(self.members)))]
+        self.sliced.masks = [0] * len(self.sliced.structures)
+        for bit, rule in self.members.items():
+            self.sliced.masks[self.kind_of(rule)] |= self._bits[bit]
         self._volleys = {}
         places = [rule.place for rule in self.members.values()]
         self.is_in_order = places == sorted(places)
@@ -165,8 +178,8 @@ class Group:
     def _place(self, state: KeyState, held: list[int], instance: Runner, number: int) -> None:  # noqa: ARG002
         """Set the bits of a rule to where its instance stands."""
         assert isinstance(instance, TabledFilter)
-        for at, mask in enumerate(self.sliced.bits(instance.row.bits, self._bits[number])):
-            held[at] |= mask
+        for slot in self._structure(number).slots_of(instance.row.bits):
+            held[slot] |= self._bits[number]
 
     def letters_by_atom(self, rule: Rule) -> dict[int, int]:
         atoms = atoms_of(rule)
@@ -178,6 +191,13 @@ class Group:
 
     def letter(self, port: EventPort) -> int:
         return self.board.letters[letter_of(port)]
+
+    def kind_of(self, rule: Rule) -> int:
+        """The number of the structure that a rule has."""
+        return self._kinds_by_name[rule.name]
+
+    def _structure(self, number: int) -> Structure:
+        return self.sliced.structures[self.kind_of(self.members[number])]
 
     def bit(self, rule: Rule) -> int:
         """The mask of one rule."""
@@ -211,14 +231,14 @@ class Group:
     def _stand(self, state: KeyState, held: list[int], instance: Runner, number: int) -> None:  # noqa: ARG002
         """Put an instance where a rule stands."""
         assert isinstance(instance, TabledFilter)
-        active = self.sliced.active(held, self._bits[number])
+        active = self._structure(number).active(held, self._bits[number])
         instance.row = instance.rows.row_of(active)
 
     # --- reading --------------------------------------------------------------------------------
 
     def new_list(self) -> list[int]:
         """What is held of rules that all stand at their start."""
-        return [0] * len(self.sliced.held)
+        return [0] * self.sliced.size
 
     def count_without_key(self, wanted: int, counts: Counts) -> None:
         for bit in bits_of(wanted):
@@ -258,18 +278,22 @@ class Group:
             chosen.sort()
         return chosen
 
-    def volley(self, branch: int, counting: int) -> Volley | None:
+    def volley(self, what: What) -> Volley | None:
         """How rules put out what they do when a branch fires so; None where nothing follows."""
-        known = (branch, counting)
-        return self._volleys[known] if known in self._volleys else self._new_volley(*known)
+        return self._volleys[what] if what in self._volleys else self._new_volley(what)
 
-    def _new_volley(self, branch: int, counting: int) -> Volley | None:
-        example = next(iter(self.members.values()))
+    def _new_volley(self, what: What) -> Volley | None:
+        kind, branch, counting = what
+        alike = {bit: each for bit, each in self.members.items() if self.kind_of(each) == kind}
+        example = next(iter(alike.values()))
         correlation, facts = example.correlation, example.facts
         assert isinstance(correlation, FilterCorrelation)
         assert facts is not None
         recipe = recipe_of(
-            correlation, self._types, self.sliced.fired(branch, counting), facts.ports
+            correlation,
+            self._types,
+            self.sliced.structures[kind].fired(branch, counting),
+            facts.ports,
         )
         assert recipe is not None, "a rule with such a firing is in no group"
         volley: Volley | None = None
@@ -277,7 +301,7 @@ class Group:
             atoms = atoms_of(example)
             bound = [atoms[port] for port in recipe.ports]
             members: list[Any] = [None] * len(self._bits)
-            for bit, rule in self.members.items():
+            for bit, rule in alike.items():
                 letters = self.letters_by_atom(rule)
                 known = (letters[atom] for atom in bound)
                 members[bit] = (rule.place, rule.name, f"ensue/{rule.name}", *known)
@@ -285,7 +309,7 @@ class Group:
             if routine is None:
                 routine = self.board.volleys[recipe.kind] = compile_volley(recipe)
             volley = recipe.count, routine, members
-        self._volleys[branch, counting] = volley
+        self._volleys[what] = volley
         return volley
 
 

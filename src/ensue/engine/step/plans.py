@@ -148,11 +148,10 @@ class TypeRoutines(TypeTests):
         want = self._groups.get(group)
         if want is None:
             key = self.keys.setdefault(group.board.key_names, len(self.keys))
-            want = self._groups[group] = GroupWant(key)
-        bit, atoms = group.bit(rule), atoms_of(rule)
+            want = self._groups[group] = GroupWant(group, key)
+        atoms = atoms_of(rule)
         for port in matching:
-            needed = self.needed(port)
-            want.add(needed, atoms.get(port.name), bit, group.letter(port))
+            want.add(self.needed(port), rule, port, atoms.get(port.name))
 
     def make_plan(self, tests: int) -> Plan:
         """Who reads an event of which exactly these tests hold."""
@@ -164,7 +163,7 @@ class TypeRoutines(TypeTests):
             left ^= 1 << (bit - 1)
         entries = (self._entry(self._wants[place], tests) for place in sorted(places))
         readers = tuple(entry for entry in entries if entry is not None)
-        readings = (want.reading(group, tests) for group, want in self._groups.items())
+        readings = (want.reading(tests) for want in self._groups.values())
         together = board_readings(reading for reading in readings if reading is not None)
         plan: Plan = MixedPlan(readers, together) if together else readers
         if len(self.plans) < PLANS_REMEMBERED:

@@ -1,4 +1,4 @@
-"""What an event is to groups of rules: who reads it as which atom, and which letters it is.
+"""What an event is to groups of rules: who may take which step by it, and which letters it is.
 
 In come the ports of the rules, each with the tests that it needs; out goes, for the tests that hold
 of an event, a `GroupReading` for each group and a `BoardReading` for groups of one board, which are
@@ -9,14 +9,16 @@ and stepping for `boards`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ensue.engine.step.sliced import Take
+from ensue.lang.syntax import EventPort
 
 if TYPE_CHECKING:
     from ensue.engine.step.boards import Board
     from ensue.engine.step.groups import Group
+    from ensue.engine.step.rules import Rule
 
 
 class GroupReading:
@@ -33,21 +35,17 @@ class GroupReading:
         group: Group,
         key: int,
         wanted: int,
-        by_atom: dict[int, int],
+        steps: Mapping[int, int],
         letters: tuple[int, ...],
     ) -> None:
         self.group = group
         self.key = key
         self.wanted = wanted
         self.letters = letters
-        readers = atoms = 0
-        for atom, rules in by_atom.items():
-            readers |= rules
-            atoms |= 1 << atom
         self.take: Take
-        self.take, inputs = group.sliced.take(atoms)
-        self.masks = (readers, *(by_atom.get(atom, 0) for atom in inputs))
-        held = [0] * len(group.sliced.held)
+        self.take, numbers = group.sliced.take(sum(1 << number for number in steps))
+        self.masks = tuple(steps.get(number, 0) for number in numbers)
+        held = [0] * group.sliced.size
         self.is_nothing = not self.take(held, *self.masks) and not any(held)
 
 
@@ -98,34 +96,38 @@ def board_readings(parts: Iterable[GroupReading]) -> tuple[BoardReading, ...]:
 class GroupWant:
     """What a group wants of a type: for each combination of tests that a port may need, who."""
 
-    def __init__(self, key: int) -> None:
+    def __init__(self, group: Group, key: int) -> None:
+        self._group = group
         self._key = key
         self._wanted: dict[int, int] = defaultdict(int)
-        self._atoms: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._steps: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._letters: dict[int, set[int]] = defaultdict(set)
         self._by_test: dict[int, list[int]] | None = None
 
-    def add(self, needed: int, atom: int | None, rule: int, letter: int) -> None:
-        """A port of a rule (its bit), with its atom if the machine has one, and its letter."""
+    def add(self, needed: int, rule: Rule, port: EventPort, atom: int | None) -> None:
+        """A port of a rule, with its atom if the machine has one."""
+        group, bit = self._group, self._group.bit(rule)
         self._by_test = None
-        self._wanted[needed] |= rule
+        self._wanted[needed] |= bit
         if atom is not None:
-            self._atoms[needed][atom] |= rule
-            self._letters[needed].add(letter)
+            steps = self._steps[needed]
+            for step in group.sliced.steps_of(group.kind_of(rule), atom):
+                steps[step] |= bit
+            self._letters[needed].add(group.letter(port))
 
-    def reading(self, group: Group, tests: int) -> GroupReading | None:
+    def reading(self, tests: int) -> GroupReading | None:
         """What an event of which exactly these tests hold is to the group."""
         wanted = 0
-        by_atom: dict[int, int] = {}
+        steps: dict[int, int] = {}
         letters: set[int] = set()
         for needed in self._met_by(tests):
             wanted |= self._wanted[needed]
             letters |= self._letters.get(needed, frozenset())
-            for atom, rules in self._atoms.get(needed, {}).items():
-                by_atom[atom] = by_atom.get(atom, 0) | rules
+            for step, rules in self._steps.get(needed, {}).items():
+                steps[step] = steps.get(step, 0) | rules
         if not wanted:
             return None
-        return GroupReading(group, self._key, wanted, by_atom, tuple(sorted(letters)))
+        return GroupReading(self._group, self._key, wanted, steps, tuple(sorted(letters)))
 
     def _met_by(self, tests: int) -> list[int]:
         """The combinations that hold, of those that are asked for: few of very many."""

@@ -1,4 +1,4 @@
-"""Which rules can be stepped together: those of one shape.
+"""Which rules can be stepped together: those of a shape, and with them those of other shapes.
 
 In comes a rule; out goes its shape, the same for rules whose machines have the same structure and
 whose statements are the same but for the names of ports. They differ in what their ports ask for,

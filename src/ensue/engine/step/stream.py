@@ -34,7 +34,7 @@ from ensue.engine.step.routines import (
 )
 from ensue.engine.step.rows import SharedRows
 from ensue.engine.step.rules import FastKey, Rule, SavedForm
-from ensue.engine.step.shapes import SMALLEST_GROUP, Shape, shape_of
+from ensue.engine.step.shapes import SMALLEST_GROUP, Shape, machine_of, shape_of
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
@@ -66,6 +66,7 @@ class StepStream:
         self._looks: dict[str, Look] = {}
         self._remakes: list[Callable[[], None]] = []
         self.groups: dict[Shape, Group] = {}
+        self._shapes: dict[str, Shape] = {}
         self.boards: dict[tuple[str, ...], Board] = {}
         self.apart = False
         self._alone: AbstractSet[str] = frozenset()
@@ -122,26 +123,41 @@ class StepStream:
             for shape, rules in shapes.items()
             if shape in self.groups or len(rules) >= SMALLEST_GROUP
         }
-        grouped = {rule.name: self.groups.get(s) for s, rules in chosen.items() for rule in rules}
-        for name, old in staying.items():
-            if old.group is not None and grouped.get(name) is not old.group:
-                (rule,) = [each for each in self.rules if each.name == name]
+        named = {rule.name: shape for shape, rules in chosen.items() for rule in rules}
+        going_on = {name for name in staying if named.get(name) == self._shapes.get(name)}
+        for rule in self.rules:
+            old = staying.get(rule.name)
+            if old is not None and old.group is not None and rule.name not in going_on:
                 rule.instances = dict(old.group.instances_of(old))
-        for shape, gone in self.groups.items():
-            if shape not in chosen:
-                gone.board.leave(gone)
-        groups: dict[Shape, Group] = {}
+        groups = {shape: self.groups[shape] for shape in chosen if shape in self.groups}
+        for group in dict.fromkeys(self.groups.values()):
+            if group not in groups.values():
+                group.board.leave(group)
         for shape, rules in chosen.items():
-            group = self.groups.get(shape) or self._new_group(rules[0])
-            group.take(rules, staying, self._types)
-            groups[shape] = group
+            if shape not in groups:
+                groups[shape] = self._group_for(rules[0], groups.values())
+            groups[shape].make_room_for(shape, rules[0])
+        members: dict[Group, dict[Rule, Shape]] = {group: {} for group in groups.values()}
+        for rule in self.rules:
+            if rule.name in named:
+                members[groups[named[rule.name]]][rule] = named[rule.name]
+        for group, taken in members.items():
+            group.take(taken, going_on, self._types)
+        self._shapes = named
         self.groups = groups
         self._places = {rule.name: rule.place for rule in self.rules}
 
-    def _new_group(self, first: Rule) -> Group:
+    def _group_for(self, first: Rule, known: Iterable[Group]) -> Group:
+        """A group that rules of a new shape can join."""
         names = next(iter(first.ports.key_names.values()))
         board = self.boards.setdefault(names, Board(names))
-        return group_for(first, board, self._types, self.numbers)
+        is_timed, machine = first.steps is not None, machine_of(first)
+        assert machine is not None, "a rule without a machine has no shape"
+        for group in known:
+            fits = group.board is board and group.is_timed is is_timed
+            if fits and group.sliced.has_room_for(machine):
+                return group
+        return group_for(is_timed, board, self._types, self.numbers)
 
     def _make_routines(self) -> None:
         self._routines = {
@@ -157,7 +173,7 @@ class StepStream:
         """Be as new, with rules in the forms of a snapshot, for their instances to be put in."""
         self.apart = apart
         self.numbers = count(read)
-        self.rules, self.groups, self.boards = [], {}, {}
+        self.rules, self.groups, self.boards, self._shapes = [], {}, {}, {}
         self.change(library, forms)
 
     def settle(self) -> None:

@@ -44,10 +44,10 @@ def put_out(
     own: list[tuple[int, int, int]] = []
     by_routine: dict[Callable[..., None], list[Any]] = {}
     for group, found in firing:
-        if group.has_branches and len(found) > 1:
+        if group.has_branches and any(branch for (_, branch, _), _ in found):
             return _put_out_counted(firing, groups, state, event, made)
-        for branch, counting, who in found:
-            volley = group.volley(branch, counting)
+        for what, who in found:
+            volley = group.volley(what)
             if volley is None:
                 continue
             count, routine, members = volley
@@ -86,8 +86,8 @@ def _put_out_counted(
             before[name] = before.get(name, 0) + count
     parts = 0
     for group, found in firing:
-        for branch, counting, who in found:
-            volley = group.volley(branch, counting)
+        for what, who in found:
+            volley = group.volley(what)
             if volley is None:
                 continue
             count, routine, members = volley
