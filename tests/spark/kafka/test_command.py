@@ -37,7 +37,7 @@ Topic = Callable[[str], str]
 
 KILLS = int(os.environ.get("ENSUE_KAFKA_KILLS", "1"))
 SEED = int(os.environ.get("ENSUE_SEED", "1"))
-LONGEST_RUN = 600
+LONGEST_RUN = 1200
 CONFIG = """
 [source]
 format = "kafka"

@@ -38,7 +38,7 @@ format = "parquet"
 path = "{folder}/sink"
 partition_by = ["correlation", "ensue_date"]
 """
-LONGEST_RUN = 600
+LONGEST_RUN = 1200
 LATE_SINK = """
 [late]
 format = "parquet"

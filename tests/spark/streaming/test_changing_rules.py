@@ -23,7 +23,7 @@ from .sensors import LIBRARY, START, heartbeat, table
 TYPES = LIBRARY[: LIBRARY.index("Alarm correlation")]
 JUMP = LIBRARY[LIBRARY.index("Alarm correlation") : LIBRARY.index("Alarm ecl")]
 SILENCE = LIBRARY[LIBRARY.index("Alarm ecl") : LIBRARY.index("Alarm correlation Extremes")]
-LONGEST_WAIT = 400
+LONGEST_WAIT = 900
 
 
 def wait_for(folder: Path, text: str) -> None:

@@ -11,19 +11,20 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from .cutting import cut
+from .cutting import cut, write_pieces
 from .processes import committed, kill, log_of, planned, prepare, run_to_the_end, start
 from .sensors import LATENESS, arriving, expected, found, heartbeat, readings, table
 
 KILLS = int(os.environ.get("ENSUE_KILLS", "20"))
 SEED = int(os.environ.get("ENSUE_SEED", "1"))
-LONGEST_START = 300
+LONGEST_START = 900
 FILES_A_LIFE = 3
 """About as many micro-batches as a driver has done when it is killed."""
 
@@ -65,10 +66,14 @@ def test_a_driver_that_is_killed_at_random_moments_loses_nothing_and_repeats_not
 def check_stream(spark: SparkSession, folder: Path, kills: int, random: Random) -> int:
     """How often the stream was killed before it came to the right end."""
     pieces, late = stream_with_late_events(random, FILES_A_LIFE * kills + 3)
+    files = [table(piece) for piece in pieces]
+    bounds = [len(files) * life // (kills + 1) for life in range(kills + 2)]
     two_sinks = folder.name == "two sinks"
-    prepare(folder, [table(piece) for piece in pieces], late_sink=two_sinks, trigger="50 ms")
-    for _ in range(kills):
+    prepare(folder, files[: bounds[1]], late_sink=two_sinks, trigger="50 ms")
+    for first, end in pairwise(bounds[1:]):
         kill_at_a_random_moment(folder, random)
+        # Each life has files of its own: a fast driver would else have nothing left to do.
+        write_pieces(folder / "events", files[first:end], first=first)
     assert run_to_the_end(folder) == 0, log_of(folder)
 
     rows = [row.asDict() for row in spark.read.parquet(str(folder / "sink")).collect()]
