@@ -130,6 +130,29 @@ def test_a_chain_of_thousands_stays_readable(ensue: Ensue, tmp_path: Path) -> No
     assert len(answer.out) < 2_000
 
 
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("notify { timeout(3 s) }", "timeouts"),
+        (
+            f"notify {{ accumulate {{ {', '.join(f'p{n}' for n in range(12))} }} }}",
+            "more than 1,000",
+        ),
+    ],
+)
+def test_why_there_is_no_whole_table_is_said(
+    ensue: Ensue, tmp_path: Path, expression: str, reason: str
+) -> None:
+    ports = ", ".join(f"A{n} p{n}" for n in range(12))
+    types = " ".join(f"eventtype A{n} {{}}" for n in range(12))
+    library = tmp_path / "rules.cor"
+    library.write_text(f"{types} eventtype Out {{}} Out ecl Wide ({ports}) {{ {expression} }}")
+
+    told = " ".join(ensue("explain", library, "Wide").out.split())
+
+    assert f"whole table not made: it has {reason}" in told
+
+
 def test_lines_fit_a_terminal(ensue: Ensue, library: Path) -> None:
     for name in ("Match", "Watch"):
         assert max(map(len, ensue("explain", library, name).out.splitlines())) <= 100

@@ -12,7 +12,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import Correlation
 from ensue.machine.dense import dense_table
 from ensue.machine.drawing.graph import input_text, output_text
-from ensue.machine.model import Machine, PortAtom, State, Transition
+from ensue.machine.model import Machine, PortAtom, State, Timer, Transition
 from ensue.machine.passes import optimising, size_of
 from ensue.machine.passes.minimising import minimise
 from ensue.machine.plan import Plan
@@ -106,9 +106,11 @@ def _whole_table(machine: Machine) -> str:
     ]
     if len(letters) * WHOLE_TABLE > 100_000:
         return f"not made: {len(letters)} kinds of events"
+    if any(isinstance(each.input, Timer) for each in machine.transitions):
+        return "not made: it has timeouts"
     table = dense_table(machine, letters, WHOLE_TABLE)
     if table is None:
-        return f"not made: it has timeouts, or more than {WHOLE_TABLE:,} states"
+        return f"not made: it has more than {WHOLE_TABLE:,} states"
     smallest = len(minimise(table).rows)
     states = "1 state" if len(table.rows) == 1 else f"{len(table.rows):,} states"
     if smallest == len(table.rows):
