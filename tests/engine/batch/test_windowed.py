@@ -95,7 +95,8 @@ def test_combinations_of_ports_are_forgotten_and_found_again(
 def test_rows_go_through_in_parts_and_firings_outgrow_their_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(visits, "FEWEST_ROWS", 4)
+    monkeypatch.setattr(visits, "FIRST_ROWS", 4)
+    monkeypatch.setattr(visits, "FEWEST_ROWS", 1)
     monkeypatch.setattr(visits, "FIRINGS_AT_ONCE", 1)
 
     for seed in range(SEEDS, SEEDS + 6):
@@ -108,7 +109,7 @@ def test_rules_whose_table_keeps_growing_leave_in_the_middle_of_a_batch(
     """They read the rest of the batch on their own, and the others go on without them."""
     monkeypatch.setattr(walks.Patience.__init__, "__defaults__", (8, 1000))
     monkeypatch.setattr(visits, "FREE_ENTRIES", 8)
-    monkeypatch.setattr(visits, "FEWEST_ROWS", 16)
+    monkeypatch.setattr(visits, "FIRST_ROWS", 16)
     alone = 0
 
     for seed in range(8):
@@ -120,6 +121,25 @@ def test_rules_whose_table_keeps_growing_leave_in_the_middle_of_a_batch(
         assert found == expected_of(library, given), seed
 
     assert alone > 8
+
+
+@pytest.mark.parametrize("at", [0, 3])
+def test_rules_with_too_many_keys_go_on_alone(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before they read the batch with those keys, or as soon as they are restored."""
+    for seed in (2, 4, 6):
+        library, given = library_of(seed), events(seed)
+        engine = BatchEngine(library.checked)
+        found = [as_text(each) for each in engine.read_all(given[:at])]
+        for group in groups_of(engine):
+            group.states.most_numbers = 0
+        found += [as_text(each) for each in engine.read_all(given[at:90])]
+        assert not groups_of(engine)
+
+        monkeypatch.setattr(visits, "MOST_NUMBERS", 30)
+        engine = moved(engine, library)
+        found += [as_text(each) for each in engine.read_all(given[90:])]
+        monkeypatch.undo()
+        assert found == expected_of(library, given), seed
 
 
 def test_a_state_with_too_many_orders_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,6 +162,8 @@ class Arrangement:
         """Let one member of a group run on its own from now on."""
         self._go_on_alone(group.members[name])
         group.let_go(name)
+        if not group.members:
+            self.groups.remove(group)
 
     def _go_on_alone(self, member: Member) -> None:
         state = encode_correlation(member)

@@ -226,7 +226,7 @@ class BatchEngine:
         fed: dict[str, list[Segment]] = {name: [] for name in self.correlations}
         outputs: list[Output] = []
         own: dict[str, Segment] = {}
-        for group in self._arranged.groups if len(batch) else ():
+        for group in list(self._arranged.groups) if len(batch) else ():
             outputs += self._read_in_group(group, base, own)
         for name in self._reading_order:
             running = self.correlations[name]
@@ -267,6 +267,8 @@ class BatchEngine:
             for name in group.leaving:
                 self._arranged.let_go(group, name)
                 own[name] = segment
+            if not group.members:
+                break
         return [(made, self._places_in_group(group, made, of)) for made, of in found]
 
     def _places_in_group(self, group: Group, made: MadeInTurn, positions: Positions) -> Positions:

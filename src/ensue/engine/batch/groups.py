@@ -134,6 +134,11 @@ class Member:
     def make_room(self) -> None:
         self.group.grow()
 
+    @property
+    def has_room(self) -> bool:
+        """Whether its group can hold the keys that there are by now, if it can be left for that."""
+        return not isinstance(self.group, LooseGroup) or not self.group.is_too_large
+
 
 class Group(ABC):
     """Correlations in the order of their library; `numbers` are theirs in it."""

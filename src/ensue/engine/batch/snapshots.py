@@ -196,6 +196,8 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> bool:
     else:
         at = keys.restore(table.column("key").combine_chunks())
     running.make_room()
+    if isinstance(running, Member) and not running.has_room:
+        return False
     walk: Walk = running.walk
     if state.stepped:
         if isinstance(running, ColumnCorrelation):

@@ -31,19 +31,19 @@ class Texts(NamedTuple):
         begin = array.offset
         ends = np.frombuffer(offsets, width)[begin : begin + len(array) + 1]
         held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        return cls(_frozen(held), _frozen(ends))
+        return cls(read_only(held), read_only(ends))
 
     @classmethod
     def held(cls, data: Any, offsets: Any) -> Texts:
         """Texts that somebody keeps, to be read only."""
-        return cls(_frozen(data), _frozen(offsets))
+        return cls(read_only(data), read_only(offsets))
 
     def take(self, index: Any) -> pa.Array:
         """The texts of these numbers."""
         return written(text_kernels.take_texts, len(index), *self, index)
 
 
-def _frozen(array: Any) -> Any:
+def read_only(array: Any) -> Any:
     """The same array, which nobody writes to: one kind of array is one compilation."""
     view = array.view()
     view.flags.writeable = False

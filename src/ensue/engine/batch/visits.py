@@ -30,14 +30,17 @@ from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.last_events import LastEvents
 from ensue.engine.batch.ordered import FIRST_REGISTER, FilledWindow
 from ensue.engine.batch.row_lists import RowNumbers
+from ensue.engine.batch.texts import read_only
 from ensue.engine.batch.visit_tables import VisitTables
 from ensue.engine.batch.walks import EVENTS_AN_ENTRY, FREE_ENTRIES, Firings, Patience, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 
 FIRINGS_AT_ONCE = 1 << 16
-FEWEST_ROWS, MOST_ROWS = 1 << 12, 1 << 18
+FEWEST_ROWS, FIRST_ROWS, MOST_ROWS = 1 << 7, 1 << 12, 1 << 18
 """How many rows go through at once: more of them as long as little fires and tables are full."""
 MOST_COMBINATIONS = 1 << 14
+MOST_NUMBERS = 1 << 27
+"""Past so many numbers in the cells of all keys and rules, most are of rules that nobody is in."""
 _SHARED_ENTRIES = 8
 """An entry serves all rules of a shape: where there are several, there may be so many more."""
 _MOMENTS_A_WINDOW = 8
@@ -60,8 +63,11 @@ class VisitedStates:
             for count in np.bincount(tables.shape_of)
         ]
         self.impatient: set[int] = set()
-        """The rules whose tables keep growing: they are better off on their own."""
-        self._rows_at_once = FEWEST_ROWS
+        """The rules whose tables keep growing, or all if there are too many keys: they are better
+        off on their own."""
+        self.most_numbers = MOST_NUMBERS
+        self._key_count = 0
+        self._rows_at_once = FIRST_ROWS
         self._latest: int | None = None
         self._moments: list[tuple[int, int]] = []
         """A reading, and a time at which or before which all earlier ones came."""
@@ -83,18 +89,26 @@ class VisitedStates:
     def places(self) -> int:
         return self._last.last.size
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there can be a cell of each rule for every key that is numbered."""
+        return self._key_count * self.rules * (1 + self.tables.registers) <= self.most_numbers
+
     def grow(self, key_count: int) -> None:
-        """Have a cell of each rule for every key that is numbered, with all registers."""
+        """Have a cell of each rule for every key, with all registers; if there is room for that."""
+        self._key_count = max(self._key_count, key_count)
         before, rules, width = self._cells.shape
         wanted = 1 + self.tables.registers
-        if key_count > before or wanted > width:
-            size = before if key_count <= before else max(key_count, 2 * before)
+        size = before
+        if key_count > before and self.has_room:
+            size = max(key_count, 2 * before)
+        if size > before or wanted > width:
             # Zeros that nobody has written to take no memory.
             cells = np.zeros((size, rules, wanted), np.int64)
             cells[:before, :, :width] = self._cells
             self._cells = cells
-            if size > before:
-                self._last.grow(size)
+        if size > before:
+            self._last.grow(size)
 
     def read(
         self,
@@ -105,12 +119,16 @@ class VisitedStates:
         before: int,
         without: Any,
     ) -> Iterator[tuple[Firings, int]]:
-        """What fires, and up to which row; ends early where a rule becomes `impatient`.
+        """What fires, and up to which row; ends early where rules become `impatient`.
 
         `without` counts for each rule the rows that it would read, if they had a key.
         """
         self.grow(key_count)
         known, count = self._combinations, len(keys)
+        times = read_only(times)
+        if not self.has_room:
+            self.impatient = set(range(self.rules))
+            return
         if count:
             self._note_moment(before, int(times[0]))
         marks = known.mark(lists, count)
@@ -192,8 +210,8 @@ class VisitedStates:
 
     def _adapt(self, rows: int, fired: int, made: int) -> None:
         """Choose how many rows go through at once; say whose tables have grown too much."""
-        if made * EVENTS_AN_ENTRY > rows or fired > 2 * FIRINGS_AT_ONCE:
-            self._rows_at_once = max(FEWEST_ROWS // 4, self._rows_at_once // 2)
+        if made * EVENTS_AN_ENTRY > rows or fired > FIRINGS_AT_ONCE:
+            self._rows_at_once = max(FEWEST_ROWS, self._rows_at_once // 2)
         elif 2 * fired < FIRINGS_AT_ONCE:
             self._rows_at_once = min(MOST_ROWS, self._rows_at_once * 2)
         for shape, (table, patience) in enumerate(
@@ -219,19 +237,19 @@ class VisitedStates:
             walk = self._window_walk(table, self.tables.window_of(rule), cells)
         else:
             walk = TableWalk(table)
-            walk.grow(len(cells))
-            walk.states[:] = cells[:, 0]
+            walk.grow(max(len(cells), self._key_count))
+            walk.states[: len(cells)] = cells[:, 0]
         for place, port in self._ports_of_places(rule):
-            walk.places[:, place] = self._last.of(rule, port)
+            walk.places[: len(cells), place] = self._last.of(rule, port)
         return walk
 
     def _window_walk(self, table: FilledWindow, window: int, cells: Instants) -> WindowWalk:
         walk = WindowWalk(table, window)
-        walk.grow(len(cells))
-        walk.states[:] = cells[:, 0]
+        walk.grow(max(len(cells), self._key_count))
+        walk.states[: len(cells)] = cells[:, 0]
         end = FIRST_REGISTER + cells.shape[1] - 1
         walk.widen(end)
-        walk.registers[:, FIRST_REGISTER:end] = cells[:, 1:]
+        walk.registers[: len(cells), FIRST_REGISTER:end] = cells[:, 1:]
         if self._latest is not None:
             walk.drop_expired(self._latest)
         return walk

@@ -30,8 +30,6 @@ from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.model import Machine
 
 Company = tuple[tuple[str, ...], bool]
-MOST_NUMBERS = 1 << 27
-"""Past so many numbers in the cells of all keys and rules, most are of rules that nobody is in."""
 
 
 def windowed_company(
@@ -66,7 +64,6 @@ class WindowedGroup(LooseGroup):
         super().__init__(
             correlations, numbers, Path("window"), types, counts, remembered, starts, False
         )
-        self.most_states = MOST_NUMBERS
         firsts = [correlations[shape_of.index(shape)] for shape in range(len(machines))]
         filled = [table_of_ports(*each) for each in zip(firsts, machines, strict=True)]
         tables = VisitTables(firsts, filled, shape_of, [window_of(each) for each in correlations])
@@ -77,7 +74,7 @@ class WindowedGroup(LooseGroup):
 
     @property
     def is_too_large(self) -> bool:
-        return self.states.size > self.most_states
+        return not self.states.has_room
 
     def _walk(
         self,
