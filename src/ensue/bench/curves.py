@@ -17,6 +17,7 @@ from ensue.bench.timing import Work, side_by_side
 from ensue.bench.workload import (
     LEAK_TYPES,
     MANY_RULES,
+    VOCABULARIES,
     Steps,
     combined,
     leak,
@@ -100,7 +101,10 @@ def _rules(effort: Effort) -> Iterator[Curve]:
     events = readings(known + new, devices=20)
     # A batch pays once for each rule, whatever its size: it is measured on a large one.
     table = table_of(readings(effort.size(20_000, 50), 20), ("device", "kind", "level"))
-    for name, text in MANY_RULES.items():
+    plotted = {name: ("rules", name) for name in VOCABULARIES}
+    plotted |= {f"kinds, {kind}": ("windowed-rules", kind) for kind in ("in windows", "mixed")}
+    for rules_of, (plot, name) in plotted.items():
+        text = MANY_RULES[rules_of]
 
         def by_step(rules: int, of: Callable[[int], str] = text) -> tuple[Work, int]:
             return through_step(of(rules), events[known:], events[:known]), new
@@ -108,8 +112,8 @@ def _rules(effort: Effort) -> Iterator[Curve]:
         def by_batch(rules: int, of: Callable[[int], str] = text) -> tuple[Work, int]:
             return through_batch(of(rules), table), len(table)
 
-        yield _curve(effort, "rules-step", name, "rules", sizes, by_step)
-        yield _curve(effort, "rules-batch", name, "rules", sizes, by_batch)
+        yield _curve(effort, f"{plot}-step", name, "rules", sizes, by_step)
+        yield _curve(effort, f"{plot}-batch", name, "rules", sizes, by_batch)
 
 
 def _windows(effort: Effort) -> Iterator[Curve]:
