@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import cast
 
 from ensue.errors import LibraryError
@@ -18,8 +18,6 @@ from ensue.lang.expressions.nesting import report_nesting
 from ensue.lang.expressions.reading import ExpressionReading, UnreadableError
 from ensue.lang.expressions.tree import Expression
 from ensue.lang.source import Source, Span
-
-GRAMMAR = Path(__file__).parent.parent / "grammar.lark"
 
 
 def parse_expression(text: str, name: str = "<expression>") -> Expression:
@@ -90,7 +88,7 @@ def _parser() -> Callable[[str], Expression]:
         pass
 
     lark = Lark(
-        GRAMMAR.read_text(encoding="utf-8"),
+        files("ensue.lang").joinpath("grammar.lark").read_text("utf-8"),
         parser="lalr",
         lexer="contextual",
         start="predicate",
