@@ -56,6 +56,8 @@ def bodies(draw: Random) -> str:
             "case true: push new Out { k = a.k, v = c.v, b = true };",
             "case true: push new Out { v = 1 }; push new Out { k = 'x', v = b.v };",
             "case true: push new Out { v = b.v };",
+            "case true: push new Out { k = CONCAT(a.k, b.w), v = a.v + c.v * 2, b = a.v = b.v };",
+            "case true: push new Out { k = c.id, v = b.v / (a.v - 1) }; push new Out { v = -c.v };",
         ]
     )
     if "l1" in expression:
@@ -63,6 +65,7 @@ def bodies(draw: Random) -> str:
             [
                 "case l1: push new Out { k = a.k, v = 7 }; case l2: push new Out { v = c.v };",
                 "case l1 & !l2: push new Out { k = b.k };",
+                "case l1: push new Out { v = a.v - b.v }; case l2: push new Out { v = INT(c.v) };",
             ]
         )
     return f"{expression} {clause} {{ {made} }}"
@@ -112,6 +115,23 @@ def test_a_group_puts_out_what_its_rules_put_out_by_the_definitions() -> None:
         assert together.counts == plain.counts
         with table_states(2):
             assert list(pushed(library.start("step"), given)) == expected, seed
+
+
+def test_values_that_differ_in_a_constant_or_a_port_are_computed_for_each_rule() -> None:
+    computed = ["a.v + 1", "INT(a.v + 1.0)", "b.v + 1", "a.v + 2", "a.v + 1"]
+    rules = [
+        f"Out correlation R{number} (T a where v = 0, T b where v > 0) a ; b"
+        f" {{ case true: push new Out {{ v = {value} }}; }}"
+        for number, value in enumerate(computed)
+    ]
+    renamed = rules[0].replace("R0", "R9").replace("T a", "T one").replace(" a ;", " one ;")
+    library = ensue.parse(TYPES + "\n".join([*rules, renamed.replace("a.v", "one.v")]))
+    given = [Event(f"e{n}", "s", "T", n, {"k": "k", "v": n, "w": "x"}) for n in range(4)]
+
+    made = list(library.run(given, engine="step"))
+
+    assert made == list(library.run(given, engine="reference"))
+    assert [each.data["v"] for each in made[:6]] == [1, 1, 2, 2, 1, 1]
 
 
 def test_rules_come_to_a_group_and_leave_it_and_the_others_keep_their_state() -> None:

@@ -12,8 +12,8 @@ import ensue
 from ensue.engine.batch import BatchEngine, arranging, groups
 from ensue.engine.batch.correlations import ColumnCorrelation
 from ensue.engine.batch.groups import Member
-from ensue.engine.batch.renaming import with_ports
 from ensue.engine.batch.together import RuleGroup
+from ensue.engine.renaming import with_ports
 from ensue.errors import LibraryError
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event

@@ -21,12 +21,12 @@ from ensue.engine.batch.groups import Group, common_key, table_of_ports
 from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.numbered import NumberedStates
 from ensue.engine.batch.remembered import Remembered
-from ensue.engine.batch.renaming import numbered_ports, with_ports
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.slices import SlicedStates
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
+from ensue.engine.renaming import numbered_ports, with_ports
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, EventPort, FilterCorrelation
 from ensue.machine.model import Machine, PortAtom

@@ -4,7 +4,8 @@ In comes a `Recipe`: the statements that run when a branch fires with certain la
 numbers instead of names. Out go functions that put the events together: `compile_single` for one
 rule, `compile_volley` for the many rules of a group that fire at one event. Both hold the same
 text, and what they make is the same to the letter as what `ensue.engine.outputs` makes. Values that
-have to be computed, and firings by the clock, are not for here: `recipe_of` says so with None.
+have to be computed are, by `value_for`. Firings by the clock are not for here: `recipe_of` says so
+with None.
 
 Names of attributes and constants are handed over as values; no text of a user is read as Python.
 """
@@ -17,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from ensue.engine.outputs import value_for
+from ensue.engine.renaming import with_ports
 from ensue.engine.step.compiling import compiled, filled
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
@@ -44,6 +46,14 @@ class Value:
     attribute: str = ""
     constant: Any = None
 
+    @property
+    def is_computed(self) -> bool:
+        return self.port is None and not isinstance(self.expression, Literal)
+
+    def computed_from(self, ports: Mapping[str, str]) -> str:
+        """What is computed, the same for all that say it of ports that are called so."""
+        return repr(with_ports(self.expression, ports)) if self.is_computed else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
@@ -54,7 +64,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """`push new`: each attribute with a constant, or with the port and the name to take it from."""
+    """`push new`: each attribute with its value, and the port that it is taken from as it is."""
 
     type: str
     values: tuple[tuple[str, int | None, Value], ...]
@@ -78,6 +88,7 @@ class Recipe:
     def kind(self) -> object:
         """The same for recipes that differ in the names of their ports only."""
         said: list[object] = [self.labels, self.keyed, len(self.ports)]
+        numbered = {port: str(number) for number, port in enumerate(self.ports)}
         for each in self.statements:
             if isinstance(each, Sent):
                 said.append(each.port)
@@ -91,6 +102,7 @@ class Recipe:
                     value.attribute,
                     value.type,
                     repr(value.constant),
+                    value.computed_from(numbered),
                 )
                 for name, number, value in each.values
             ]
@@ -133,7 +145,7 @@ def statements_of(correlation: FilterCorrelation, labels: frozenset[str]) -> lis
 def recipe_of(
     correlation: FilterCorrelation, types: TypeSystem, fired: Fired, ports: Mapping[int, str]
 ) -> Recipe | None:
-    """What a branch that fires so puts out, or None where it takes more than handing values on."""
+    """What a branch that fires so puts out, or None where the clock may fire or labels change."""
     if any(isinstance(port, TimerPort) for port in correlation.ports):
         return None
     bound = tuple(dict.fromkeys(ports[place] for place in fired.places))
@@ -145,8 +157,6 @@ def recipe_of(
                 made.append(Sent(numbers[statement.port]))
         elif isinstance(statement, PushNew):
             values = values_of(statement, correlation, types)
-            if any(v.port is None and not isinstance(v.expression, Literal) for v in values):
-                return None
             # A port that is not bound has no values: as if null had been written.
             built = tuple((v.name, numbers.get(v.port) if v.port else None, v) for v in values)
             made.append(Built(statement.type, built))
@@ -211,7 +221,12 @@ class _Writing:
         """The data of an event, over variables that `prepare` sets."""
         parts = []
         for name, port, value in statement.values:
-            if port is None:
+            if value.is_computed:
+                held = f"v{len(self.values)}"
+                compute = self._constant(partial(_computed, value, self._recipe.ports))
+                events = ", ".join(f"e{number}" for number in self._numbers)
+                self.values.append(f"{held} = {compute}({events})")
+            elif port is None:
                 held = self._constant(None if value.port is not None else value.constant)
             else:
                 held = f"v{len(self.values)}"
@@ -290,6 +305,11 @@ def _of_three(one: int, same: int, other: int) -> str:
 def _value_in_full(value: Value, event: Event) -> Any:
     assert value.port is not None
     return value_for(value.expression, PortScope({value.port: event}), value.type)
+
+
+def _computed(value: Value, ports: Sequence[str], *events: Event) -> Any:
+    scope = PortScope(dict(zip(ports, events, strict=True)))
+    return value_for(value.expression, scope, value.type)
 
 
 def causes_of(bound: list[tuple[int, str]]) -> str:

@@ -3,7 +3,7 @@
 In comes a rule; out goes its shape, the same for rules whose machines have the same structure and
 whose statements are the same but for the names of ports. They differ in what their ports ask for,
 and in how long their windows are. Rules with timers, statements before the first case, changes of
-labels, `bind first`, values to be computed, keys that differ from port to port, or a machine that
+labels, `bind first`, keys that differ from port to port, or a machine that
 is too long to be written out have no shape and stay on their own. Whether enough rules share a
 shape is for the stream to decide, and running them for `groups`.
 """
@@ -16,7 +16,7 @@ from ensue.engine.step.emitting import values_of
 from ensue.engine.step.rules import Rule
 from ensue.engine.step.sliced import is_sliced, only_grows
 from ensue.events.types import TypeSystem
-from ensue.lang.expressions import Expression, Literal
+from ensue.lang.expressions import Expression
 from ensue.lang.syntax import EventPort, FilterCorrelation, PushNew, PushPort
 from ensue.machine.model import Machine, PortAtom
 
@@ -45,6 +45,7 @@ def shape_of(rule: Rule, types: TypeSystem) -> Shape | None:
         return None
     names = set(rule.ports.key_names.values())
     atoms = atoms_of(rule)
+    called = {port: str(number) for port, number in atoms.items()}
     statements = [s for case in correlation.cases for s in case.statements]
     if len(names) != 1 or not all(isinstance(each, PushPort | PushNew) for each in statements):
         return None
@@ -57,12 +58,11 @@ def shape_of(rule: Rule, types: TypeSystem) -> Shape | None:
             elif isinstance(statement, PushNew):
                 said.append(statement.type)
                 for value in values_of(statement, correlation, types):
-                    if value.port is None and not isinstance(value.expression, Literal):
-                        return None
                     # As text, for in Python `1`, `1.0` and `True` would be one constant.
                     fixed = repr(value.constant)
                     port = None if value.port is None else atoms.get(value.port)
-                    said.append((value.name, port, value.port is None, value.attribute, fixed))
+                    computed = value.computed_from(called)
+                    said += [value.name, port, value.port is None, value.attribute, fixed, computed]
     placed = [(place, port) for branch in rule.machine.branches for place, port, _ in branch.places]
     if any(port not in atoms for _, port in placed):
         return None  # a machine from a damaged snapshot: whoever reads the rest of it says so
