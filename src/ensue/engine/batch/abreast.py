@@ -14,33 +14,30 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.correlations import Path, asked_of
-from ensue.engine.batch.groups import LooseGroup, common_key, is_on_table, table_of_ports
+from ensue.engine.batch.correlations import Path
+from ensue.engine.batch.groups import (
+    Company,
+    LooseGroup,
+    bound_by_last,
+    is_on_table,
+    remembered_by,
+    table_of_ports,
+)
 from ensue.engine.batch.joint import JointStates
 from ensue.engine.batch.keys import Numbers
-from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.rule_tables import RuleTables
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
-from ensue.lang.syntax import Correlation, FilterCorrelation
+from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
-
-Company = tuple[tuple[str, ...], bool]
 
 
 def company_of(correlation: Correlation, path: Path, machine: Machine | None) -> Company | None:
     """What correlations that can run abreast have in common; None if this one cannot."""
-    key = common_key(correlation)
-    if key is None or machine is None or not is_on_table(path, machine) or machine.switches:
-        return None
-    if isinstance(correlation, FilterCorrelation) and correlation.clauses.bind == "first":
-        return None
-    # Where some send on whole events, those are kept: of others only what they ask for.
-    _, whole = asked_of(correlation)
-    return key, whole
+    return bound_by_last(correlation, machine) if is_on_table(path, machine) else None
 
 
 class AbreastGroup(LooseGroup):
@@ -56,9 +53,7 @@ class AbreastGroup(LooseGroup):
         types: TypeSystem,
         counts: Counts,
     ) -> None:
-        asked = [asked_of(each) for each in correlations]
-        starts = [isinstance(c, FilterCorrelation) and bool(c.initially) for c in correlations]
-        remembered = Remembered([name for names, _ in asked for name in names], asked[0][1])
+        remembered, starts = remembered_by(correlations)
         super().__init__(
             correlations, numbers, Path("table"), types, counts, remembered, starts, False
         )

@@ -9,10 +9,10 @@ from there.
 
 from __future__ import annotations
 
-from ensue.engine.batch.abreast import AbreastGroup, Company, company_of
+from ensue.engine.batch.abreast import AbreastGroup, company_of
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, path_of
-from ensue.engine.batch.groups import Group, LooseGroup, Member, is_on_table
+from ensue.engine.batch.groups import Company, Group, LooseGroup, Member, is_on_table
 from ensue.engine.batch.snapshots import decode_correlation, encode_correlation
 from ensue.engine.batch.timed import TimedCorrelation
 from ensue.engine.batch.together import RuleGroup, likeness

@@ -28,6 +28,7 @@ from ensue.engine.batch.correlations import (
     TABLE_STATES,
     Path,
     Segment,
+    asked_of,
     place_count,
 )
 from ensue.engine.batch.filled import FilledTable
@@ -44,6 +45,9 @@ from ensue.events.types import TypeSystem
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, FilterCorrelation
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
 
+Company = tuple[tuple[str, ...], bool]
+"""A key, and whether whole events are sent on."""
+
 MOST_PORTS = 8
 """So many have room in a letter: one bit for each port of a rule."""
 MOST_STATES = 1 << 25
@@ -58,6 +62,29 @@ def common_key(correlation: Correlation) -> tuple[str, ...] | None:
     if not all(isinstance(key, CommonKey) for key in keys):
         return None
     return tuple(key.name for key in keys if isinstance(key, CommonKey))
+
+
+def bound_by_last(correlation: Correlation, machine: Machine | None) -> Company | None:
+    """What correlations of different shapes have in common that can go through a batch together.
+
+    None for one whose ports are bound to more than the last event that they want: where labels are
+    aborted, or with `bind first`.
+    """
+    key = common_key(correlation)
+    if key is None or machine is None or machine.switches:
+        return None
+    if isinstance(correlation, FilterCorrelation) and correlation.clauses.bind == "first":
+        return None
+    # Where some send on whole events, those are kept: of others only what they ask for.
+    _, whole = asked_of(correlation)
+    return key, whole
+
+
+def remembered_by(correlations: Sequence[Correlation]) -> tuple[Remembered, list[bool]]:
+    """What is kept of events for a company, and which of them say something at their start."""
+    asked = [asked_of(each) for each in correlations]
+    starts = [isinstance(c, FilterCorrelation) and bool(c.initially) for c in correlations]
+    return Remembered([name for names, _ in asked for name in names], asked[0][1]), starts
 
 
 def is_on_table(path: Path, machine: Machine | None) -> bool:

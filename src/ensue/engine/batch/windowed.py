@@ -15,10 +15,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ensue.engine.batch.correlations import Path, asked_of
-from ensue.engine.batch.groups import LooseGroup, common_key, table_of_ports
+from ensue.engine.batch.correlations import Path
+from ensue.engine.batch.groups import (
+    Company,
+    LooseGroup,
+    bound_by_last,
+    remembered_by,
+    table_of_ports,
+)
 from ensue.engine.batch.keys import Numbers
-from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.visit_tables import VisitTables
 from ensue.engine.batch.visits import Instants, VisitedStates
@@ -26,22 +31,15 @@ from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
-from ensue.lang.syntax import Correlation, FilterCorrelation
+from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
-
-Company = tuple[tuple[str, ...], bool]
 
 
 def windowed_company(
     correlation: Correlation, path: Path, machine: Machine | None
 ) -> Company | None:
     """What those with windows that can run side by side have in common; None if one cannot."""
-    key = common_key(correlation)
-    if key is None or machine is None or path.name != "window" or machine.switches:
-        return None
-    # Where some send on whole events, those are kept: of others only what they ask for.
-    _, whole = asked_of(correlation)
-    return key, whole
+    return bound_by_last(correlation, machine) if path.name == "window" else None
 
 
 class WindowedGroup(LooseGroup):
@@ -58,9 +56,7 @@ class WindowedGroup(LooseGroup):
         types: TypeSystem,
         counts: Counts,
     ) -> None:
-        asked = [asked_of(each) for each in correlations]
-        starts = [isinstance(c, FilterCorrelation) and bool(c.initially) for c in correlations]
-        remembered = Remembered([name for names, _ in asked for name in names], asked[0][1])
+        remembered, starts = remembered_by(correlations)
         super().__init__(
             correlations, numbers, Path("window"), types, counts, remembered, starts, False
         )
