@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 
 from ensue.lang.expressions import Expression
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS
 from ensue.machine.model import (
     AnyAtom,
     Atom,
@@ -187,8 +188,11 @@ def machine_of_record(
     record: MachineRecord, parse_predicate: Callable[[str], Expression]
 ) -> Machine:
     """The machine. Raises `ValueError` where a number names nothing."""
+    count = record.names if isinstance(record.names, int) else len(record.names)
+    if not 0 <= count <= DEFAULT_MACHINE_LIMITS.states:
+        raise ValueError(f"a machine has {count} states: up to {DEFAULT_MACHINE_LIMITS.states} fit")
     names = (
-        tuple(f"state {number}" for number in range(record.names))
+        tuple(f"state {number}" for number in range(count))
         if isinstance(record.names, int)
         else record.names
     )

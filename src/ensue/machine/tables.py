@@ -48,7 +48,7 @@ from ensue.lang.syntax import (
     PortKeys,
     TimerPort,
 )
-from ensue.machine.model import Machine, PortAtom
+from ensue.machine.fitting import check_fit, check_form
 from ensue.machine.plan import Plan
 from ensue.machine.prepared import PreparedLibrary, plan_in, with_plans
 from ensue.machine.records import (
@@ -241,17 +241,6 @@ def _plan(record: CorrelationRecord, correlation: Correlation) -> Plan:
     machine = None
     if record.machine is not None:
         machine = machine_of_record(record.machine, parse_expression)
-        _check_fit(machine, correlation)
+        check_fit(machine, correlation)
+    check_form(record.form, machine, correlation)
     return Plan(correlation, record.form, record.why, machine, None)
-
-
-def _check_fit(machine: Machine, correlation: Correlation) -> None:
-    ports = {port.name for port in correlation.ports}
-    for atom in machine.atoms:
-        if isinstance(atom, PortAtom) and atom.name not in ports:
-            raise ValueError(
-                f"the machine of `{correlation.name}` waits for `{atom.name}`, which is no port"
-            )
-    branches = len(correlation.branches) if isinstance(correlation, FilterCorrelation) else 0
-    if len(machine.branches) != branches:
-        raise ValueError(f"the machine of `{correlation.name}` has other branches than its filter")

@@ -1,0 +1,197 @@
+"""Whether a machine that was read from a file is one of the correlation beside it.
+
+In comes a machine whose numbers name something (`records`) and the correlation that it is said to
+run; nothing comes out. A machine that an engine could trip over, or run for ever, is a `ValueError`
+that says what does not fit. What is asked is true of every machine that was ever built, however it
+was optimised; that a machine means just what its text says is not asked, for that would be to build
+it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ensue.lang.expressions import Expression
+from ensue.lang.parts import labels_in
+from ensue.lang.syntax import (
+    Correlation,
+    Ecl,
+    EclCorrelation,
+    Fail,
+    FilterCorrelation,
+    Group,
+    Holds,
+    Modes,
+    Push,
+    Round,
+    Timeout,
+    Unless,
+)
+from ensue.machine.labels import changed_labels, needs_memory
+from ensue.machine.model import (
+    Bind,
+    Emit,
+    Fire,
+    Machine,
+    PortAtom,
+    PredicateAtom,
+    State,
+    Timer,
+    Transition,
+)
+
+
+def check_form(form: str, machine: Machine | None, correlation: Correlation) -> None:
+    """Whether a correlation can be run in a form. Raises `ValueError` if it cannot."""
+    has_window = correlation.clauses.within is not None
+    is_filter = isinstance(correlation, FilterCorrelation)
+    possible = {"linear" if has_window else "table"}
+    if isinstance(correlation, FilterCorrelation):
+        # Whatever a filter is, it can be run from remembered events.
+        possible = {"memory"} if needs_memory(correlation) else possible | {"memory"}
+    if form not in possible or (form != "memory" and machine is None):
+        kind = "filter" if is_filter else "expression"
+        raise ValueError(f"`{correlation.name}` is no {kind} that runs in the form `{form}`")
+
+
+def check_fit(machine: Machine, correlation: Correlation) -> None:
+    """Whether a machine may be one of a correlation. Raises `ValueError` if it cannot."""
+    within = correlation.clauses.within
+    ports = {port.name for port in correlation.ports}
+    for atom in machine.atoms:
+        if isinstance(atom, PortAtom) and atom.name not in ports:
+            _refuse(correlation, f"waits for `{atom.name}`, which is no port")
+    if machine.window != (within.microseconds if within else None):
+        _refuse(correlation, "has another window than its clause")
+    if isinstance(correlation, FilterCorrelation):
+        _check_filter(machine, correlation)
+    else:
+        _check_ecl(machine, correlation)
+
+
+def _refuse(correlation: Correlation, why: str) -> None:
+    raise ValueError(f"the machine of `{correlation.name}` {why}")
+
+
+# --- filters ------------------------------------------------------------------------------------
+
+
+def _check_filter(machine: Machine, correlation: FilterCorrelation) -> None:
+    if len(machine.branches) != len(correlation.branches):
+        _refuse(correlation, "has other branches than its filter")
+    if not all(isinstance(atom, PortAtom) for atom in machine.atoms):
+        _refuse(correlation, "waits for what is no port")
+    if any(isinstance(each.input, Timer) for each in machine.transitions):
+        _refuse(correlation, "waits for a timeout, and is one of a filter")
+    if any(isinstance(each.effect, Emit) for each in machine.transitions):
+        _refuse(correlation, "puts out by itself, and is one of a filter")
+    for branch, x in zip(machine.branches, correlation.branches, strict=True):
+        if not {label for label, _ in branch.labels} <= {each.label for each in labels_in([x])}:
+            _refuse(correlation, "has a label that is not in its filter")
+    switches = sorted((each.label, each.kind) for each in machine.switches)
+    changed = sorted(changed_labels(correlation))
+    if switches != [(label, kind) for label in changed for kind in ("abort", "revive")]:
+        _refuse(correlation, "has other labels to abort and revive than its statements")
+    _check_places(machine, correlation)
+    _check_firing(machine, correlation)
+
+
+def _check_places(machine: Machine, correlation: FilterCorrelation) -> None:
+    """A place counts as bound in states that only reading an event of its port into it sets."""
+    bound = [each for branch in machine.branches for each in branch.places]
+    if len({place for place, _, _ in bound}) != len(bound):
+        _refuse(correlation, "has a place twice")
+    # Each has a state of its own, so this is no less than what was built.
+    if not all(0 <= place < len(machine.names) for place, _, _ in bound):
+        _refuse(correlation, "has a place with a number that none can have")
+    by_state: dict[State, list[tuple[int, str]]] = {}
+    for number, port, state in bound:
+        by_state.setdefault(state, []).append((number, port))
+    set_otherwise = machine.initial.union(*(each.target for each in machine.switches))
+    if not set_otherwise.isdisjoint(by_state):
+        _refuse(correlation, "has a place that is bound without an event")
+    noted = {place: port for place, port, _ in bound}
+    for transition in machine.transitions:
+        place: int | None = None
+        if isinstance(transition.effect, Bind):
+            place = transition.effect.place
+            if not isinstance(transition.input, int):
+                _refuse(correlation, "notes an event where none is read")
+            elif machine.atoms[transition.input] != PortAtom(noted[place]):
+                _refuse(correlation, f"notes an event of another port than `{noted[place]}`")
+        for state in transition.target & by_state.keys():
+            if [each for each, _ in by_state[state]] != [place]:
+                _refuse(correlation, "has a place that is bound without an event")
+
+
+def _check_firing(machine: Machine, correlation: FilterCorrelation) -> None:
+    """A branch that has fired needs an event before it can fire again, whatever is changed."""
+    internal = [each for each in machine.transitions if each.input is None]
+    followed = frozenset[State]().union(*(each.target for each in internal))
+    for transition in machine.transitions:
+        if not isinstance(transition.effect, Fire):
+            continue
+        if transition.input is not None:
+            _refuse(correlation, "has a branch that fires before all is read")
+        gone = transition.clear - transition.target - followed
+        if any(states <= gone for states in transition.enabling):
+            continue
+        left = frozenset(range(len(machine.names))) - transition.clear | transition.target
+        following = [each for each in internal if each is not transition]
+        if _is_enabled(transition, _followed(left, following)):
+            _refuse(correlation, "has a branch that fires for ever")
+
+
+def _followed(active: frozenset[State], internal: list[Transition]) -> frozenset[State]:
+    """All that internal transitions can set from these states."""
+    while True:
+        new = [each.target for each in internal if _is_enabled(each, active)]
+        more = active.union(*new)
+        if more == active:
+            return active
+        active = more
+
+
+def _is_enabled(transition: Transition, active: frozenset[State]) -> bool:
+    return not any(states.isdisjoint(active) for states in transition.enabling)
+
+
+# --- ECL ----------------------------------------------------------------------------------------
+
+
+def _check_ecl(machine: Machine, correlation: EclCorrelation) -> None:
+    parts = list(_parts(correlation.body))
+    if machine.branches or machine.switches:
+        _refuse(correlation, "has branches or labels, and is one of an ECL expression")
+    asked: set[Expression] = {each.predicate for each in parts if isinstance(each, Holds)}
+    for atom in machine.atoms:
+        if isinstance(atom, PredicateAtom) and atom.predicate not in asked:
+            _refuse(correlation, "asks a predicate that is not in its expression")
+    emitted = {each.type for each in parts if isinstance(each, Push)}
+    periods = {each.after.microseconds for each in parts if isinstance(each, Timeout)}
+    timers: dict[State, int] = {}
+    for transition in machine.transitions:
+        effect, given = transition.effect, transition.input
+        if isinstance(effect, Emit) and effect.type not in emitted:
+            _refuse(correlation, f"puts out `{effect.type}`, which its expression does not")
+        if isinstance(given, Timer) and (
+            given.after not in periods or timers.setdefault(given.state, given.after) != given.after
+        ):
+            _refuse(correlation, "has a timeout that is not in its expression")
+
+
+def _parts(x: Ecl) -> Iterator[Ecl]:
+    """The expression and all that is inside of it."""
+    left = [x]
+    while left:
+        part = left.pop()
+        yield part
+        match part:
+            case Group(_, parts):
+                left += parts
+            case Unless(body, stop):
+                left += [body, stop]
+            case Fail(body) | Round(_, body) | Push(_, body):
+                left.append(body)
+            case Modes(modes):
+                left += [each for mode in modes for each in (mode.guard, mode.body)]
