@@ -87,6 +87,8 @@ def forged(saved: bytes, random: Random) -> bytes:
 
 def change(body: list[Any], random: Random) -> None:
     holders = [each for each in lists_in(body) if each]
+    if not holders:
+        return
     holder, place = (chosen := random.choice(holders)), random.randrange(len(chosen))
     old = holder[place]
     match random.randrange(6):

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,8 @@ from ensue.lang.expressions.values import FaultError, to_number, to_string
 from ensue.machine.analyses.mentions import Mentions
 
 EXACT_IN_DOUBLES = 2**53
+LARGEST_FLOAT = math.nextafter((2 - 2**-24) * 2.0**127, 0)
+"""The largest number that a 32-bit float comes near to."""
 TEXTS = 400
 """How many situations of patterns are looked into before one gives up on telling all texts."""
 
@@ -61,25 +64,57 @@ def ordinary_value(type_: ValueType) -> Any:
 
 
 def _numbers(type_: ValueType, mentions: Mentions) -> tuple[list[Any], bool]:
-    constants: set[int | float] = set()
+    constants: list[int | float] = []  # no set: beyond 2^53, 1 and 1.0 are not the same
     for constant in mentions.constants:
         try:
-            constants.add(to_number(constant))
+            constants.append(to_number(constant))
         except FaultError:
             continue  # no number is equal to it, nor comparable with it
-    exact = not mentions.patterns and all(abs(c) < EXACT_IN_DOUBLES for c in constants)
-    near: list[Any]
     if type_.name in INTEGER_RANGES:
-        whole = sorted({n for c in constants for n in (math.floor(c), math.ceil(c))}) or [1]
-        gaps = [a + 1 for a, b in pairwise(whole) if b - a > 1]
-        near = [whole[0] - 1, *sorted([*whole, *gaps]), whole[-1] + 1]
+        near = _whole_numbers(constants or [1], *INTEGER_RANGES[type_.name])
     else:
-        ordered = sorted(float(c) for c in constants) or [1.0]
-        between = [(a + b) / 2 for a, b in pairwise(ordered)]
-        near = [ordered[0] - 1, *sorted([*ordered, *between]), ordered[-1] + 1]
-        # A midpoint of neighbours is one of them: then nothing lies between.
-        exact = exact and all(a < b for a, b in pairwise(near))
-    return _distinct(each for each in near if fits(each, type_)), exact
+        near = _reals({float(each) for each in constants} or {1.0}, type_)
+    return _distinct(near), not mentions.patterns
+
+
+def _whole_numbers(constants: Iterable[int | float], low: int, high: int) -> list[Any]:
+    """One number of each stretch in which all compare alike with the constants."""
+    begins: set[int] = set()
+    for constant in constants:
+        least, most = _equal_to(constant)
+        begins |= {least, most + 1}
+    inside = sorted(each for each in begins if low < each <= high)
+    return [inside[0] - 1, *inside] if inside else [min(max(low, 1), high)]
+
+
+def _equal_to(constant: int | float) -> tuple[int, int]:
+    """The least whole number that is no less than a constant, and the largest that is no more.
+
+    A whole number meets a real as a real, so beyond 2^53 several of them are equal to one.
+    """
+    if isinstance(constant, int) or abs(constant) < EXACT_IN_DOUBLES:
+        return math.ceil(constant), math.floor(constant)
+    ends = []
+    for away in (-math.inf, math.inf):
+        half = (int(constant) + int(math.nextafter(constant, away))) // 2
+        ends.append(half if float(half) == constant else half + (1 if away < 0 else -1))
+    return ends[0], ends[1]
+
+
+def _reals(constants: Iterable[float], type_: ValueType) -> list[Any]:
+    """The constants, and a number in every gap between and around them, as far as they fit."""
+    ordered = sorted(constants)
+    near = [ordered[0] - 1, ordered[-1] + 1]
+    if near[0] == ordered[0] or near[1] == ordered[-1]:
+        near = [math.nextafter(ordered[0], -math.inf), math.nextafter(ordered[-1], math.inf)]
+    # A midpoint of neighbours is one of them: then nothing lies between.
+    between = [middle for a, b in pairwise(ordered) if a < (middle := a / 2 + b / 2) < b]
+    wanted = sorted([*near, *ordered, *between])
+    fitting = [each for each in wanted if fits(each, type_)]
+    if len(fitting) < len(wanted):
+        largest = LARGEST_FLOAT if type_.name == "float" else sys.float_info.max
+        fitting += [1.0, -largest, largest]
+    return fitting
 
 
 def _times(mentions: Mentions) -> tuple[list[Any], bool]:
@@ -92,8 +127,10 @@ def _times(mentions: Mentions) -> tuple[list[Any], bool]:
                 constants.append(datetime_of(parse_time(constant)))
             except ValueError:
                 continue
+    earliest, latest = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     tick = timedelta(microseconds=1)
-    near = [each + step for each in constants for step in (-tick, timedelta(0), tick)]
+    near = [each - tick for each in constants if each > earliest] + constants
+    near += [each + tick for each in constants if each < latest]
     return _distinct(sorted(near) or [datetime_of(0)]), not mentions.patterns
 
 
