@@ -1,15 +1,21 @@
 """How the correlations of a library run in batches: which in a group, and which on their own.
 
 In comes a library; out go its correlations, each as what it runs as. Those that are alike run
-together, of the others those that share a key abreast, and those with windows side by side: in
-groups of a few at least. Whoever feeds others or is fed runs alone, and so does what groups do not
-read. A group can be left, or one of its members can leave it; what a correlation was in it goes on
-from there.
+together, of the others those that share a key abreast, and those with windows or with timers side
+by side: in groups of a few at least. Whoever feeds others or is fed runs alone, and so does what
+groups do not read. A group can be left, or one of its members can leave it; what a correlation was
+in it goes on from there.
 """
 
 from __future__ import annotations
 
 from ensue.engine.batch.abreast import AbreastGroup, company_of
+from ensue.engine.batch.alarmed import (
+    AlarmedGroup,
+    AlarmedShape,
+    alarmed_company,
+    shape_of_alarmed,
+)
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, path_of
 from ensue.engine.batch.groups import Company, Group, LooseGroup, Member, is_on_table
@@ -29,6 +35,8 @@ FEWEST_ALIKE = 8
 """Fewer that are alike run abreast with others, if there are others."""
 FEWEST_WINDOWED = 3
 """Fewer with windows run alone."""
+FEWEST_ALARMED = 3
+"""Fewer with timers run alone."""
 MOST_BESIDE_WINDOWS = 256
 """So many that are alike, and have no windows, are better off together than beside those."""
 
@@ -76,6 +84,7 @@ class Arrangement:
         ]
         groups: list[Group] = [self._mixed(numbers) for numbers in mixed]
         groups += self._windowed(alike)
+        groups += self._alarmed()
         gone = {number for group in groups for number in group.numbers.tolist()}
         for numbers in alike.values():
             path, machine = self._path(numbers[0])
@@ -108,21 +117,48 @@ class Arrangement:
         ]
 
     def _side_by_side(self, shapes: list[list[int]]) -> WindowedGroup:
+        return WindowedGroup(*self._by_shape(shapes), self._library.types, self._counts)
+
+    def _by_shape(
+        self, shapes: list[list[int]]
+    ) -> tuple[list[Correlation], list[int], list[int], list[Machine]]:
+        """Correlations, their numbers, which shape each is of, and a machine of each shape."""
         numbers = sorted(number for each in shapes for number in each)
         place = {number: shape for shape, each in enumerate(shapes) for number in each}
         # Of a shape only one machine is needed: those of the others differ in names.
         firsts = [min(each) for each in shapes]
         _, _, machines = self._chosen(firsts)
         chosen = [self._correlations[number] for number in numbers]
-        shape_of = [place[number] for number in numbers]
+        return chosen, numbers, [place[number] for number in numbers], machines
+
+    def _alarmed(self) -> list[Group]:
+        """Those with timers, side by side with others of the same key."""
+        shapes: dict[AlarmedShape, list[int]] = {}
+        linked = self._linked()
+        for number, correlation in enumerate(self._correlations):
+            shape = None if correlation.name in linked else shape_of_alarmed(correlation)
+            if shape is not None:
+                shapes.setdefault(shape, []).append(number)
+        companies: dict[Company, list[list[int]]] = {}
+        for numbers in shapes.values():
+            company = alarmed_company(self._correlations[numbers[0]], *self._path(numbers[0]))
+            if company is not None:
+                companies.setdefault(company, []).append(numbers)
         types = self._library.types
-        return WindowedGroup(chosen, numbers, shape_of, machines, types, self._counts)
+        return [
+            AlarmedGroup(*self._by_shape(chosen), types, self._counts)
+            for chosen in companies.values()
+            if sum(len(numbers) for numbers in chosen) >= FEWEST_ALARMED
+        ]
+
+    def _linked(self) -> set[str]:
+        """Who feeds others, or is fed."""
+        feeds = self._library.feeds
+        return {name for name, fed in feeds.items() if fed}.union(*feeds.values())
 
     def _alike(self) -> dict[Correlation, list[int]]:
         """The correlations that neither feed others nor are fed: those that are alike together."""
-        feeds = self._library.feeds
-        linked = {name for name, fed in feeds.items() if fed}
-        linked.update(name for fed in feeds.values() for name in fed)
+        linked = self._linked()
         alike: dict[Correlation, list[int]] = {}
         for number, correlation in enumerate(self._correlations):
             common = None if correlation.name in linked else likeness(correlation)

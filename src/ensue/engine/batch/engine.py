@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ensue.engine.batch.alarmed import AlarmedGroup
 from ensue.engine.batch.arranging import Arrangement, Running
 from ensue.engine.batch.batches import Batch, EventBatch
 from ensue.engine.batch.by_event import EventCorrelation
@@ -31,6 +33,7 @@ from ensue.engine.batch.order import (
     output_positions,
     reading_order,
 )
+from ensue.engine.batch.placing import Places, Roots, order_of
 from ensue.engine.batch.snapshots import (
     FORMAT,
     VERSION,
@@ -51,7 +54,9 @@ from ensue.events.event import Event, Rejected
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 
-Output = tuple[Made | MadeInTurn, Positions]
+Output = tuple[Made | MadeInTurn, Positions | Places]
+
+_NOWHERE = Places(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class BatchEngine:
@@ -72,10 +77,7 @@ class BatchEngine:
         names = [correlation.name for correlation in library.correlations]
         self._numbers = {name: number for number, name in enumerate(names)}
         self._reading_order = reading_order(names, library.feeds)
-        self._is_plain = not any(library.feeds.values()) and not any(
-            isinstance(running, EventCorrelation | TimedCorrelation)
-            for running in self.correlations.values()
-        )
+        self._is_linked = any(library.feeds.values())
 
     @property
     def correlations(self) -> dict[str, Running]:
@@ -137,7 +139,8 @@ class BatchEngine:
         """When the first timer is due, if no event comes before."""
         running = self.correlations.values()
         timed = [each for each in running if isinstance(each, EventCorrelation | TimedCorrelation)]
-        due = [time for each in timed if (time := each.next_due()) is not None]
+        groups = [each for each in self._arranged.groups if isinstance(each, AlarmedGroup)]
+        due = [time for each in (*timed, *groups) if (time := each.next_due()) is not None]
         return min(due, default=None)
 
     # --- snapshots --------------------------------------------------------------------------------
@@ -216,23 +219,22 @@ class BatchEngine:
             self.clock = last if self.clock is None else max(self.clock, last)
         if until is not None:
             self.clock = until if self.clock is None else max(self.clock, until)
-        first = self._positioned
+        read_rows = _Rows(batch, self._positioned, self._depth, self._is_linked)
         self._positioned += len(batch)
-        if self._is_plain:
-            positions = np.arange(first, first + len(batch)).reshape(-1, 1)
-        else:
-            positions = event_positions(batch.times, first, self._depth)
-        base = Segment(batch, positions)
         fed: dict[str, list[Segment]] = {name: [] for name in self.correlations}
         outputs: list[Output] = []
-        own: dict[str, Segment] = {}
-        for group in list(self._arranged.groups) if len(batch) else ():
-            outputs += self._read_in_group(group, base, own)
+        own: dict[str, int] = {}
+        for group in list(self._arranged.groups):
+            if len(batch) or isinstance(group, AlarmedGroup):
+                outputs += self._read_in_group(group, read_rows, own)
         for name in self._reading_order:
             running = self.correlations[name]
             if isinstance(running, Member):
                 continue
-            segments = [own.get(name, base), *fed[name]] if len(batch) else fed[name]
+            is_timed = isinstance(running, EventCorrelation | TimedCorrelation)
+            segments = fed[name]
+            if len(batch):
+                segments = [read_rows.segment(is_timed, own.get(name, 0)), *segments]
             if isinstance(running, EventCorrelation):
                 made, read = running.read(segments, self.clock)
             elif isinstance(running, TimedCorrelation):
@@ -241,47 +243,60 @@ class BatchEngine:
                 made, read = running.read(segments)
             if not len(made):
                 continue
-            places = self._placed(read, self._numbers[name])
-            outputs.append((made, places))
+            number = self._numbers[name]
+            if not self._is_linked:
+                outputs.append((made, read_rows.places(read, number, is_timed)))
+                continue
+            positions = output_positions(read, number)
+            outputs.append((made, positions))
             feeds = self._library.feeds.get(name, ())
             if feeds:
-                segment = Segment(EventBatch(made.events(), self._types), places)
+                segment = Segment(EventBatch(made.events(), self._types), positions)
                 for reader in feeds:
                     fed[reader].append(segment)
         for group in [each for each in self._arranged.groups if each.is_too_large]:
             self._arranged.leave(group)
         return outputs
 
-    def _read_in_group(
-        self, group: Group, segment: Segment, own: dict[str, Segment]
-    ) -> list[Output]:
-        """What a group puts out; members that leave it have the rest of the rows to `own`."""
-        found: list[tuple[MadeInTurn, Positions]] = []
+    def _read_in_group(self, group: Group, rows: _Rows, own: dict[str, int]) -> list[Output]:
+        """What a group puts out; members that leave it have the rows to `own` behind them."""
+        found: list[tuple[MadeInTurn, Roots | int]] = []
+        done = 0
         while True:
-            made, read = group.read(segment)
+            segment = rows.segment(False, done)
+            roots: Roots | int = done
+            if isinstance(group, AlarmedGroup):
+                made, since, read = group.read_until(segment, self.clock)
+                roots = since.later(done)
+            else:
+                made, read = group.read(segment)
             if len(made):
-                found.append((made, segment.positions))
+                found.append((made, roots))
             if not isinstance(group, LooseGroup) or not group.leaving:
                 break
-            segment = Segment(segment.batch.since(read), segment.positions[read:])
+            done += read
             for name in group.leaving:
                 self._arranged.let_go(group, name)
-                own[name] = segment
+                own[name] = done
             if not group.members:
                 break
-        return [(made, self._places_in_group(group, made, of)) for made, of in found]
-
-    def _places_in_group(self, group: Group, made: MadeInTurn, positions: Positions) -> Positions:
-        if self._is_plain and len(group.members) == len(self.correlations):
+        if not self._is_linked and len(group.members) == len(self.correlations):
             # Nobody else puts out anything, so these stand in the order of all already.
-            return positions[:0]
-        return self._placed(positions[made.at], group.numbers[made.rules])
+            return [(made, _NOWHERE) for made, _ in found]
+        return [(made, self._places_in_group(group, made, of, rows)) for made, of in found]
 
-    def _placed(self, read: Positions, number: Any) -> Positions:
-        """The places of outputs in the order of all; `number` says whose they are."""
-        if self._is_plain:
-            return np.column_stack([read[:, 0], np.broadcast_to(number, len(read))])
-        return output_positions(read, number)
+    def _places_in_group(
+        self, group: Group, made: MadeInTurn, roots: Roots | int, rows: _Rows
+    ) -> Positions | Places:
+        if self._is_linked:
+            positions = rows.segment(False).positions
+            numbers = group.numbers[made.rules]
+            if isinstance(roots, int):
+                return output_positions(positions[made.at + roots], numbers)
+            return output_positions(roots.positions(positions), numbers)
+        if isinstance(roots, int):
+            return Places.of_rows(made.at + roots, group.numbers[made.rules])
+        return Places.of_roots(roots, rows.batch.times)
 
     def _clear_up(self) -> None:
         for running in [*self.correlations.values(), *self._arranged.groups]:
@@ -289,7 +304,7 @@ class BatchEngine:
                 running.clear_up()
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:
-        if len(outputs) == 1 and self._is_plain:
+        if len(outputs) == 1 and not self._is_linked:
             return outputs[0][0].events()
         every = [event for made, _ in outputs for event in made.events()]
         return [every[place] for place in _order(outputs)]
@@ -298,7 +313,8 @@ class BatchEngine:
         tables = [made.table(self._types) for made, _ in outputs]
         if not tables:
             return None
-        if len(tables) == 1 and self._is_plain:
+        if len(tables) == 1 and not self._is_linked:
+            # What comes from one source is in its order.
             return tables[0]
         return reordered(join_tables(tables), _order(outputs))
 
@@ -320,12 +336,43 @@ class BatchEngine:
         return pa.schema(fields).empty_table()
 
 
+class _Rows:
+    """The rows of a batch as those who read them want them.
+
+    Where no correlation feeds another a row says all by its number, unless timers come in between.
+    """
+
+    def __init__(self, batch: Batch, first: int, depth: int, is_linked: bool) -> None:
+        self.batch = batch
+        self._first = first
+        self._depth = depth
+        self._is_linked = is_linked
+
+    @cached_property
+    def _in_stream(self) -> Segment:
+        return Segment(self.batch, event_positions(self.batch.times, self._first, self._depth))
+
+    @cached_property
+    def _by_number(self) -> Segment:
+        return Segment(self.batch, np.arange(len(self.batch)).reshape(-1, 1))
+
+    def segment(self, is_timed: bool, done: int = 0) -> Segment:
+        """The rows from some on, for what has timers or has none."""
+        whole = self._in_stream if is_timed or self._is_linked else self._by_number
+        return Segment(self.batch.since(done), whole.positions[done:]) if done else whole
+
+    def places(self, read: Positions, number: int, is_timed: bool) -> Places:
+        """Where outputs stand, from what was read for them; nobody feeds another."""
+        if is_timed:
+            return Places.of_positions(read, number, self._first, self.batch.times)
+        return Places.of_rows(read[:, 0], number)
+
+
 def _order(outputs: Sequence[Output]) -> Rows:
-    if not outputs:
+    every = [places for _, places in outputs]
+    if not every:
         return np.empty(0, np.int64)
-    positions = np.concatenate([places for _, places in outputs])
-    if positions.shape[1] == 2:
-        # Where an event stands, and whose output it is: one number, of which most are in order.
-        last = 1 + int(positions[:, 1].max(initial=0))
-        return np.argsort(positions[:, 0] * last + positions[:, 1], kind="stable")
+    if all(isinstance(each, Places) for each in every):
+        return order_of([each for each in every if isinstance(each, Places)])
+    positions = np.concatenate([each for each in every if not isinstance(each, Places)])
     return np.lexsort(positions.T[::-1])

@@ -3,10 +3,10 @@
 A group numbers the keys of a batch and finds the rows that its ports want once for all of its
 members, and makes all of their outputs at once. How the states of its members are held, and how
 they move, is what kinds of groups differ in: `together` has correlations that are alike, `abreast`
-those that are not, `windowed` those with windows. `Member` is one of them to the rest of the
-engine: its state is saved and restored as that of any other correlation.
+those that are not, `windowed` those with windows, `alarmed` those with timers. `Member` is one of
+them to the rest of the engine: its state is saved and restored as that of any other correlation.
 
-Feeding others, or being fed, is not for groups; nor are timers, several ways to ask for a key and
+Feeding others, or being fed, is not for groups; nor are several ways to ask for a key and
 predicates inside an expression.
 """
 
@@ -38,6 +38,7 @@ from ensue.engine.batch.making import OutputMaker, Readings
 from ensue.engine.batch.ordered import FilledWindow, OrderedTable
 from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.row_lists import RowLists, RowNumbers
+from ensue.engine.batch.timers import FilledTimed, Timers
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
@@ -50,14 +51,23 @@ Company = tuple[tuple[str, ...], bool]
 
 MOST_PORTS = 8
 """So many have room in a letter: one bit for each port of a rule."""
+FEWEST_FIRINGS = 1 << 14
+"""Fewer wait for those of the next rows of a batch before outputs are made of them."""
 MOST_STATES = 1 << 25
 """Rules times keys, past which a group has too many states that nobody is in."""
 
 
 def common_key(correlation: Correlation) -> tuple[str, ...] | None:
     """The names of a key that all ports share; None for what groups do not read."""
+    if not all(isinstance(port, EventPort) for port in correlation.ports):
+        return None
+    return common_key_of_events(correlation)
+
+
+def common_key_of_events(correlation: Correlation) -> tuple[str, ...] | None:
+    """The same with timers among the ports: those have no key."""
     keys, ports = correlation.clauses.by, correlation.ports
-    if len(ports) > MOST_PORTS or not all(isinstance(port, EventPort) for port in ports):
+    if sum(isinstance(port, EventPort) for port in ports) > MOST_PORTS:
         return None
     if not all(isinstance(key, CommonKey) for key in keys):
         return None
@@ -70,7 +80,7 @@ def bound_by_last(correlation: Correlation, machine: Machine | None) -> Company 
     None for one whose ports are bound to more than the last event that they want: where labels are
     aborted, or with `bind first`.
     """
-    key = common_key(correlation)
+    key = common_key_of_events(correlation)
     if key is None or machine is None or machine.switches:
         return None
     if isinstance(correlation, FilterCorrelation) and correlation.clauses.bind == "first":
@@ -98,16 +108,20 @@ def is_on_table(path: Path, machine: Machine | None) -> bool:
 
 def table_of_ports(correlation: Correlation, machine: Machine) -> FilledTable:
     """An empty table whose events are told by the ports that they match."""
-    bits: dict[Any, int] = {PortAtom(port.name): bit for bit, port in enumerate(correlation.ports)}
+    ports = [port for port in correlation.ports if isinstance(port, EventPort)]
+    bits: dict[Any, int] = {PortAtom(port.name): bit for bit, port in enumerate(ports)}
     places = place_count(machine)
     actions: FilterActions | EclActions
     if isinstance(correlation, FilterCorrelation):
         actions = FilterActions(correlation, machine)
     else:
         actions = EclActions(correlation, machine)
-    if machine.window is not None:
-        return FilledWindow(OrderedTable(machine), actions, bits, places)
-    return FilledTable(BitTable(machine, TABLE_STATES), actions, bits, places)
+    timers = Timers(correlation, machine)
+    table = OrderedTable(machine) if machine.window is not None else BitTable(machine, TABLE_STATES)
+    if len(timers):
+        return FilledTimed(table, actions, bits, places, timers)
+    kind = FilledTable if machine.window is None else FilledWindow
+    return kind(table, actions, bits, places)
 
 
 class States(Protocol):
@@ -184,7 +198,7 @@ class Group(ABC):
         bind_first: bool,
     ) -> None:
         self.numbers = np.array(numbers)
-        self._key_names = common_key(correlations[0]) or ()
+        self._key_names = common_key_of_events(correlations[0]) or ()
         self.keys = Keys(bool(self._key_names))
         self.most_states = MOST_STATES
         self.remembered = remembered
@@ -238,7 +252,7 @@ class Group(ABC):
         self.remembered.add_all(batch)
         without = np.zeros(len(self.numbers), np.int64)
         made = []
-        for firings, end in self._walk(lists, keys, batch.times, first, without):
+        for firings, end in in_larger_parts(self._walk(lists, keys, batch.times, first, without)):
             if len(firings.at):
                 read = Readings(first, batch.times[:end], keys[:end])
                 made.append(self.maker.make(firings, read))
@@ -266,6 +280,23 @@ class Group(ABC):
         """Let go of events that no key holds any more, if there are enough of them."""
         if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.states.places // 2):
             self.remembered.forget_all_but(self.states.held())
+
+
+def in_larger_parts(walk: Iterable[tuple[Firings, int]]) -> Iterator[tuple[Firings, int]]:
+    """The same firings, with parts of few put together: making outputs of any has a price."""
+    waiting: list[Firings] = []
+    read = 0
+    for firings, end in walk:
+        if waiting and not firings.can_follow(waiting[-1]):
+            yield Firings.joined(waiting), read
+            waiting = []
+        waiting.append(firings)
+        read = end
+        if sum(len(each.at) for each in waiting) >= FEWEST_FIRINGS:
+            yield Firings.joined(waiting), read
+            waiting = []
+    if waiting:
+        yield Firings.joined(waiting), read
 
 
 class LooseStates(States, Protocol):

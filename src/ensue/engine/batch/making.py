@@ -23,6 +23,7 @@ from ensue.engine.batch.keys import Keys, Numbers
 from ensue.engine.batch.made import ColumnGroup, EventGroup, Made
 from ensue.engine.batch.predicates import NotInColumnsError, Parts, outcomes, values_by_row
 from ensue.engine.batch.remembered import Remembered
+from ensue.engine.batch.rule_actions import is_timer
 from ensue.engine.batch.texts import NO_TEXTS, Texts, written
 from ensue.engine.batch.trigger_counts import Counted, TriggerCounts
 from ensue.engine.batch.walks import Firings
@@ -39,13 +40,15 @@ class Readings:
     """What a correlation has read of a batch: one row for each reading.
 
     Firings come in the order of the stream; the readings of different keys may not, where there
-    are timers.
+    are timers. `numbers` has the numbers of readings that do not follow each other: 0 for the
+    alarms of a rule under a key, at one moment.
     """
 
     first: int
     times: npt.NDArray[np.int64]
     keys: Numbers
     latest: int | None = None
+    numbers: Rows | None = None
 
     @property
     def last(self) -> int:
@@ -139,17 +142,38 @@ class OutputMaker:
 
     def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
         times, keys = read.times[at], read.keys[at]
-        old, new, trigger_of = self._remembered.ids(read.first + at, TIMER)
-        triggers = new if old is NO_TEXTS else old
-        numbers = self._counts.number(at, rules, times, keys, triggers, trigger_of, read.last)
+        alarms = None
+        if read.numbers is None:
+            old, new, trigger_of = self._remembered.ids(read.first + at, TIMER)
+            triggers = new if old is NO_TEXTS else old
+        else:
+            alarms = read.numbers[at] == 0
+            triggers, trigger_of = self._triggers(read.numbers, at)
+        numbers = self._counts.number(
+            at, rules, times, keys, triggers, trigger_of, read.last, alarms
+        )
         of = np.zeros(len(at), np.int64) if rules is None else rules
         return _PutOut(of, times, keys, triggers, trigger_of, numbers)
+
+    def _triggers(self, readings: Rows, at: Rows) -> tuple[Texts, Rows]:
+        """The ids of readings and what stands for that of an alarm, and which of them each has."""
+        events = np.flatnonzero(readings)
+        texts = pa.array([TIMER], pa.string())
+        if events.size:
+            old, new, places = self._remembered.ids(readings[events], TIMER)
+            ids = (new if old is NO_TEXTS else old).take(places)
+            texts = pa.concat_arrays([texts.cast(ids.type), ids])
+        text_of = np.zeros(len(readings), np.int64)
+        text_of[events] = np.arange(1, 1 + events.size)
+        return Texts.of(texts), text_of[at]
 
     def _group(
         self, push: Push, places: Rows, bound: npt.NDArray[np.int64], put_out: _PutOut
     ) -> ColumnGroup | EventGroup:
         """What one statement has put out; `put_out` is of these outputs only."""
-        readings = {port: self._reading(bound[:, each]) for port, each in push.shape.bound}
+        held = {port: self._reading(bound[:, each]) for port, each in push.shape.bound}
+        readings = {port: each for port, each in held.items() if not is_timer(port)}
+        moments = {port: each for port, each in held.items() if is_timer(port)}
         keys, key_of = NO_TEXTS, np.zeros(0, np.int64)
         if self._keys.keyed:
             keys, key_of = self._keys.held_texts(put_out.keys)
@@ -167,7 +191,7 @@ class OutputMaker:
         type_name = push.what.type
         data: dict[str, tuple[ValueType, Column]] = {}
         if not isinstance(push.what, Emitted):
-            lookup = _Bound(self._remembered, readings, count).column
+            lookup = _Bound(self._remembered, readings, moments, count).column
             attributes = self._types.attributes(type_name)
             data = {
                 each.name: (
@@ -224,9 +248,16 @@ class OutputMaker:
 class _Bound:
     """Names of a transformer: a port, then a name in the event that is bound to it."""
 
-    def __init__(self, remembered: Remembered, readings: Mapping[str, Rows], count: int) -> None:
+    def __init__(
+        self,
+        remembered: Remembered,
+        readings: Mapping[str, Rows],
+        moments: Mapping[str, Rows],
+        count: int,
+    ) -> None:
         self._remembered = remembered
         self._readings = readings
+        self._moments = moments
         self._count = count
         self._known: dict[Parts, Column] = {}
 
@@ -235,6 +266,8 @@ class _Bound:
             port, *rest = parts
             if rest and port in self._readings:
                 known = self._remembered.column(tuple(rest), self._readings[port])
+            elif port in self._moments and [each.lower() for each in rest] == ["time"]:
+                known = Column("timestamp", self._moments[port])
             else:
                 known = absent(self._count)
             self._known[parts] = known

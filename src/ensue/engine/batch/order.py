@@ -50,6 +50,11 @@ def reading_order(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> l
     return list(ordered)
 
 
+def depth_in(positions: Positions) -> int:
+    """The depth that positions were made for."""
+    return int(positions.shape[1] - _HEAD) // 2
+
+
 def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Positions:
     out = np.zeros((len(times), _HEAD + 2 * depth), np.int64)
     out[:, 0] = times
@@ -69,7 +74,7 @@ def past_positions(
 
 def alarm_positions(
     due: npt.NDArray[np.int64],
-    correlation: int,
+    correlation: int | npt.NDArray[np.int64],
     instances: npt.NDArray[np.int64],
     fired: npt.NDArray[np.int64],
     depth: int,

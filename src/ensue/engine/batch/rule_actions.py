@@ -2,7 +2,8 @@
 
 In come the actions of rules, each of which calls its ports by names of its own; out go numbers.
 Ports go by their numbers, so that statements of different rules that say the same are one, and each
-has one place: that of the last event that it wants (`last_events`).
+has one place: that of the last event that it wants (`last_events`). Of a timer the place holds a
+time and not an event, and its name says so.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any
 
 from ensue.engine.batch.actions import Action, Push, Sent, Shape
 from ensue.engine.renaming import numbered_ports, with_ports
-from ensue.lang.syntax import Correlation, PushNew
+from ensue.lang.syntax import Correlation, PushNew, TimerPort
+
+_TIMER = "timer "
 
 
 class RuleActions:
@@ -21,7 +24,7 @@ class RuleActions:
     def __init__(self, correlations: Sequence[Correlation]) -> None:
         self.table: list[Action] = [()]
         self._number_of: dict[Action, int] = {(): 0}
-        self._ports = [numbered_ports(each) for each in correlations]
+        self._ports = [numbered_ports(each) | _numbered_timers(each) for each in correlations]
         self._places = [
             {name: place for place, name in enumerate(ports.values())} for ports in self._ports
         ]
@@ -46,3 +49,16 @@ class RuleActions:
 
     def port_number(self, rule: int, port: str) -> int:
         return self._places[rule][self._ports[rule][port]]
+
+
+def _numbered_timers(correlation: Correlation) -> dict[str, str]:
+    return {
+        port.name: f"{_TIMER}{number}"
+        for number, port in enumerate(correlation.ports)
+        if isinstance(port, TimerPort)
+    }
+
+
+def is_timer(port: str) -> bool:
+    """Whether a port that goes by its number is a timer."""
+    return port.startswith(_TIMER)

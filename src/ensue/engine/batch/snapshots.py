@@ -111,7 +111,9 @@ def decode_correlation(
 ) -> bool:
     """Go on from a state; False if a member of a group has to leave it for that."""
     past = _past_of(snapshot)
-    if past is not None and not isinstance(running, Member):
+    if past is not None:
+        if isinstance(running, Member):
+            return False
         running.read_again(*past)
     elif isinstance(running, EventCorrelation):
         running.restore(snapshot)

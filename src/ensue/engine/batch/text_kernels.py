@@ -162,7 +162,7 @@ def write_ids(
     """`correlation:trigger@time:key:n` for each output.
 
     Outputs of one event and key come one after the other: what they share is written once, and
-    then copied.
+    then copied. Alarms of different times have one trigger.
     """
     count = numbers.size
     shared = total = np.int64(0)
@@ -170,7 +170,7 @@ def write_ids(
     for row in range(count):
         trigger = trigger_of[row]
         key = key_of[row] if keyed else 0
-        goes_on = row > 0 and trigger == trigger_of[row - 1]
+        goes_on = row > 0 and trigger == trigger_of[row - 1] and times[row] == times[row - 1]
         if not goes_on or (keyed and key != key_of[row - 1]):
             shared = np.int64(trigger_from[trigger + 1]) - np.int64(trigger_from[trigger])
             shared += 3 + _digit_count(times[row])
@@ -195,7 +195,7 @@ def write_ids(
         at = _copy(name_data + first, length, name_data + names.size, at)
         trigger = trigger_of[row]
         key = key_of[row] if keyed else 0
-        goes_on = row > 0 and trigger == trigger_of[row - 1]
+        goes_on = row > 0 and trigger == trigger_of[row - 1] and times[row] == times[row - 1]
         if goes_on and (not keyed or key == key_of[row - 1]):
             before = at
             at = _copy(begin, end - begin, out_limit, at)

@@ -45,9 +45,9 @@ class TimedWalk(WindowWalk):
 
     filled: FilledTimed
 
-    def __init__(self, filled: FilledTimed) -> None:
+    def __init__(self, filled: FilledTimed, window: int | None = None) -> None:
         super().__init__(filled)
-        self._window = np.int64(self.machine.window or ENDLESS)
+        self._window = np.int64(window or self.machine.window or ENDLESS)
         self.due = np.zeros((0, len(filled.timers)), np.int64)
         self.next_due = np.zeros(0, np.int64)
         self.numbers = np.zeros(0, np.int64)

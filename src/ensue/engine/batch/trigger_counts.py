@@ -67,10 +67,14 @@ class TriggerCounts:
         ids: Texts,
         id_of: Rows,
         last: int,
+        alarms: npt.NDArray[np.bool_] | None = None,
     ) -> Rows:
         """The numbers of outputs: each comes from a reading, `at`; all else is by output.
 
         `last` is the last moment that was read: what was put out then may go on in the next batch.
+        Those that are `alarms` have all outputs of a correlation, key and moment in one reading,
+        and their text comes first; so only an event that has the same one for an id is mistaken
+        for them.
         """
         again = at[1:] == at[:-1]
         heads = np.r_[0, np.flatnonzero(~again) + 1]
@@ -81,7 +85,7 @@ class TriggerCounts:
             firsts = np.r_[0, np.flatnonzero(~again) + 1]
             sizes = np.diff(np.r_[firsts, len(at)])
             numbers = np.arange(1, len(at) + 1) - np.repeat(firsts, sizes)
-        contested = self._contested(heads, times, keys, ids, id_of)
+        contested = self._contested(heads, times, keys, ids, id_of, alarms)
         if contested.any():
             sizes = np.diff(np.r_[heads, len(at)])
             chosen = np.flatnonzero(np.repeat(contested, sizes))
@@ -98,12 +102,19 @@ class TriggerCounts:
         return numbers
 
     def _contested(
-        self, heads: Rows, times: Any, keys: Any, ids: Texts, id_of: Rows
+        self, heads: Rows, times: Any, keys: Any, ids: Texts, id_of: Rows, alarms: Any
     ) -> npt.NDArray[np.bool_]:
         """For each event that puts out: whether its id may come twice at its time and key."""
         when = times[heads]
         contested = np.zeros(len(heads), np.bool_)
         same = when[1:] == when[:-1]
+        if alarms is not None and same.any():
+            by_alarms = alarms[heads]
+            names = TextNumbers()
+            names.number(ids.take(np.zeros(1, np.int64)))
+            events = names.number(ids.take(id_of[heads[~by_alarms]]), grow=False)
+            if not (events == 0).any():
+                same &= ~(by_alarms[1:] & by_alarms[:-1])
         if same.any():
             chosen = np.flatnonzero(np.r_[same, False] | np.r_[False, same])
             names = TextNumbers()

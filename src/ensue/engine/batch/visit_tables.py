@@ -42,6 +42,7 @@ class VisitTables:
     ) -> None:
         self.filled = list(filled)
         self.put_out = RuleActions(alike)
+        self._alike = alike
         self.shape_of = np.array(shape_of, np.int64)
         self.longest = max(each or 0 for each in windows) if all(windows) else None
         """The longest window; None if there are rules without."""
@@ -49,7 +50,7 @@ class VisitTables:
         """Of each rule where its rows begin, their width, and its window."""
         self.rules[:, _WINDOW] = [each or 0 for each in windows]
         self.moves = np.zeros(1 << 12, np.int32)
-        self._widths = [_HEAD + _MOVE * (1 << len(each.ports)) for each in alike]
+        self._widths = [_HEAD + _MOVE * self._letters_of(each) for each in range(len(alike))]
         self._symbols: list[dict[int, int]] = [{} for _ in alike]
         self._base_of = [0] * len(alike)
         self._room = [0] * len(alike)
@@ -78,13 +79,30 @@ class VisitTables:
         shape = int(self.shape_of[rule])
         table, symbols = self.filled[shape], self._symbols[shape]
         if letter not in symbols:
-            symbols[letter] = int(table.number_symbols(np.array([letter], np.uint8))[0])
+            symbols[letter] = self._symbol(shape, letter)
         following, action, _, _, *register = table.fill(state, symbols[letter])
         self.fit(shape)
         place = self._base_of[shape] + state * self._widths[shape] + _HEAD + _MOVE * letter
         number = self.put_out.number(shape, table.actions[action])
         written = register[0] - _OFFSET if register else 0
-        self.moves[place : place + _MOVE] = (following, number, written, 0)
+        anew = self._set_anew(shape, register)
+        self.moves[place : place + _MOVE] = (following, number, written, anew)
+
+    def _letters_of(self, shape: int) -> int:
+        """How many letters the rules of a shape may read: any of their ports may match."""
+        return 1 << len(self._alike[shape].ports)
+
+    def _symbol(self, shape: int, letter: int) -> int:
+        """What a letter is to the table of a shape."""
+        return int(self.filled[shape].number_symbols(np.array([letter], np.uint8))[0])
+
+    def _set_anew(self, shape: int, rest: Sequence[int]) -> int:  # noqa: ARG002
+        """The last number of a move, from what is left of an entry: nothing without timers."""
+        return 0
+
+    def _running(self, shape: int, state: int) -> int:  # noqa: ARG002
+        """The last number in the head of a state: nothing without timers."""
+        return 0
 
     def fit(self, shape: int) -> None:
         """Have a row for every state that the table of a shape knows by now."""
@@ -99,7 +117,7 @@ class VisitTables:
             self._make_room(shape, max(state, 2 * self._room[shape]))
         for each in range(before, state):
             place = self._base_of[shape] + each * width
-            self.moves[place : place + _HEAD] = _head(table, each)
+            self.moves[place : place + _HEAD] = (*_head(table, each), self._running(shape, each))
         self._known[shape] = state
 
     def _make_room(self, shape: int, states: int) -> None:
@@ -137,9 +155,9 @@ def _head(table: FilledTable, state: int) -> tuple[int, ...]:
     held = table.known[state]
     order = held.order if isinstance(held, OrderedState) else ()
     if not order or not isinstance(table, FilledWindow):
-        return 0, 0, state, state, state, state, 0, 0
+        return 0, 0, state, state, state, state, 0
     without = int(table.expired[state])
     if len(order) == 1:
-        return 1 + order[0], 0, state, without, state, without, 0, 0
+        return 1 + order[0], 0, state, without, state, without, 0
     both = int(table.expired[without])
-    return 1 + order[0], 1 + order[1], state, without, state, both, int(len(order) > 2), 0
+    return 1 + order[0], 1 + order[1], state, without, state, both, int(len(order) > 2)

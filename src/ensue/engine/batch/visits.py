@@ -179,7 +179,7 @@ class VisitedStates:
     ) -> Firings:
         """What fires in some rows."""
         known, tables, last = self._combinations, self.tables, self._last
-        order = _by_key(keys[rows], len(self._cells)) + rows.start
+        order = by_key(keys[rows], len(self._cells)) + rows.start
         out = _Fired(max(FIRINGS_AT_ONCE, 2 * self.rules), last.list_of.shape[1])
         at = visit = fired = 0
         made = tables.entries_made
@@ -283,7 +283,7 @@ class VisitedStates:
         return self._last.held()
 
 
-def _by_key(keys: Numbers, count: int) -> Rows:
+def by_key(keys: Numbers, count: int) -> Rows:
     """The rows in the order of their keys, rows of one key in their own."""
     if count > 4 * len(keys):
         return np.argsort(keys, kind="stable")

@@ -52,6 +52,23 @@ class Firings:
             [*self.table, *later.table],
         )
 
+    def can_follow(self, earlier: Firings) -> bool:
+        """Whether these say what they are of as others do."""
+        return self.table is earlier.table and self.places.shape[1] == earlier.places.shape[1]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Firings]) -> Firings:
+        """Those of several correlations, of which each part can follow the one before."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            np.concatenate([each.at for each in parts]),
+            np.concatenate([each.actions for each in parts]),
+            np.concatenate([each.places for each in parts]),
+            parts[0].table,
+            np.concatenate([each.rules for each in parts if each.rules is not None]),
+        )
+
 
 class Patience:
     """How many entries of a table may be worked out for the events that have been read.
