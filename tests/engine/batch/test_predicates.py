@@ -84,6 +84,7 @@ def larger(parts: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
         st.builds(In, parts, st.lists(parts, min_size=1, max_size=3).map(tuple), st.booleans()),
         st.builds(Exists, names),
         st.builds(Call, st.sampled_from(["ABS", "LENGTH", "INT", "STRING"]), st.tuples(parts)),
+        st.builds(Call, st.just("CONCAT"), st.lists(parts, max_size=3).map(tuple)),
         logic(),
     )
 

@@ -3,14 +3,15 @@
 In come an expression and columns; out goes an `Outcomes`: a typed array and a mask of errors. An
 error taints everything that reads it, whatever its kind, so a mask is all that is needed; only AND
 and OR leave an operand, and with it its errors, unread. What has no form over columns (texts read
-as numbers, functions, LIKE) is worked out once for each distinct value where it asks for one name,
-and else event by event, by the evaluation itself.
+as numbers, most functions, LIKE) is worked out once for each distinct value where it asks for one
+name, and else event by event, by the evaluation itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.column import Column, Mask, Rows, column_of
+from ensue.engine.batch.concatenation import concatenated
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING, evaluate
 from ensue.lang.expressions.tree import (
@@ -61,17 +63,6 @@ class Outcomes:
         if self.errors is None:
             return np.zeros(count, np.bool_)
         return np.broadcast_to(self.errors, count)
-
-
-@dataclass(frozen=True, slots=True)
-class RowScope:
-    """One row of columns, as the evaluation of a single event sees it."""
-
-    lookup_column: Lookup
-    row: int
-
-    def lookup(self, parts: Parts) -> Any:
-        return self.lookup_column(parts).value(self.row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +163,16 @@ class _Evaluation:
                 return result
             case In(operand, options, negated):
                 return self._among(self.of(operand), [self.of(o) for o in options], negated)
+            case Call("CONCAT", arguments):
+                return self._concatenate([self.of(each) for each in arguments])
             case _:
                 raise NotInColumnsError
+
+    def _concatenate(self, given: list[Outcomes]) -> Outcomes:
+        texts = concatenated([(each.kind, each.values) for each in given], self._count)
+        if texts is None:
+            raise NotInColumnsError
+        return Outcomes("string", texts, reduce(_either, [each.errors for each in given]))
 
     def _by_distinct_value(self, x: Expression) -> Outcomes:
         """An expression over one name has one value for each value of the name."""
