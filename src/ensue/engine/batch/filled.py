@@ -187,6 +187,10 @@ class FilledTable:
             self.bind_from = np.append(self.bind_from, np.int32(len(self.bind_places)))
         return self._bind_sets[places]
 
+    def begin_at_first(self) -> None:
+        """Let a key in the first state be one that has not started, where that is all the same."""
+        self._number_of[self._identity(self.machine_table.first)] = NOT_STARTED
+
     def number_of_set(self, active: frozenset[int]) -> int:
         """The number of a state that is given as states of the machine; {-1} has not started."""
         return NOT_STARTED if active == {-1} else self.number(TableState(active))

@@ -1,10 +1,10 @@
 """The keys of rules that are stepped in groups: one look-up for all groups that read by one key.
 
 In comes an event with what it is to each group (`readings`); out come the outputs of all of them. A
-key has one integer list for each group that has left its start there, and shares among all groups
+key has what each group holds that has left its start there, and shares among all groups
 what they all need: the last event of each *letter* (what a port asks for), when letters came, the
 last events as they were read, and what was put out at this moment. Who fires and what follows is
-for the groups: `groups`, and `candidates` where there is a window.
+for the groups: `sliced_groups`, `candidates` where there is a window, and `cell_groups`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ensue.engine.counts import Counts
 from ensue.engine.ports import key_text
 from ensue.engine.step.firing import Noted
 from ensue.engine.step.rules import KEYS_BEFORE_A_SWEEP, FastKey, whole_key
 from ensue.engine.step.shapes import Letter
-from ensue.engine.step.sliced import Fires
 from ensue.engine.step.volleys import put_out
 from ensue.engine.step.window_text import NEVER
 from ensue.events.event import Event
@@ -41,10 +40,10 @@ Moment = tuple[int, int]
 class KeyState:
     """A key: where the rules of each group stand, and what all groups share.
 
-    `held` has a list for each group, by the place of the group on the board. `made` has, for each
-    trigger at `time`, of which group who put something out, and how much. With windows, `came` has
-    when each letter came, and `recent` (with their times) the last events as they were read: all
-    that came after the time `recent_since`; `latest` is the time of the last event.
+    `held` has, by the place of a group on the board, what it holds here, if it has left its start.
+    `made` has, for each trigger at `time`, of which group who put something out, and how much. With
+    candidates, `came` has when each letter came, and `recent` (with their times) the last events as
+    they were read: all that came after the time `recent_since`; `latest` is the time of the last.
     """
 
     __slots__ = (
@@ -61,7 +60,7 @@ class KeyState:
     )
 
     def __init__(self, key: FastKey, groups: int, letters: int) -> None:
-        self.held: list[list[int] | None] = [None] * groups
+        self.held: list[Any] = [None] * groups
         self.last: list[Noted | None] = [None] * letters
         self.text = key_text(whole_key(key))
         self.time: int | None = None
@@ -158,7 +157,7 @@ class Board:
         for state in self.keys.values():
             state.last += [None] * (len(self.letters) - len(state.last))
 
-    def held_by(self, group: Group) -> Iterator[tuple[FastKey, KeyState, list[int] | None]]:
+    def held_by(self, group: Group) -> Iterator[tuple[FastKey, KeyState, Any]]:
         """The keys, each with what a group holds there."""
         for key, state in self.keys.items():
             yield key, state, state.held[group.at]
@@ -195,7 +194,7 @@ class Board:
             oldest = now - self.longest
             state.remember(now, reading, oldest)
             is_crowded = state.note(reading.timed_letters, (number, now), oldest)
-        firing: list[tuple[Group, Sequence[Fires]]] = []
+        firing: list[tuple[Group, Any]] = []
         lists = state.held
         for group, at, take, masks, is_nothing in reading.steps:
             held = lists[at]
@@ -208,6 +207,15 @@ class Board:
                 found = group.judged(fired, state, held, noted[0], noted[1].time)
                 if found:
                     firing.append((group, found))
+        for visited, at, visits, is_nothing in reading.visits:
+            cells = lists[at]
+            if cells is None:
+                if is_nothing:
+                    continue
+                cells = lists[at] = visited.new_list()
+            fired = visited.visit(cells, visits, noted[1].time)
+            if fired:
+                firing.append((visited, fired))
         if is_crowded:
             self._bring_all(state, noted[0])
         return put_out(firing, self.groups, state, noted[1], made) if firing else 0

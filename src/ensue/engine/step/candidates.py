@@ -1,6 +1,6 @@
 """Rules with a window, stepped together: first without times, then those that count.
 
-In comes what `groups` has: rules of a few shapes, whose windows may differ in length. Their
+In comes what `sliced_groups` has: rules of a few shapes, whose windows may differ in length. Their
 machines are run without times. What is active so is never less than the truth, for an event that
 has left the window is not forgotten: where a rule would fire, it is a *candidate*. A candidate that
 has last fired inside its window fires, for all that it has seen since is inside. For the others,
@@ -21,8 +21,9 @@ from typing import Any
 
 from ensue.engine.step.boards import Board, KeyState, Moment
 from ensue.engine.step.filters import QuickWindow
-from ensue.engine.step.groups import Group, Runner
+from ensue.engine.step.groups import Runner
 from ensue.engine.step.sliced import Fires, What, bits_of, changed_states
+from ensue.engine.step.sliced_groups import SlicedGroup
 from ensue.engine.step.windows import ALWAYS, NEVER, HeldStarts, WindowSteps
 from ensue.events.types import TypeSystem
 from ensue.machine.model import Fire
@@ -81,7 +82,7 @@ class TimedMember:
         self.since = since
 
 
-class WindowedGroup(Group):
+class WindowedGroup(SlicedGroup):
     """Rules with a window. Of those in `_together` a rule has one branch, which forgets all."""
 
     is_timed = True
@@ -121,6 +122,7 @@ class WindowedGroup(Group):
         self._since[number] = next(self.numbers)
 
     def _look_at_members(self) -> None:
+        super()._look_at_members()
         self._timed = {}
         for number, rule in self.members.items():
             assert rule.steps is not None, "a rule of a group with a window is written out"
@@ -318,6 +320,8 @@ class WindowedGroup(Group):
         return not any(held) or state.latest < now - self.longest
 
 
-def group_for(is_timed: bool, board: Board, types: TypeSystem, numbers: Iterator[int]) -> Group:
+def group_for(
+    is_timed: bool, board: Board, types: TypeSystem, numbers: Iterator[int]
+) -> SlicedGroup:
     """An empty group, for rules with windows or for those without."""
-    return (WindowedGroup if is_timed else Group)(board, types, numbers)
+    return (WindowedGroup if is_timed else SlicedGroup)(board, types, numbers)

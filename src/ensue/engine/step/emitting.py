@@ -12,7 +12,7 @@ Names of attributes and constants are handed over as values; no text of a user i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,7 +25,14 @@ from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression, Literal, Name
 from ensue.lang.expressions.scopes import PortScope
 from ensue.lang.label_logic import label_value
-from ensue.lang.syntax import EventPort, FilterCorrelation, PushNew, PushPort, TimerPort
+from ensue.lang.syntax import (
+    Correlation,
+    EventPort,
+    FilterCorrelation,
+    PushNew,
+    PushPort,
+    TimerPort,
+)
 from ensue.machine.stepping import Fired
 
 CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
@@ -110,7 +117,7 @@ class Recipe:
         return tuple(said)
 
 
-def values_of(statement: PushNew, correlation: FilterCorrelation, types: TypeSystem) -> list[Value]:
+def values_of(statement: PushNew, correlation: Correlation, types: TypeSystem) -> list[Value]:
     attributes = types.attributes(statement.type)
     ports = {port.name: port for port in correlation.ports if isinstance(port, EventPort)}
     values = []
@@ -149,20 +156,34 @@ def recipe_of(
     if any(isinstance(port, TimerPort) for port in correlation.ports):
         return None
     bound = tuple(dict.fromkeys(ports[place] for place in fired.places))
+    statements = statements_of(correlation, fired.labels)
+    if not all(isinstance(each, PushPort | PushNew) for each in statements):
+        return None
+    labels = ",".join(sorted(fired.labels))
+    return recipe_for(correlation, types, labels, bound, statements)
+
+
+def recipe_for(
+    correlation: Correlation,
+    types: TypeSystem,
+    labels: str,
+    bound: tuple[str, ...],
+    said: Iterable[PushPort | PushNew | str],
+) -> Recipe:
+    """What is said over bound ports; of an expression, it is types of events without data."""
     numbers = {port: number for number, port in enumerate(bound)}
     made: list[Sent | Built] = []
-    for statement in statements_of(correlation, fired.labels):
-        if isinstance(statement, PushPort):
+    for statement in said:
+        if isinstance(statement, str):
+            made.append(Built(statement, ()))
+        elif isinstance(statement, PushPort):
             if statement.port in numbers:
                 made.append(Sent(numbers[statement.port]))
-        elif isinstance(statement, PushNew):
+        else:
             values = values_of(statement, correlation, types)
             # A port that is not bound has no values: as if null had been written.
             built = tuple((v.name, numbers.get(v.port) if v.port else None, v) for v in values)
             made.append(Built(statement.type, built))
-        else:
-            return None
-    labels = ",".join(sorted(fired.labels))
     return Recipe(labels, bool(correlation.clauses.by), bound, tuple(made))
 
 

@@ -1,21 +1,19 @@
-"""Rules of a few shapes, stepped together: thousands of them for a few operations on long integers.
+"""Rules that read by one key and are stepped together: who they are, and what they share.
 
-In come rules with their shapes (`shapes`): rules of one shape differ in what their ports ask for.
-Under a key (`boards`) a group has one integer for each state of their machines, with a bit for each
-rule that is in it; an event has one integer for each step, of the rules that may take it
-(`readings`). A function that is written for the shapes takes all rules through the event at once
-(`sliced`), and what the rules that fire put out is described here, for `volleys`. A rule that
-stands at its start has no bit anywhere, so that a rule that is added needs no key to know it.
+In come rules with their shapes (`shapes`, `cell_shapes`); each has a bit, so that a mask says who
+wants an event or fires by it. How the states of its rules are held under a key, and how they move,
+is what kinds of groups differ in: `sliced_groups` has rules of a few shapes as bits of integers,
+`candidates` the same with windows, and `cell_groups` rules of any shape, each with a cell of its
+own. What the rules that fire put out is described here, for `volleys`.
 
-Bindings are shared too. A port stands for the last event that matches it in its stretch, and its
+Bindings are shared. A port stands for the last event that matches it in its stretch, and its
 stretch goes on to the present: so if it is bound at all, it is bound to the last event that has
 matched it under this key. That is noted once for each *letter*, which is what a port asks for.
-
-Rules with a window are in groups of their own kind: `candidates`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
@@ -23,24 +21,27 @@ from typing import Any
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
 from ensue.engine.step.boards import Board, KeyState
-from ensue.engine.step.emitting import compile_volley, recipe_of
+from ensue.engine.step.ecl import EclRunner
+from ensue.engine.step.emitting import Recipe, compile_volley
 from ensue.engine.step.filters import TabledFilter, WindowedFilter
 from ensue.engine.step.firing import Noted
+from ensue.engine.step.readings import GroupWant
 from ensue.engine.step.rules import FastKey, Rule, whole_key
-from ensue.engine.step.shapes import Shape, atoms_of, letter_of, machine_of
-from ensue.engine.step.sliced import Fires, Sliced, Structure, What, bits_of
+from ensue.engine.step.shapes import Shape, atoms_of, letter_of
+from ensue.engine.step.sliced import Fires, What, bits_of
+from ensue.engine.step.volleys import Gathered, Own
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.syntax import EventPort, FilterCorrelation
+from ensue.lang.syntax import EventPort
 
 Volley = tuple[int, Callable[..., None], list[Any]]
 """How many events a firing makes, the routine, and what it has to know of each rule, by bits: where
 it stands in the library, its name, its source, and the letters of its bound ports."""
 
-Runner = TabledFilter | WindowedFilter
+Runner = TabledFilter | WindowedFilter | EclRunner
 
 
-class Group:
+class Group(ABC):
     """Rules that read by one key. The bits of rules that come first in the library are the highest.
 
     `room` is the number of the next bit; it falls, and masks are shifted up when it is used up.
@@ -48,12 +49,12 @@ class Group:
     """
 
     is_timed = False
+    """Whether it wants to know when letters came."""
+    is_in_cells = False
     longest = 0
-    """The longest window of its rules."""
+    """The longest window of its rules, if it is timed."""
 
     def __init__(self, board: Board, types: TypeSystem, numbers: Iterator[int]) -> None:
-        self.sliced = Sliced(self.is_timed)
-        self.has_branches = False
         self.board = board
         self.at = board.join(self)
         self.members: dict[int, Rule] = {}
@@ -69,16 +70,9 @@ class Group:
 
     # --- who belongs to it ----------------------------------------------------------------------
 
+    @abstractmethod
     def make_room_for(self, shape: Shape, first: Rule) -> None:
         """Be ready for rules of a shape."""
-        if shape not in self._kinds:
-            machine = machine_of(first)
-            assert machine is not None, "a rule without a machine has no shape"
-            self._kinds[shape] = self.sliced.add(machine)
-            self.has_branches = self.has_branches or len(machine.branches) > 1
-            for _, _, held in self.board.held_by(self):
-                if held is not None:
-                    held += [0] * (self.sliced.size - len(held))
 
     def take(self, rules: Mapping[Rule, Shape], staying: Container[str], types: TypeSystem) -> None:
         """Go on with these rules, in this order; those that stay keep where they stand."""
@@ -101,9 +95,6 @@ class Group:
         self._numbers_by_name = {rule.name: bit for bit, rule in self.members.items()}
         self._kinds_by_name = {rule.name: self._kinds[shape] for rule, shape in rules.items()}
         self._bits = [0, *(1 << number for number in range(max(self.members)))]
-        self.sliced.masks = [0] * len(self.sliced.structures)
-        for bit, rule in self.members.items():
-            self.sliced.masks[self.kind_of(rule)] |= self._bits[bit]
         self._volleys = {}
         places = [rule.place for rule in self.members.values()]
         self.is_in_order = places == sorted(places)
@@ -124,11 +115,14 @@ class Group:
         kept = ~sum(1 << (bit - 1) for bit in gone)
         for _, state, held in self.board.held_by(self):
             if held is not None:
-                held[:] = [mask & kept for mask in held]
+                self._forget_held(held, gone)
             for made in state.made.values():
                 made[:] = [
                     (at, mask & kept if at == self.at else mask, count) for at, mask, count in made
                 ]
+
+    @abstractmethod
+    def _forget_held(self, held: Any, gone: Sequence[int]) -> None: ...
 
     def _make_room(self, more: int) -> None:
         """Shift all bits up."""
@@ -136,15 +130,19 @@ class Group:
         self.room += more
         for _, state, held in self.board.held_by(self):
             if held is not None:
-                held[:] = [mask << more for mask in held]
+                self._shift_held(held, more)
             for made in state.made.values():
                 made[:] = [
                     (at, mask << more if at == self.at else mask, count) for at, mask, count in made
                 ]
 
-    def _welcome(self, number: int) -> None:
+    @abstractmethod
+    def _shift_held(self, held: Any, more: int) -> None: ...
+
+    def _welcome(self, number: int) -> None:  # noqa: B027 - most have nothing to do
         """A new rule has this number."""
 
+    @abstractmethod
     def _look_at_members(self) -> None:
         """All rules have their numbers, and their ports have letters."""
 
@@ -154,19 +152,18 @@ class Group:
         atoms = atoms_of(rule)
         bit = self._bits[number]
         for key, instance in rule.instances.items():
-            assert isinstance(instance, TabledFilter | WindowedFilter)
+            assert isinstance(instance, TabledFilter | WindowedFilter | EclRunner)
             state = self.board.keys.get(key) or self.board.begin(key)
             held = state.held[self.at]
             if held is None:
                 held = state.held[self.at] = self.new_list()
             self._place(state, held, instance, number)
-            for place, noted in enumerate(instance.places[: instance.facts.place_count]):
-                if noted is not None and instance.is_active(instance.facts.bound_states[place]):
-                    letter = letters[atoms[instance.facts.ports[place]]]
-                    known = state.last[letter]
-                    # A snapshot keeps only the id of an event of which a rule wants no more.
-                    if known is None or (known[0], _is_whole(known)) < (noted[0], _is_whole(noted)):
-                        state.last[letter] = noted
+            for place, noted in _bound_in(instance):
+                letter = letters[atoms[place]]
+                known = state.last[letter]
+                # A snapshot keeps only the id of an event of which a rule wants no more.
+                if known is None or (known[0], _is_whole(known)) < (noted[0], _is_whole(noted)):
+                    state.last[letter] = noted
             outputs = instance.outputs
             if outputs.time is not None and (state.time is None or state.time <= outputs.time):
                 if state.time != outputs.time:
@@ -175,11 +172,9 @@ class Group:
                     state.made.setdefault(trigger, []).append((self.at, bit, count))
         rule.instances.clear()
 
-    def _place(self, state: KeyState, held: list[int], instance: Runner, number: int) -> None:  # noqa: ARG002
-        """Set the bits of a rule to where its instance stands."""
-        assert isinstance(instance, TabledFilter)
-        for slot in self._structure(number).slots_of(instance.row.bits):
-            held[slot] |= self._bits[number]
+    @abstractmethod
+    def _place(self, state: KeyState, held: Any, instance: Runner, number: int) -> None:
+        """Put a rule to where its instance stands."""
 
     def letters_by_atom(self, rule: Rule) -> dict[int, int]:
         atoms = atoms_of(rule)
@@ -193,11 +188,12 @@ class Group:
         return self.board.letters[letter_of(port)]
 
     def kind_of(self, rule: Rule) -> int:
-        """The number of the structure that a rule has."""
+        """The number of the shape that a rule has."""
         return self._kinds_by_name[rule.name]
 
-    def _structure(self, number: int) -> Structure:
-        return self.sliced.structures[self.kind_of(self.members[number])]
+    def number(self, rule: Rule) -> int:
+        """The number of the bit of one rule."""
+        return self._numbers_by_name[rule.name]
 
     def bit(self, rule: Rule) -> int:
         """The mask of one rule."""
@@ -213,55 +209,50 @@ class Group:
             if held is None:
                 continue
             made = state.made_by(self.at, bit) if state.made else {}
-            if not made and not any(mask & bit for mask in held):
+            if not made and not self._is_under_way(held, number):
                 continue
             outputs = Outputs(rule.name, whole_key(key), bool(self.board.key_names), self._types)
             if made:
                 outputs.time, outputs.made = state.time, made
             instance = rule.starter(0, (), outputs, 0)
-            assert isinstance(instance, TabledFilter | WindowedFilter)
+            assert isinstance(instance, TabledFilter | WindowedFilter | EclRunner)
             self._stand(state, held, instance, number)
-            for place, bound in instance.facts.bound_states.items():
-                if instance.is_active(bound):
-                    letter = letters[atoms[instance.facts.ports[place]]]
-                    instance.places[place] = state.last[letter]
+            if not isinstance(instance, EclRunner):
+                for place, bound in instance.facts.bound_states.items():
+                    if instance.is_active(bound):
+                        letter = letters[atoms[instance.facts.ports[place]]]
+                        instance.places[place] = state.last[letter]
             found[key] = instance
         return found
 
-    def _stand(self, state: KeyState, held: list[int], instance: Runner, number: int) -> None:  # noqa: ARG002
+    @abstractmethod
+    def _is_under_way(self, held: Any, number: int) -> bool:
+        """Whether a rule may have left its start."""
+
+    @abstractmethod
+    def _stand(self, state: KeyState, held: Any, instance: Runner, number: int) -> None:
         """Put an instance where a rule stands."""
-        assert isinstance(instance, TabledFilter)
-        active = self._structure(number).active(held, self._bits[number])
-        instance.row = instance.rows.row_of(active)
 
     # --- reading --------------------------------------------------------------------------------
 
-    def new_list(self) -> list[int]:
+    @abstractmethod
+    def want(self, key: int) -> GroupWant:
+        """For what rules want of a type to be added to; `key` says which key of it they read by."""
+
+    @abstractmethod
+    def new_list(self) -> Any:
         """What is held of rules that all stand at their start."""
-        return [0] * self.sliced.size
 
     def count_without_key(self, wanted: int, counts: Counts) -> None:
         for bit in bits_of(wanted):
             counts.without_key[self.members[bit].name] += 1
 
-    def judged(
-        self,
-        fired: Any,
-        state: KeyState,  # noqa: ARG002
-        held: list[int],  # noqa: ARG002
-        number: int,  # noqa: ARG002
-        now: int,  # noqa: ARG002
-    ) -> Sequence[Fires]:
-        """Who fires, and how, when `take` has given something back."""
-        found: Sequence[Fires] = fired
-        return found
-
-    def bring_all(self, state: KeyState, number: int) -> None:
+    def bring_all(self, state: KeyState, number: int) -> None:  # noqa: B027 - most keep none
         """Be ready for the moments of a key to be forgotten."""
 
-    def is_idle(self, state: KeyState, held: list[int], now: int) -> bool:  # noqa: ARG002
+    @abstractmethod
+    def is_idle(self, state: KeyState, held: Any, now: int) -> bool:
         """Whether every rule stands as before it started."""
-        return not any(held)
 
     def chosen(self, who: int, members: Sequence[Any]) -> list[Any]:
         """The members whose bits are set, in the order of the library."""
@@ -278,28 +269,28 @@ class Group:
             chosen.sort()
         return chosen
 
+    @abstractmethod
+    def fires(self, found: Any) -> Sequence[Fires]:
+        """Who fires, and how, of what was said of who has fired."""
+
+    @abstractmethod
+    def gather(self, found: Any, by_routine: Gathered, own: Own) -> bool | None:
+        """Add those that fire to the others; says whether they are in the order of the library.
+
+        None where a rule fires more than once, so that what it puts out has to be counted.
+        """
+
     def volley(self, what: What) -> Volley | None:
-        """How rules put out what they do when a branch fires so; None where nothing follows."""
+        """How rules put out what they do when they fire so; None where nothing follows."""
         return self._volleys[what] if what in self._volleys else self._new_volley(what)
 
     def _new_volley(self, what: What) -> Volley | None:
-        kind, branch, counting = what
+        kind = what[0]
         alike = {bit: each for bit, each in self.members.items() if self.kind_of(each) == kind}
         example = next(iter(alike.values()))
-        correlation, facts = example.correlation, example.facts
-        assert isinstance(correlation, FilterCorrelation)
-        assert facts is not None
-        recipe = recipe_of(
-            correlation,
-            self._types,
-            self.sliced.structures[kind].fired(branch, counting),
-            facts.ports,
-        )
-        assert recipe is not None, "a rule with such a firing is in no group"
+        recipe, bound = self._recipe(what, example)
         volley: Volley | None = None
         if recipe.count:
-            atoms = atoms_of(example)
-            bound = [atoms[port] for port in recipe.ports]
             members: list[Any] = [None] * len(self._bits)
             for bit, rule in alike.items():
                 letters = self.letters_by_atom(rule)
@@ -311,6 +302,20 @@ class Group:
             volley = recipe.count, routine, members
         self._volleys[what] = volley
         return volley
+
+    @abstractmethod
+    def _recipe(self, what: What, example: Rule) -> tuple[Recipe, list[int]]:
+        """What follows when rules fire so, of which this is one; and the atoms of bound ports."""
+
+
+def _bound_in(instance: Runner) -> Iterator[tuple[str, Noted]]:
+    """What is bound to ports in an instance."""
+    if isinstance(instance, EclRunner):
+        return
+    facts = instance.facts
+    for place, noted in enumerate(instance.places[: facts.place_count]):
+        if noted is not None and instance.is_active(facts.bound_states[place]):
+            yield facts.ports[place], noted
 
 
 def _is_whole(noted: Noted) -> bool:

@@ -148,7 +148,7 @@ class TypeRoutines(TypeTests):
         want = self._groups.get(group)
         if want is None:
             key = self.keys.setdefault(group.board.key_names, len(self.keys))
-            want = self._groups[group] = GroupWant(group, key)
+            want = self._groups[group] = group.want(key)
         atoms = atoms_of(rule)
         for port in matching:
             want.add(self.needed(port), rule, port, atoms.get(port.name))

@@ -1,4 +1,4 @@
-"""What an event is to groups of rules: who may take which step by it, and which letters it is.
+"""What an event is to groups of rules: who wants it, what it is to each, and which letters it is.
 
 In come the ports of the rules, each with the tests that it needs; out goes, for the tests that hold
 of an event, a `GroupReading` for each group and a `BoardReading` for groups of one board, which are
@@ -8,40 +8,55 @@ and stepping for `boards`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ensue.engine.step.sliced import Take
 from ensue.lang.syntax import EventPort
 
 if TYPE_CHECKING:
     from ensue.engine.step.boards import Board
+    from ensue.engine.step.cell_groups import CellGroup
     from ensue.engine.step.groups import Group
     from ensue.engine.step.rules import Rule
+    from ensue.engine.step.sliced_groups import SlicedGroup
 
 
 class GroupReading:
     """What the events of a type with certain tests are to a group.
 
-    `wanted` has the rules that match at all; `masks` is what `take` is to be called with.
-    `is_nothing` says that no rule leaves its start by such an event.
+    `wanted` has the rules that match at all. `is_nothing` says that no rule leaves its start by
+    such an event.
     """
 
-    __slots__ = ("group", "is_nothing", "key", "letters", "masks", "take", "wanted")
+    __slots__ = ("group", "is_nothing", "key", "letters", "wanted")
 
-    def __init__(
-        self,
-        group: Group,
-        key: int,
-        wanted: int,
-        steps: Mapping[int, int],
-        letters: tuple[int, ...],
-    ) -> None:
+    def __init__(self, group: Group, key: int, wanted: int, letters: tuple[int, ...]) -> None:
         self.group = group
         self.key = key
         self.wanted = wanted
         self.letters = letters
+        self.is_nothing = False
+
+
+class SlicedReading(GroupReading):
+    """`masks` is what `take` is to be called with."""
+
+    __slots__ = ("masks", "take")
+
+    group: SlicedGroup
+
+    def __init__(
+        self,
+        group: SlicedGroup,
+        key: int,
+        wanted: int,
+        letters: tuple[int, ...],
+        steps: Mapping[int, int],
+    ) -> None:
+        super().__init__(group, key, wanted, letters)
         self.take: Take
         self.take, numbers = group.sliced.take(sum(1 << number for number in steps))
         self.masks = tuple(steps.get(number, 0) for number in numbers)
@@ -49,9 +64,32 @@ class GroupReading:
         self.is_nothing = not self.take(held, *self.masks) and not any(held)
 
 
-Step = tuple["Group", int, Take, tuple[int, ...], bool]
+class CellReading(GroupReading):
+    """`visits` has the rules that want it, each with what the event is to it."""
+
+    __slots__ = ("visits",)
+
+    group: CellGroup
+
+    def __init__(
+        self,
+        group: CellGroup,
+        key: int,
+        wanted: int,
+        letters: tuple[int, ...],
+        ports: Mapping[int, int],
+    ) -> None:
+        super().__init__(group, key, wanted, letters)
+        self.visits = group.visits_of(ports)
+        self.is_nothing = group.is_nothing(ports)
+
+
+Step = tuple["SlicedGroup", int, Take, tuple[int, ...], bool]
 """A group, its place on the board, the function and what to call it with, and whether a group at
 its start is not moved."""
+
+Visit = tuple["CellGroup", int, Any, bool]
+"""A group, its place on the board, whom to visit, and whether a group at its start is not moved."""
 
 
 class BoardReading:
@@ -69,6 +107,7 @@ class BoardReading:
         "steps",
         "timed",
         "timed_letters",
+        "visits",
     )
 
     def __init__(self, board: Board, parts: Sequence[GroupReading]) -> None:
@@ -76,12 +115,18 @@ class BoardReading:
         self.parts = parts
         self.key = parts[0].key
         self.letters = tuple(sorted({letter for part in parts for letter in part.letters}))
-        timed = [part for part in parts if part.group.is_timed]
+        sliced = [part for part in parts if isinstance(part, SlicedReading)]
+        timed = [part for part in sliced if part.group.is_timed]
         self.timed = {part.group: part for part in timed}
         self.timed_letters = tuple(sorted({letter for part in timed for letter in part.letters}))
         self.is_nothing = all(part.is_nothing for part in parts)
         self.steps: tuple[Step, ...] = tuple(
-            (part.group, part.group.at, part.take, part.masks, part.is_nothing) for part in parts
+            (part.group, part.group.at, part.take, part.masks, part.is_nothing) for part in sliced
+        )
+        self.visits: tuple[Visit, ...] = tuple(
+            (part.group, part.group.at, part.visits, part.is_nothing)
+            for part in parts
+            if isinstance(part, CellReading)
         )
 
 
@@ -93,41 +138,42 @@ def board_readings(parts: Iterable[GroupReading]) -> tuple[BoardReading, ...]:
     return tuple(BoardReading(board, found) for board, found in by_board.items())
 
 
-class GroupWant:
+class GroupWant(ABC):
     """What a group wants of a type: for each combination of tests that a port may need, who."""
 
     def __init__(self, group: Group, key: int) -> None:
-        self._group = group
+        self._board_group = group
         self._key = key
         self._wanted: dict[int, int] = defaultdict(int)
-        self._steps: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         self._letters: dict[int, set[int]] = defaultdict(set)
         self._by_test: dict[int, list[int]] | None = None
 
     def add(self, needed: int, rule: Rule, port: EventPort, atom: int | None) -> None:
         """A port of a rule, with its atom if the machine has one."""
-        group, bit = self._group, self._group.bit(rule)
+        group = self._board_group
         self._by_test = None
-        self._wanted[needed] |= bit
+        self._wanted[needed] |= group.bit(rule)
         if atom is not None:
-            steps = self._steps[needed]
-            for step in group.sliced.steps_of(group.kind_of(rule), atom):
-                steps[step] |= bit
             self._letters[needed].add(group.letter(port))
+        self._add(needed, rule, port, atom)
+
+    @abstractmethod
+    def _add(self, needed: int, rule: Rule, port: EventPort, atom: int | None) -> None:
+        """Note what an event that meets the needs of a port is to a rule."""
 
     def reading(self, tests: int) -> GroupReading | None:
         """What an event of which exactly these tests hold is to the group."""
         wanted = 0
-        steps: dict[int, int] = {}
         letters: set[int] = set()
-        for needed in self._met_by(tests):
+        met = self._met_by(tests)
+        for needed in met:
             wanted |= self._wanted[needed]
             letters |= self._letters.get(needed, frozenset())
-            for step, rules in self._steps.get(needed, {}).items():
-                steps[step] = steps.get(step, 0) | rules
-        if not wanted:
-            return None
-        return GroupReading(self._group, self._key, wanted, steps, tuple(sorted(letters)))
+        return self._reading(met, wanted, tuple(sorted(letters))) if wanted else None
+
+    @abstractmethod
+    def _reading(self, met: Sequence[int], wanted: int, letters: tuple[int, ...]) -> GroupReading:
+        """The reading of events that meet these needs."""
 
     def _met_by(self, tests: int) -> list[int]:
         """The combinations that hold, of those that are asked for: few of very many."""
@@ -142,3 +188,46 @@ class GroupWant:
             left ^= 1 << (bit - 1)
             found += [each for each in self._by_test.get(bit, ()) if each & tests == each]
         return found
+
+
+class SlicedWant(GroupWant):
+    """It has, for each step, who may take it."""
+
+    def __init__(self, group: SlicedGroup, key: int) -> None:
+        super().__init__(group, key)
+        self._group = group
+        self._steps: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+
+    def _add(self, needed: int, rule: Rule, port: EventPort, atom: int | None) -> None:  # noqa: ARG002
+        group, bit = self._group, self._group.bit(rule)
+        if atom is not None:
+            steps = self._steps[needed]
+            for step in group.sliced.steps_of(group.kind_of(rule), atom):
+                steps[step] |= bit
+
+    def _reading(self, met: Sequence[int], wanted: int, letters: tuple[int, ...]) -> SlicedReading:
+        steps: dict[int, int] = {}
+        for needed in met:
+            for step, rules in self._steps.get(needed, {}).items():
+                steps[step] = steps.get(step, 0) | rules
+        return SlicedReading(self._group, self._key, wanted, letters, steps)
+
+
+class CellWant(GroupWant):
+    """It has, for each rule by its number, which of its ports match, as bits."""
+
+    def __init__(self, group: CellGroup, key: int) -> None:
+        super().__init__(group, key)
+        self._group = group
+        self._ports: dict[int, list[tuple[int, int]]] = defaultdict(list)
+
+    def _add(self, needed: int, rule: Rule, port: EventPort, atom: int | None) -> None:  # noqa: ARG002
+        bit = 1 << rule.correlation.ports.index(port)
+        self._ports[needed].append((self._group.number(rule), bit))
+
+    def _reading(self, met: Sequence[int], wanted: int, letters: tuple[int, ...]) -> CellReading:
+        ports: dict[int, int] = {}
+        for needed in met:
+            for number, bit in self._ports[needed]:
+                ports[number] = ports.get(number, 0) | bit
+        return CellReading(self._group, self._key, wanted, letters, ports)

@@ -14,14 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine.step.sliced import Fires, bits_of
+from ensue.engine.step.sliced import bits_of
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
     from ensue.engine.step.boards import KeyState
     from ensue.engine.step.groups import Group
 
-Firing = Sequence[tuple["Group", Sequence[Fires]]]
+Firing = Sequence[tuple["Group", Any]]
+"""Groups, each with what it says of who has fired."""
+
+Gathered = dict[Callable[..., None], list[Any]]
+"""Members that put something out, by the routine that makes it."""
+
+Own = list[tuple[int, int, int]]
+"""Of which group, who puts something out at this trigger, and how much."""
 
 
 def put_out(
@@ -41,25 +48,16 @@ def put_out(
         state.made.clear()
     elif trigger in state.made:
         return _put_out_counted(firing, groups, state, event, made)
-    own: list[tuple[int, int, int]] = []
-    by_routine: dict[Callable[..., None], list[Any]] = {}
+    own: Own = []
+    by_routine: Gathered = {}
+    is_in_order = len(firing) == 1
     for group, found in firing:
-        if group.has_branches and any(branch for (_, branch, _), _ in found):
+        in_order = group.gather(found, by_routine, own)
+        if in_order is None:
             return _put_out_counted(firing, groups, state, event, made)
-        for what, who in found:
-            volley = group.volley(what)
-            if volley is None:
-                continue
-            count, routine, members = volley
-            own.append((group.at, who, count))
-            chosen = group.chosen(who, members)
-            if routine in by_routine:
-                by_routine[routine] += chosen
-            else:
-                by_routine[routine] = chosen
-    is_one = len(own) == 1
+        is_in_order = is_in_order and in_order
     for routine, members in by_routine.items():
-        if not is_one:
+        if not is_in_order:
             members.sort()
         routine(made, members, state.last, state.text, time, trigger, None)
     if own:
@@ -86,7 +84,7 @@ def _put_out_counted(
             before[name] = before.get(name, 0) + count
     parts = 0
     for group, found in firing:
-        for what, who in found:
+        for what, who in group.fires(found):
             volley = group.volley(what)
             if volley is None:
                 continue

@@ -1,0 +1,253 @@
+"""Rules of any shape, each with a cell of its own: an event visits those that want it.
+
+In come rules with windows, with labels that change, and expressions (`cell_shapes`). Under a key a
+rule that has left its start has a *cell*: its state in the table of its shape (`cell_tables`), and
+registers with the times of its starts. An event goes through the cells of the rules that want it in
+one call of a compiled loop (`cell_kernels`), some ten nanoseconds a rule. What a rule is bound to
+is not in its cell: it is the last event of a letter, as for all groups.
+
+A rule at its start has no cell. `where` says for each rule which of the key's cells is its own, so
+a key costs two bytes a rule and a cell for each rule that is in the middle of something. Before a
+key gets more cells, those of which all has left its window are let go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ensue.engine.batch.filled import taller
+from ensue.engine.batch.ordered import ALWAYS, OrderedState
+from ensue.engine.step.boards import Board, KeyState
+from ensue.engine.step.cell_kernels import (
+    EVENTS,
+    LACKS_A_CELL,
+    LACKS_A_MOVE,
+    NEXT,
+    RULE,
+    STATE,
+    let_go,
+    visit,
+)
+from ensue.engine.step.cell_tables import CellTables
+from ensue.engine.step.ecl import EclRunner
+from ensue.engine.step.emitting import Recipe
+from ensue.engine.step.filters import QuickWindow, TabledFilter
+from ensue.engine.step.groups import Group, Runner, Volley
+from ensue.engine.step.readings import CellWant
+from ensue.engine.step.rules import Rule
+from ensue.engine.step.shapes import Shape
+from ensue.engine.step.sliced import Fires, What
+from ensue.engine.step.volleys import Gathered, Own
+from ensue.events.types import TypeSystem
+from ensue.machine.stepping import NOW
+
+FEWEST_CELLS = 8
+
+
+class Cells:
+    """What a key holds: `where` each rule has its cell (0: nowhere), and the cells.
+
+    The first cell is nobody's. It says which is the first that is free, and that which is next.
+    """
+
+    __slots__ = ("cells", "where")
+
+    def __init__(self, rules: int, width: int) -> None:
+        self.where = np.zeros(rules, np.uint16 if rules < 1 << 16 else np.uint32)
+        self.cells = np.zeros((FEWEST_CELLS, width), np.int64)
+        self._free(1)
+
+    def _free(self, first: int) -> None:
+        """Let the cells from here on be free, before those that are free already."""
+        self.cells[first:, 0] = range(first + 1, len(self.cells) + 1)
+        self.cells[-1, 0] = self.cells[0, 0]
+        self.cells[0, 0] = first
+
+    def grow(self) -> None:
+        before = len(self.cells)
+        self.cells = taller(self.cells, 2 * before, 0)
+        self._free(before)
+
+    def widen(self, width: int) -> None:
+        before = self.cells
+        self.cells = np.zeros((len(before), width), np.int64)
+        self.cells[:, : before.shape[1]] = before
+
+    def take(self, rule: int, width: int) -> Any:
+        """The cell of a rule; a new one if it has none."""
+        if self.cells.shape[1] < width:
+            self.widen(width)
+        if not self.where[rule]:
+            if not self.cells[0, 0]:
+                self.grow()
+            self.where[rule] = free = self.cells[0, 0]
+            self.cells[0, 0] = self.cells[free, 0]
+        return self.cells[self.where[rule]]
+
+    def free(self, rule: int) -> None:
+        cell = self.where[rule]
+        if cell:
+            self.cells[cell, 0] = self.cells[0, 0]
+            self.cells[0, 0] = cell
+            self.where[rule] = 0
+
+
+class CellGroup(Group):
+    """`outgrown` is told the shapes whose tables keep growing: their rules are to leave."""
+
+    is_in_cells = True
+
+    def __init__(
+        self,
+        board: Board,
+        types: TypeSystem,
+        numbers: Iterator[int],
+        outgrown: Callable[[Shape], None],
+    ) -> None:
+        super().__init__(board, types, numbers)
+        self._tables = CellTables()
+        self._outgrown = outgrown
+        self._fired = np.zeros((1, 2), np.int64)
+        self._status = np.zeros(5, np.int64)
+        self._by_action: dict[int, Volley | None] = {}
+
+    # --- who belongs to it ----------------------------------------------------------------------
+
+    def make_room_for(self, shape: Shape, first: Rule) -> None:
+        if shape not in self._kinds:
+            self._kinds[shape] = self._tables.add(first)
+
+    def _forget_held(self, held: Cells, gone: Sequence[int]) -> None:
+        for number in gone:
+            held.free(number)
+
+    def _shift_held(self, held: Cells, more: int) -> None:
+        shifted = Cells(len(held.where) + more, held.cells.shape[1])
+        shifted.where[more:] = held.where
+        held.where = shifted.where
+
+    def _look_at_members(self) -> None:
+        kinds = {number: self.kind_of(rule) for number, rule in self.members.items()}
+        windows = {n: r.steps.window if r.steps else 0 for n, r in self.members.items()}
+        self._tables.set_rules(kinds, windows)
+        self._by_action = {}
+        self._fired = np.zeros((len(kinds), 2), np.int64)
+
+    def _place(self, state: KeyState, held: Cells, instance: Runner, number: int) -> None:  # noqa: ARG002
+        kind = self.kind_of(self.members[number])
+        times: list[int] = []
+        if isinstance(instance, QuickWindow):
+            at, times = self._tables.number_of_starts(kind, instance.active)
+        else:
+            assert isinstance(instance, TabledFilter | EclRunner)
+            at = self._tables.number_of(kind, instance.row.active)
+        if at:
+            cell = held.take(number, self._tables.width)
+            cell[0], cell[1 : 1 + len(times)] = at, times
+
+    def _is_under_way(self, held: Cells, number: int) -> bool:
+        return bool(held.where[number])
+
+    def _stand(self, state: KeyState, held: Cells, instance: Runner, number: int) -> None:  # noqa: ARG002
+        cell = held.cells[held.where[number]] if held.where[number] else (0,)
+        at = self._tables.state_of(self.kind_of(self.members[number]), int(cell[0]))
+        if isinstance(at, OrderedState):
+            assert isinstance(instance, QuickWindow)
+            instance.active = {
+                each: NOW if register == ALWAYS else int(cell[1 + register])
+                for each, register in at.registers.items()
+            }
+        else:
+            assert isinstance(instance, TabledFilter | EclRunner)
+            instance.row = instance.rows.row_of(at.active)
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def want(self, key: int) -> CellWant:
+        return CellWant(self, key)
+
+    def visits_of(self, ports: Mapping[int, int]) -> Any:
+        """Rules with the ports that match, for the loop; first those that come first."""
+        found = [number << 8 | letter for number, letter in sorted(ports.items(), reverse=True)]
+        return np.array(found, np.uint32)
+
+    def is_nothing(self, ports: Mapping[int, int]) -> bool:
+        """Whether no rule leaves its start when these ports of each match."""
+        asked = {(self.kind_of(self.members[n]), letter) for n, letter in ports.items()}
+        return all(self._tables.move(kind, 0, letter) == (0, 0) for kind, letter in asked)
+
+    def new_list(self) -> Cells:
+        return Cells(len(self._tables.rules), self._tables.width)
+
+    def visit(self, held: Cells, visits: Any, now: int) -> Sequence[tuple[int, int]]:
+        """Let the rules that want an event read it; says who fires, and the action of each."""
+        tables, fired = self._tables, self._fired
+        while True:
+            count = visit(
+                held.where, held.cells, visits, tables.rules, tables.moves, now, fired, self._status
+            )
+            if count >= 0:
+                break
+            self._mend(count, held, visits, now)
+        said: list[tuple[int, int]] = fired[:count].tolist() if count else []
+        return said
+
+    def fires(self, found: Sequence[tuple[int, int]]) -> Sequence[Fires]:
+        who: dict[What, int] = {}
+        for number, action in found:
+            kind, _ = self._tables.actions[action]
+            for part in range(self._tables.parts_of(action)):
+                what = kind, part, action
+                who[what] = who.get(what, 0) | self._bits[number]
+        return list(who.items())
+
+    def gather(
+        self, found: Sequence[tuple[int, int]], by_routine: Gathered, own: Own
+    ) -> bool | None:
+        bits, known = self._bits, self._by_action
+        counts: dict[int, int] = {}
+        for number, action in found:
+            volley = known[action] if action in known else self._of_action(action)
+            if volley is None:
+                return None
+            count, routine, members = volley
+            counts[count] = counts.get(count, 0) | bits[number]
+            if routine in by_routine:
+                by_routine[routine].append(members[number])
+            else:
+                by_routine[routine] = [members[number]]
+        own += [(self.at, who, count) for count, who in counts.items()]
+        return self.is_in_order
+
+    def _of_action(self, action: int) -> Volley | None:
+        """How an action is put out; None if it takes several volleys."""
+        kind, _ = self._tables.actions[action]
+        volley = self.volley((kind, 0, action)) if self._tables.parts_of(action) == 1 else None
+        self._by_action[action] = volley
+        return volley
+
+    def _mend(self, lacks: int, held: Cells, visits: Any, now: int) -> None:
+        """Provide what the loop could not go on without."""
+        status, tables = self._status, self._tables
+        if lacks == LACKS_A_MOVE:
+            kind = self.kind_of(self.members[int(status[RULE])])
+            tables.fill(kind, int(status[STATE]), int(visits[status[NEXT]]) & 255)
+            if tables.shapes[kind].outgrows(int(status[EVENTS])):
+                self._outgrown(next(shape for shape, each in self._kinds.items() if each == kind))
+        elif lacks == LACKS_A_CELL:
+            left = let_go(held.where, held.cells, tables.rules, tables.moves, now)
+            if 2 * left >= len(held.cells) - 1:
+                held.grow()
+        else:
+            held.widen(tables.width)
+
+    def is_idle(self, state: KeyState, held: Cells, now: int) -> bool:  # noqa: ARG002
+        tables = self._tables
+        return not let_go(held.where, held.cells, tables.rules, tables.moves, now)
+
+    def _recipe(self, what: What, example: Rule) -> tuple[Recipe, list[int]]:  # noqa: ARG002
+        _, part, action = what
+        return self._tables.recipe(action, part, self._types)

@@ -1,0 +1,86 @@
+"""Which rules can be visited in cells: those of any shape whose bindings can be told by letters.
+
+In comes a rule; out goes whether it can have cells, and its shape, the same for rules that differ
+only in what their ports ask for and in how long their windows are: those share one table. With a
+window, with labels that are aborted and revived, and as an expression of ECL, a rule gains most by
+it; a filter that has none of these can be a bit of a group as well. Timers, statements before the
+first case, `bind first`, predicates inside an expression, keys that differ from port to port and
+machines of many transitions are not for cells. Whether what is bound can be told where labels
+change is for `cell_tables` to find out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ensue.engine.renaming import numbered_ports, with_ports
+from ensue.engine.step.rules import Rule
+from ensue.engine.step.shapes import Shape, atoms_of, machine_of
+from ensue.lang.syntax import EventPort, FilterCorrelation
+from ensue.machine.model import PortAtom, PredicateAtom
+
+FEWEST_IN_CELLS = 64
+"""From how many rules on under one key that gain by it cells are worth loading compiled loops."""
+
+MOST_PORTS = 8
+"""A letter of a cell has a bit for each port of its rule."""
+
+MOST_TRANSITIONS = 160
+"""A larger machine mostly has a larger table than pays."""
+
+
+def can_have_cells(rule: Rule) -> bool:
+    """Whether the states of a rule can be held in cells, as far as its text says."""
+    correlation, machine = rule.correlation, rule.machine
+    if machine is None or machine_of(rule) is None or not rule.lets_keys_go:
+        return False
+    ports = correlation.ports
+    atoms = atoms_of(rule)
+    return (
+        len(ports) <= MOST_PORTS
+        and all(isinstance(port, EventPort) for port in ports)
+        and len(set(rule.ports.key_names.values())) == 1
+        and len(machine.transitions) <= MOST_TRANSITIONS
+        and not any(isinstance(atom, PredicateAtom) for atom in machine.atoms)
+        and not (machine.switches and machine.window is not None)
+        and not (isinstance(correlation, FilterCorrelation) and correlation.clauses.bind == "first")
+        # A machine from a damaged snapshot has others: whoever reads the rest of it says so.
+        and atoms.keys() <= {port.name for port in ports}
+        and all(port in atoms for branch in machine.branches for _, port, _ in branch.places)
+    )
+
+
+def gains_by_cells(rule: Rule) -> bool:
+    """Whether a rule that can have cells would else be looked at by itself, now and then."""
+    return (
+        rule.steps is not None
+        or not isinstance(rule.correlation, FilterCorrelation)
+        or (rule.machine is not None and bool(rule.machine.switches))
+    )
+
+
+def cell_shape_of(rule: Rule) -> Shape:
+    """The same for rules of one table."""
+    correlation, machine = rule.correlation, machine_of(rule)
+    assert machine is not None
+    assert rule.machine is not None
+    numbered = numbered_ports(correlation)
+    clauses = replace(correlation.clauses, within=None)
+    bare: Any = replace(correlation, name="", ports=(), clauses=clauses)
+    said = with_ports(bare, numbered)
+    atoms = tuple(
+        numbered[atom.name] if isinstance(atom, PortAtom) else "" for atom in rule.machine.atoms
+    )
+    places = tuple(
+        (place, numbered[port]) for b in rule.machine.branches for place, port, _ in b.places
+    )
+    # Whether a value is handed on as it is depends on the types of ports.
+    types = tuple(port.type for port in correlation.ports if isinstance(port, EventPort))
+    has_window = rule.steps is not None
+    key = next(iter(rule.ports.key_names.values()))
+    return ("cells", has_window, key, said, types, replace(machine, window=None), atoms, places)
+
+
+def is_cell_shape(shape: Shape) -> bool:
+    return shape[0] == "cells"
