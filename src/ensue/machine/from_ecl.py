@@ -41,6 +41,9 @@ from ensue.machine.model import (
     Timer,
 )
 
+MANY_MODES = 16
+"""From how many modes on entering one is several transitions, so that a thousand stay cheap."""
+
 
 @dataclass(frozen=True, slots=True)
 class Module:
@@ -53,16 +56,19 @@ class Module:
 
 
 def machine_of_ecl(
-    correlation: EclCorrelation, limits: MachineLimits = DEFAULT_MACHINE_LIMITS
+    correlation: EclCorrelation,
+    limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
+    many_modes: int = MANY_MODES,
 ) -> Machine:
     growth = Growth(limits.states)
-    top = _Modules(growth).of(correlation.body)
+    top = _Modules(growth, many_modes).of(correlation.body)
     return Machine(tuple(growth.names), top.initial, tuple(growth.transitions), tuple(growth.atoms))
 
 
 class _Modules:
-    def __init__(self, growth: Growth) -> None:
+    def __init__(self, growth: Growth, many_modes: int) -> None:
         self._growth = growth
+        self._many_modes = many_modes
 
     def of(self, x: Ecl) -> Module:
         match x:
@@ -222,7 +228,31 @@ class _Modules:
 
         module = self._around("modes", [*guards, *bodies], entered(0))
         everything = module.inside - {module.success, module.failure}
-        for number, guard in enumerate(guards):
-            growth.add([[guard.success]], clear=everything, target=entered(number))
+        if len(guards) < self._many_modes:
+            for number, guard in enumerate(guards):
+                growth.add([[guard.success]], clear=everything, target=entered(number))
+        else:
+            self._enter_by_turns(guards, bodies, everything)
         growth.transitions += later
         return module
+
+    def _enter_by_turns(
+        self, guards: list[Module], bodies: list[Module], everything: frozenset[State]
+    ) -> None:
+        """The same in sets that are not each as large as all modes together.
+
+        If a guard has succeeded, all is cleared and every guard armed; the first one that has then
+        enters its mode, and is disarmed. In the end it is forgotten which guards have succeeded.
+        """
+        growth = self._growth
+        succeeded = frozenset(guard.success for guard in guards)
+        entering = growth.state("enter a mode")
+        armed = frozenset({entering}).union(*(guard.initial for guard in guards))
+        growth.add([succeeded], clear=everything - succeeded, target=armed)
+        for guard, body in zip(guards, bodies, strict=True):
+            growth.add(
+                [[guard.success], [entering]],
+                clear=guard.initial | {entering},
+                target=body.initial,
+            )
+        growth.add([succeeded], clear=succeeded)

@@ -11,6 +11,9 @@ In comes a checked correlation; out goes a `Plan`. Three forms are possible:
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,6 +60,24 @@ def plan(
     limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
 ) -> Plan:
     """The form and the machine of a correlation. Raises `LimitError` if it is too large."""
+    with _without_collecting():
+        return _plan(correlation, limits)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Machines are made of very many parts, and none refers back to what holds it: the collector
+    would look through all of them again and again, and find nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _plan(correlation: Correlation, limits: MachineLimits) -> Plan:
     if not isinstance(correlation, FilterCorrelation):
         built = machine_of_ecl(correlation, limits)
         return Plan(correlation, "table", _why_a_table(limits), optimise(built), built)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
-from ensue.machine.model import Machine, State
+from ensue.machine.model import Machine, State, Transition
 
 
 def drop_unreachable(machine: Machine) -> Machine:
@@ -21,13 +21,9 @@ def drop_unreachable(machine: Machine) -> Machine:
     return replace(
         machine,
         transitions=tuple(
-            replace(
-                transition,
-                enabling=tuple(states & reached for states in transition.enabling),
-                clear=transition.clear & reached,
-            )
+            _within(transition, reached)
             for transition in machine.transitions
-            if all(states & reached for states in transition.enabling)
+            if not any(reached.isdisjoint(states) for states in transition.enabling)
         ),
         branches=tuple(
             replace(
@@ -39,6 +35,16 @@ def drop_unreachable(machine: Machine) -> Machine:
         ),
         switches=tuple(replace(each, clear=each.clear & reached) for each in machine.switches),
         constant=machine.constant & reached,
+    )
+
+
+def _within(transition: Transition, reached: frozenset[State]) -> Transition:
+    if transition.clear <= reached and all(states <= reached for states in transition.enabling):
+        return transition
+    return replace(
+        transition,
+        enabling=tuple(states & reached for states in transition.enabling),
+        clear=transition.clear & reached,
     )
 
 

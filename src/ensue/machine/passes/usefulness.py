@@ -20,8 +20,10 @@ def drop_useless(machine: Machine) -> Machine:
     kept = []
     for transition in machine.transitions:
         clear, target = transition.clear & looked_at, transition.target & looked_at
-        if transition.effect is not None or clear or target:
-            kept.append(replace(transition, clear=clear, target=target))
+        if transition.effect is None and not clear and not target:
+            continue
+        is_whole = (clear, target) == (transition.clear, transition.target)
+        kept.append(transition if is_whole else replace(transition, clear=clear, target=target))
     return replace(
         machine,
         initial=machine.initial & looked_at,
