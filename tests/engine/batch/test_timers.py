@@ -182,3 +182,14 @@ def test_a_clock_that_moves_before_any_event_changes_nothing() -> None:
     made += engine.advance(5_000_000)
 
     assert [output.time for output in made] == [3_000_000]
+
+
+def test_a_clock_that_moves_alone_fires_timeouts_of_more_than_a_word_of_atoms() -> None:
+    modes = " ".join(f"in (<v = {n}>) do {{ notify {{ timeout(2 s) }} }}" for n in range(20))
+    library = ensue.parse(TYPES + f"A ecl X (A a) {{ modes {{ {modes} }} }}")
+    events = [Event(f"{n}", "s", "A", n * 3_000_000, {"k": 1, "v": n}) for n in range(4)]
+
+    found = list(library.run(events, engine="batch", until=20_000_000))
+
+    assert found == list(library.run(events, engine="reference", until=20_000_000))
+    assert found

@@ -49,7 +49,7 @@ class Symbols:
 
     def number(self, bits: Any) -> Any:
         if bits.dtype.itemsize > 2:
-            return self._number_many(bits.reshape(len(bits), -1))
+            return self._number_many(bits if bits.ndim == 2 else bits[:, None])
         if not self._lut.size:
             self._lut = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
         numbers = self._lut[bits]
