@@ -8,7 +8,7 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, boards, candidates, stream
+from ensue.engine.step import StepStream, boards, candidates, companies
 from ensue.engine.step.candidates import WindowedGroup
 from ensue.events.event import Event
 
@@ -20,7 +20,7 @@ WINDOWS = ["within 1 ms", "within 2 ms", "within 3 ms", "within 5 ms"]
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rules of one shape are enough."""
-    monkeypatch.setattr(stream, "SMALLEST_GROUP", 2)
+    monkeypatch.setattr(companies, "SMALLEST_GROUP", 2)
 
 
 def expression(draw: Random, depth: int, labels: list[str]) -> str:

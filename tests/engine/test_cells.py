@@ -10,7 +10,7 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, stream
+from ensue.engine.step import StepStream, companies
 from ensue.engine.step.boards import Board
 from ensue.events.event import Event
 
@@ -42,8 +42,8 @@ EXPRESSIONS = [
 @pytest.fixture(autouse=True)
 def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rule is enough."""
-    monkeypatch.setattr(stream, "FEWEST_IN_CELLS", 1)
-    monkeypatch.setattr(stream, "SMALLEST_GROUP", 2)
+    monkeypatch.setattr(companies, "FEWEST_IN_CELLS", 1)
+    monkeypatch.setattr(companies, "SMALLEST_GROUP", 2)
 
 
 def body(draw: Random) -> str:

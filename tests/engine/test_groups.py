@@ -9,7 +9,7 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, sliced, stream
+from ensue.engine.step import StepStream, companies, sliced
 from ensue.events.event import Event
 
 from .variations import table_states
@@ -35,7 +35,7 @@ CLAUSES = ["", "by k", "by k, w", "by v", "within 2 ms by k", "within 1 ms", "wi
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rules of one shape are enough."""
-    monkeypatch.setattr(stream, "SMALLEST_GROUP", 2)
+    monkeypatch.setattr(companies, "SMALLEST_GROUP", 2)
 
 
 def rule(name: str, body: str, draw: Random) -> str:

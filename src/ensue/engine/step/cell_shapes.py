@@ -20,7 +20,7 @@ from ensue.engine.step.shapes import Shape, atoms_of, machine_of
 from ensue.lang.syntax import EventPort, FilterCorrelation
 from ensue.machine.model import PortAtom, PredicateAtom
 
-FEWEST_IN_CELLS = 64
+FEWEST_IN_CELLS = 32
 """From how many rules on under one key that gain by it cells are worth loading compiled loops."""
 
 MOST_PORTS = 8

@@ -21,14 +21,7 @@ from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
 from ensue.engine.step.boards import Board
-from ensue.engine.step.candidates import group_for
-from ensue.engine.step.cell_shapes import (
-    FEWEST_IN_CELLS,
-    can_have_cells,
-    cell_shape_of,
-    gains_by_cells,
-    is_cell_shape,
-)
+from ensue.engine.step.companies import Companies
 from ensue.engine.step.groups import Group
 from ensue.engine.step.routines import (
     Look,
@@ -41,8 +34,7 @@ from ensue.engine.step.routines import (
 )
 from ensue.engine.step.rows import SharedRows
 from ensue.engine.step.rules import FastKey, Rule, SavedForm
-from ensue.engine.step.shapes import SMALLEST_GROUP, Shape, machine_of, shape_of
-from ensue.engine.step.sliced_groups import SlicedGroup
+from ensue.engine.step.shapes import Shape
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
@@ -78,8 +70,7 @@ class StepStream:
         self.boards: dict[tuple[str, ...], Board] = {}
         self.apart = False
         self._alone: AbstractSet[str] = frozenset()
-        self._fitting: dict[Shape, bool] = {}
-        self._leaving = False
+        self._companies = Companies()
         self._places: Mapping[str, int] = {}
         self.change(library)
 
@@ -122,7 +113,8 @@ class StepStream:
 
     def _form_groups(self, staying: Mapping[str, Rule]) -> None:
         """Put rules of one shape together; `staying` are those that go on as they were."""
-        chosen = self._chosen_shapes([r for r in self.rules if r.name not in self._alone])
+        together = [] if self.apart else [r for r in self.rules if r.name not in self._alone]
+        chosen = self._companies.chosen(together, self._types, self.groups)
         named = {rule.name: shape for shape, rules in chosen.items() for rule in rules}
         going_on = {name for name in staying if named.get(name) == self._shapes.get(name)}
         for rule in self.rules:
@@ -135,7 +127,11 @@ class StepStream:
                 group.board.leave(group)
         for shape, rules in chosen.items():
             if shape not in groups:
-                groups[shape] = self._group_for(shape, rules[0], groups.values())
+                names = next(iter(rules[0].ports.key_names.values()))
+                board = self.boards.setdefault(names, Board(names))
+                groups[shape] = self._companies.group_for(
+                    shape, rules[0], board, groups.values(), self._types, self.numbers
+                )
             groups[shape].make_room_for(shape, rules[0])
         members: dict[Group, dict[Rule, Shape]] = {group: {} for group in groups.values()}
         for rule in self.rules:
@@ -146,74 +142,6 @@ class StepStream:
         self._shapes = named
         self.groups = groups
         self._places = {rule.name: rule.place for rule in self.rules}
-
-    def _chosen_shapes(self, rules: Iterable[Rule]) -> dict[Shape, list[Rule]]:
-        """The rules that are stepped together, by their shapes."""
-        if self.apart:
-            return {}
-        shapes: dict[Shape, list[Rule]] = {}
-        in_cells = self._in_cells(rules)
-        for rule in rules:
-            shape = in_cells.get(rule) or shape_of(rule, self._types)
-            if shape is not None:
-                shapes.setdefault(shape, []).append(rule)
-        cells = set(in_cells.values())
-        return {
-            shape: alike
-            for shape, alike in shapes.items()
-            if shape in cells or shape in self.groups or len(alike) >= SMALLEST_GROUP
-        }
-
-    def _in_cells(self, rules: Iterable[Rule]) -> dict[Rule, Shape]:
-        """The rules that are visited in cells, with their shapes: where enough gain by that."""
-        by_key: dict[tuple[str, ...], list[Rule]] = {}
-        for rule in rules:
-            if can_have_cells(rule):
-                by_key.setdefault(next(iter(rule.ports.key_names.values())), []).append(rule)
-        known = {group.board.key_names for group in self.groups.values() if group.is_in_cells}
-        found: dict[Rule, Shape] = {}
-        for names, chosen in by_key.items():
-            gaining = sum(gains_by_cells(rule) for rule in chosen)
-            if names in known or gaining >= FEWEST_IN_CELLS:
-                for rule in chosen:
-                    shape = cell_shape_of(rule)
-                    if self._fits_cells(shape, rule):
-                        found[rule] = shape
-        return found
-
-    def _fits_cells(self, shape: Shape, rule: Rule) -> bool:
-        """Whether rules of a shape can have cells, as far as their tables say."""
-        fits = self._fitting.get(shape)
-        if fits is None:
-            # Compiled loops are loaded only by a library that has enough rules for them.
-            from ensue.engine.step.cell_tables import is_bound_by_last
-
-            fits = self._fitting[shape] = is_bound_by_last(rule)
-        return fits
-
-    def _leave_cells(self, shape: Shape) -> None:
-        """Let rules of a shape, whose table keeps growing, go on without cells after this event."""
-        self._fitting[shape] = False
-        self._leaving = True
-
-    def _group_for(self, shape: Shape, first: Rule, known: Iterable[Group]) -> Group:
-        """A group that rules of a new shape can join."""
-        names = next(iter(first.ports.key_names.values()))
-        board = self.boards.setdefault(names, Board(names))
-        if is_cell_shape(shape):
-            from ensue.engine.step.cell_groups import CellGroup
-
-            held = (each for each in known if each.board is board and each.is_in_cells)
-            return next(held, None) or CellGroup(
-                board, self._types, self.numbers, self._leave_cells
-            )
-        is_timed, machine = first.steps is not None, machine_of(first)
-        assert machine is not None, "a rule without a machine has no shape"
-        for group in known:
-            fits = group.board is board and group.is_timed is is_timed
-            if fits and isinstance(group, SlicedGroup) and group.sliced.has_room_for(machine):
-                return group
-        return group_for(is_timed, board, self._types, self.numbers)
 
     def _make_routines(self) -> None:
         self._routines = {
@@ -376,8 +304,8 @@ class StepStream:
             times += reading.board.read(reading, keys[reading.key], noted, self._counts, made)
         if times > 1 or (times and mixed):
             made[begun:] = sorted(made[begun:], key=self._place_of)
-        if self._leaving:
-            self._leaving = False
+        if self._companies.has_outgrown:
+            self._companies.has_outgrown = False
             self.settle()
         return waiting
 

@@ -1,0 +1,103 @@
+"""Which rules are stepped together, and in which kind of group.
+
+In come the rules of a library that neither feed others nor are fed; out go those that are stepped
+together, by their shapes, and the group that each shape belongs to. Where enough rules of a key
+have windows, change labels or are expressions, they have cells, and all others of that key that can
+(`cell_shapes`); else enough rules of one shape are bits (`shapes`). All others stay on their own.
+Compiled loops are loaded only by a library that has enough rules for cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ensue.engine.step.boards import Board
+from ensue.engine.step.candidates import group_for
+from ensue.engine.step.cell_shapes import (
+    FEWEST_IN_CELLS,
+    can_have_cells,
+    cell_shape_of,
+    gains_by_cells,
+    is_cell_shape,
+)
+from ensue.engine.step.groups import Group
+from ensue.engine.step.rules import Rule
+from ensue.engine.step.shapes import SMALLEST_GROUP, Shape, machine_of, shape_of
+from ensue.engine.step.sliced_groups import SlicedGroup
+from ensue.events.types import TypeSystem
+
+
+class Companies:
+    """`has_outgrown` says that rules of some shape had better leave their cells."""
+
+    def __init__(self) -> None:
+        self.has_outgrown = False
+        self._fitting: dict[Shape, bool] = {}
+
+    def chosen(
+        self, rules: Sequence[Rule], types: TypeSystem, known: Mapping[Shape, Group]
+    ) -> dict[Shape, list[Rule]]:
+        """The rules that are stepped together, by their shapes; `known` has the groups so far."""
+        shapes: dict[Shape, list[Rule]] = {}
+        in_cells = self._in_cells(rules, known)
+        for rule in rules:
+            shape = in_cells.get(rule) or shape_of(rule, types)
+            if shape is not None:
+                shapes.setdefault(shape, []).append(rule)
+        return {
+            shape: alike
+            for shape, alike in shapes.items()
+            if is_cell_shape(shape) or shape in known or len(alike) >= SMALLEST_GROUP
+        }
+
+    def _in_cells(self, rules: Sequence[Rule], known: Mapping[Shape, Group]) -> dict[Rule, Shape]:
+        """The rules that have cells, with their shapes: where enough gain by that."""
+        by_key: dict[tuple[str, ...], list[Rule]] = {}
+        for rule in rules:
+            if can_have_cells(rule):
+                by_key.setdefault(next(iter(rule.ports.key_names.values())), []).append(rule)
+        had = {group.board.key_names for group in known.values() if group.is_in_cells}
+        found: dict[Rule, Shape] = {}
+        for names, chosen in by_key.items():
+            if names in had or sum(map(gains_by_cells, chosen)) >= FEWEST_IN_CELLS:
+                for rule in chosen:
+                    shape = cell_shape_of(rule)
+                    if self._fits(shape, rule):
+                        found[rule] = shape
+        return found
+
+    def _fits(self, shape: Shape, rule: Rule) -> bool:
+        """Whether rules of a shape can have cells, as far as their tables say."""
+        fits = self._fitting.get(shape)
+        if fits is None:
+            from ensue.engine.step.cell_tables import is_bound_by_last
+
+            fits = self._fitting[shape] = is_bound_by_last(rule)
+        return fits
+
+    def _outgrown(self, shape: Shape) -> None:
+        self._fitting[shape] = False
+        self.has_outgrown = True
+
+    def group_for(
+        self,
+        shape: Shape,
+        first: Rule,
+        board: Board,
+        known: Iterable[Group],
+        types: TypeSystem,
+        numbers: Iterator[int],
+    ) -> Group:
+        """A group that rules of a new shape can join: one of those that are known, or another."""
+        if is_cell_shape(shape):
+            from ensue.engine.step.cell_groups import CellGroup
+
+            held = (each for each in known if each.board is board and each.is_in_cells)
+            return next(held, None) or CellGroup(board, types, numbers, self._outgrown)
+        is_timed, machine = first.steps is not None, machine_of(first)
+        assert machine is not None, "a rule without a machine has no shape"
+        for group in known:
+            fits = group.board is board and group.is_timed is is_timed
+            if fits and isinstance(group, SlicedGroup) and group.sliced.has_room_for(machine):
+                return group
+        return group_for(is_timed, board, types, numbers)
