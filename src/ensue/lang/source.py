@@ -66,6 +66,16 @@ class Source:
 
     def line_at(self, offset: int) -> str:
         """The text of the line that holds an offset, without its end."""
-        start = self._line_starts[bisect_right(self._line_starts, offset) - 1]
-        end = self.text.find("\n", start)
-        return self.text[start : len(self.text) if end < 0 else end].rstrip("\r")
+        number = bisect_right(self._line_starts, offset) - 1
+        line = self._lines.get(number)
+        if line is None:
+            start = self._line_starts[number]
+            end = self.text.find("\n", start)
+            line = self.text[start : len(self.text) if end < 0 else end].rstrip("\r")
+            self._lines[number] = line
+        return line
+
+    @cached_property
+    def _lines(self) -> dict[int, str]:
+        """Lines that were asked for: thousands of findings may stand in one that is very long."""
+        return {}

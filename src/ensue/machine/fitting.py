@@ -9,23 +9,16 @@ it again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.expressions import Expression
 from ensue.lang.parts import labels_in
 from ensue.lang.syntax import (
     Correlation,
-    Ecl,
     EclCorrelation,
-    Fail,
     FilterCorrelation,
-    Group,
     Holds,
-    Modes,
     Push,
-    Round,
     Timeout,
-    Unless,
 )
 from ensue.machine.labels import changed_labels, needs_memory
 from ensue.machine.model import (
@@ -160,7 +153,7 @@ def _is_enabled(transition: Transition, active: frozenset[State]) -> bool:
 
 
 def _check_ecl(machine: Machine, correlation: EclCorrelation) -> None:
-    parts = list(_parts(correlation.body))
+    parts = list(expressions_in(correlation.body))
     if machine.branches or machine.switches:
         _refuse(correlation, "has branches or labels, and is one of an ECL expression")
     asked: set[Expression] = {each.predicate for each in parts if isinstance(each, Holds)}
@@ -178,20 +171,3 @@ def _check_ecl(machine: Machine, correlation: EclCorrelation) -> None:
             given.after not in periods or timers.setdefault(given.state, given.after) != given.after
         ):
             _refuse(correlation, "has a timeout that is not in its expression")
-
-
-def _parts(x: Ecl) -> Iterator[Ecl]:
-    """The expression and all that is inside of it."""
-    left = [x]
-    while left:
-        part = left.pop()
-        yield part
-        match part:
-            case Group(_, parts):
-                left += parts
-            case Unless(body, stop):
-                left += [body, stop]
-            case Fail(body) | Round(_, body) | Push(_, body):
-                left.append(body)
-            case Modes(modes):
-                left += [each for mode in modes for each in (mode.guard, mode.body)]

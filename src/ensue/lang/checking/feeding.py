@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from ensue.lang.checking.circles import Node, circles
 from ensue.lang.checking.ecl import expressions_in
-from ensue.lang.checking.pushing import may_run
+from ensue.lang.checking.pushing import cases_that_may_run
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
 from ensue.lang.parts import ports_in
@@ -67,7 +67,7 @@ def outputs_of(correlation: Correlation) -> Iterator[Output]:
         for each in correlation.ports
         if isinstance(each, EventPort) and each.name in bound
     }
-    cases = [s for case in correlation.cases if may_run(case, correlation) for s in case.statements]
+    cases = [s for case in cases_that_may_run(correlation) for s in case.statements]
     for statement in (*correlation.initially, *cases):
         if isinstance(statement, PushNew):
             yield Output(statement.type, False, source)

@@ -1,13 +1,14 @@
 """Which pushes of a filter can happen at all, as far as its words tell.
 
-In comes a case; out comes whether its label expression is true at any trigger, whatever is active
-and whatever has been aborted. Of the branches only their labels are looked at, so that a case which
-may run by its labels may still never do so: the analyses (`ensue.machine.analyses`) tell that.
+In comes a filter; out come the cases whose label expression is true at any trigger, whatever is
+active and whatever has been aborted. Of the branches only their labels are looked at, so that a
+case which may run by its labels may still never do so: the analyses (`ensue.machine.analyses`) tell
+that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, combinations
 
 from ensue.lang.label_logic import label_value
@@ -27,18 +28,36 @@ MOST_LABELS = 8
 """A case with more labels than this counts as one that may run."""
 
 
-def may_run(case: Case, correlation: FilterCorrelation) -> bool:
-    """Whether the label expression of a case can be true when a branch triggers."""
+def cases_that_may_run(correlation: FilterCorrelation) -> list[Case]:
+    """The cases whose label expression can be true when a branch triggers."""
+    branches_with: dict[str, set[int]] = {}
+    for number, branch in enumerate(correlation.branches):
+        for each in labels_in((branch,)):
+            branches_with.setdefault(each.label, set()).add(number)
+    changed = _changed(correlation)
+    count = len(correlation.branches)
+    return [each for each in correlation.cases if _may_run(each, changed, branches_with, count)]
+
+
+def _may_run(
+    case: Case, changed: frozenset[str], branches_with: Mapping[str, set[int]], count: int
+) -> bool:
     names = frozenset(_names(case.condition))
     if len(names) > MOST_LABELS:
         return True
-    changed = names & _changed(correlation)
+    labels_of: dict[int, set[str]] = {}
+    for name in names:
+        for branch in branches_with.get(name, ()):
+            labels_of.setdefault(branch, set()).add(name)
+    together = {frozenset(each) for each in labels_of.values()}
+    if len(labels_of) < count:
+        together.add(frozenset())
     return any(
         label_value(case.condition, active, aborted.__contains__)
-        for branch in correlation.branches
-        for active in _subsets(names & frozenset(each.label for each in labels_in((branch,))))
+        for labels in together
+        for active in _subsets(labels)
         # An earlier case may have aborted what was active at the trigger.
-        for aborted in _subsets(changed)
+        for aborted in _subsets(names & changed)
     )
 
 
