@@ -242,7 +242,8 @@ def walk_alarmed(
             if before == 0:
                 flat[next_at + 1] = readings_before + at
             running = moves[base + following * width + _RUNNING]
-            if moves[move + 3] != 0 or running != moves[row + _RUNNING]:
+            # A cell that nobody has written to says nothing of when it is due.
+            if before == 0 or moves[move + 3] != 0 or running != moves[row + _RUNNING]:
                 _set_timers(
                     flat, next_at, moves[move + 3], running, after, rule, timers[rule, 2], now
                 )

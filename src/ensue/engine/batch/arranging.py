@@ -35,7 +35,7 @@ FEWEST_ALIKE = 8
 """Fewer that are alike run abreast with others, if there are others."""
 FEWEST_WINDOWED = 3
 """Fewer with windows run alone."""
-FEWEST_ALARMED = 3
+FEWEST_ALARMED = 2
 """Fewer with timers run alone."""
 MOST_BESIDE_WINDOWS = 256
 """So many that are alike, and have no windows, are better off together than beside those."""
