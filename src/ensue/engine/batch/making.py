@@ -16,8 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ensue.engine.batch import text_kernels
-from ensue.engine.batch.actions import Emitted, Push, Sent
-from ensue.engine.batch.column import Column, Rows, absent, column_of
+from ensue.engine.batch.actions import Emitted, Sent
+from ensue.engine.batch.bundles import Bundle, bundles_of
+from ensue.engine.batch.column import Column, Mask, Rows, absent, column_of
 from ensue.engine.batch.fitting import LARGEST_FLOAT
 from ensue.engine.batch.keys import Keys, Numbers
 from ensue.engine.batch.made import ColumnGroup, EventGroup, Made
@@ -128,16 +129,19 @@ class OutputMaker:
             return Made(at, [])
         put_out = self._put_out(at, rules, read)
         groups: list[ColumnGroup | EventGroup] = []
-        for action in occurring:
-            if len(occurring) == 1 and sizes_of[action] == 1:
-                push = firings.table[action][0]
-                groups.append(self._group(push, begins, firings.places, put_out))
+        bundles = bundles_of(firings.table, occurring)
+        for bundle in bundles:
+            if len(bundles) == 1:
+                lacking = bundle.lacking(firings.actions)
+                groups.append(self._group(bundle, lacking, begins, firings.places, put_out))
                 continue
-            here = np.flatnonzero(firings.actions == action)
-            places, bound = begins[here], firings.places[here]
-            for offset, push in enumerate(firings.table[action]):
-                chosen = places + offset
-                groups.append(self._group(push, chosen, bound, put_out.at(chosen)))
+            is_here = np.zeros(len(firings.table), np.bool_)
+            is_here[list(bundle.bound_in)] = True
+            here = np.flatnonzero(is_here[firings.actions])
+            lacking = bundle.lacking(firings.actions[here])
+            chosen = begins[here] + bundle.offset
+            bound = firings.places[here]
+            groups.append(self._group(bundle, lacking, chosen, bound, put_out.at(chosen)))
         return Made(at, groups, rules)
 
     def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
@@ -168,12 +172,19 @@ class OutputMaker:
         return Texts.of(texts), text_of[at]
 
     def _group(
-        self, push: Push, places: Rows, bound: npt.NDArray[np.int64], put_out: _PutOut
+        self,
+        bundle: Bundle,
+        lacking: Mapping[str, Mask],
+        places: Rows,
+        bound: npt.NDArray[np.int64],
+        put_out: _PutOut,
     ) -> ColumnGroup | EventGroup:
         """What one statement has put out; `put_out` is of these outputs only."""
-        held = {port: self._reading(bound[:, each]) for port, each in push.shape.bound}
+        held = {port: self._reading(bound[:, each]) for port, each in bundle.places.items()}
         readings = {port: each for port, each in held.items() if not is_timer(port)}
         moments = {port: each for port, each in held.items() if is_timer(port)}
+        if lacking:
+            readings = _filled_up(readings, lacking)
         keys, key_of = NO_TEXTS, np.zeros(0, np.int64)
         if self._keys.keyed:
             keys, key_of = self._keys.held_texts(put_out.keys)
@@ -181,24 +192,24 @@ class OutputMaker:
         provenance = {
             "correlation": self._names.take(put_out.rules),
             "trigger": put_out.triggers.take(put_out.trigger_of),
-            "labels": pa.repeat(pa.scalar(push.shape.labels), count),
+            "labels": pa.repeat(pa.scalar(bundle.labels), count),
             "causes": self._causes(list(readings.values()), count),
         }
         if self._keys.keyed:
             provenance["partitionkey"] = keys.take(key_of)
-        if isinstance(push.what, Sent):
-            return self._sent(push.what, places, put_out.times, readings, provenance)
-        type_name = push.what.type
+        if isinstance(bundle.what, Sent):
+            return self._sent(bundle.what, places, put_out.times, readings, provenance)
+        type_name = bundle.what.type
         data: dict[str, tuple[ValueType, Column]] = {}
-        if not isinstance(push.what, Emitted):
-            lookup = _Bound(self._remembered, readings, moments, count).column
+        if not isinstance(bundle.what, Emitted):
+            lookup = _Bound(self._remembered, readings, moments, lacking, count).column
             attributes = self._types.attributes(type_name)
             data = {
                 each.name: (
                     attributes[each.name],
                     _fitting(each.value, attributes[each.name], lookup, count),
                 )
-                for each in push.what.assignments
+                for each in bundle.what.assignments
             }
         ids = written(
             text_kernels.write_ids, count, *self._names, put_out.rules,
@@ -245,6 +256,19 @@ class OutputMaker:
         return EventGroup(places, made)
 
 
+def _filled_up(readings: Mapping[str, Rows], lacking: Mapping[str, Mask]) -> dict[str, Rows]:
+    """Where a port is not bound, another that is stands in for it: it is a cause once."""
+    there = {
+        port: np.where(lacking[port], 0, each) if port in lacking else each
+        for port, each in readings.items()
+    }
+    others = np.max(np.stack(list(there.values())), axis=0)
+    return {
+        port: np.where(lacking[port], others, each) if port in lacking else each
+        for port, each in there.items()
+    }
+
+
 class _Bound:
     """Names of a transformer: a port, then a name in the event that is bound to it."""
 
@@ -253,11 +277,13 @@ class _Bound:
         remembered: Remembered,
         readings: Mapping[str, Rows],
         moments: Mapping[str, Rows],
+        lacking: Mapping[str, Mask],
         count: int,
     ) -> None:
         self._remembered = remembered
         self._readings = readings
         self._moments = moments
+        self._lacking = lacking
         self._count = count
         self._known: dict[Parts, Column] = {}
 
@@ -270,6 +296,9 @@ class _Bound:
                 known = Column("timestamp", self._moments[port])
             else:
                 known = absent(self._count)
+            if port in self._lacking:
+                gone = known.missing_mask() | self._lacking[port]
+                known = Column(known.kind, known.values, gone)
             self._known[parts] = known
         return self._known[parts]
 
