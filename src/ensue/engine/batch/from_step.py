@@ -16,8 +16,7 @@ import pyarrow as pa
 from ensue.engine.batch.column import Column
 from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.predicates import Parts
-from ensue.engine.batch.remembered import write_event
-from ensue.engine.batch.snapshots import ColumnState, arrow_bytes, object_bytes
+from ensue.engine.batch.snapshots import ColumnState, arrow_bytes, object_bytes, pack_events
 from ensue.engine.batch.timers import Timers
 from ensue.engine.batch.walks import moving_states
 from ensue.engine.step.rules import whole_key
@@ -78,9 +77,10 @@ def column_state(
         states=[] if stepped else rule.states,
         kept=arrow_bytes(pa.table({"id": pa.array(ids, pa.string())})),
         objects={".".join(name): object_bytes(_column(kept, name)) for name in others},
-        whole=[write_event(_as_event(each)) for each in kept] if whole and kept else None,
+        whole=None,
         counted_at=counted_at,
         counted=counted,
+        packed=pack_events([_as_event(each) for each in kept]) if whole and kept else None,
     )
 
 

@@ -8,6 +8,7 @@ so that the numbers of a table, which depend on what came first, stay inside a p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -33,13 +34,15 @@ from ensue.engine.batch.walks import TableWalk, first_starts, moving_states
 from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
+from ensue.events.event import Event
 from ensue.lang.expressions.evaluation import MISSING
 from ensue.machine.model import Machine
 
 FORMAT = "ensue-batch-snapshot"
-VERSION = 3
-READABLE = (2, 3)
-"""In version 2, what ran by events was saved as all the events that it had read."""
+VERSION = 4
+READABLE = (2, 3, 4)
+"""In version 2, what ran by events was saved as all the events that it had read; up to version 3,
+events that may be sent on were written one by one."""
 
 
 class EngineState(msgspec.Struct, frozen=True):
@@ -58,6 +61,8 @@ class ColumnState(msgspec.Struct, frozen=True):
     """`keys`, `kept` are Arrow streams; `general_keys` stands in where keys have several kinds.
 
     `stepped` says that the states of the machine are there with their starts, and not of a table.
+    Events that may be sent on are in `packed`, as `pack_events` has them; older states have them
+    in `whole`.
     """
 
     stepped: bool
@@ -69,6 +74,7 @@ class ColumnState(msgspec.Struct, frozen=True):
     whole: list[bytes] | None
     counted_at: int | None
     counted: list[tuple[int, str, int]]
+    packed: bytes | None = None
 
 
 def encode_engine(state: EngineState) -> bytes:
@@ -184,9 +190,10 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
         states=states,
         kept=arrow_bytes(pa.table({_name(n): present_or_none(c) for n, c in plain.items()})),
         objects={_name(n): object_bytes(c) for n, c in objects.items()},
-        whole=[write_event(e) for e in kept.whole] if kept and kept.whole else None,
+        whole=None,
         counted_at=maker.counted_at,
         counted=[(int(np.searchsorted(chosen, key)), id_, n) for (key, id_), n in counted.items()],
+        packed=pack_events(kept.whole) if kept and kept.whole else None,
     )
 
 
@@ -220,10 +227,7 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> bool:
     columns = {_parts(name): _column(kept.column(name)) for name in kept.schema.names}
     columns |= {_parts(name): object_column(held) for name, held in state.objects.items()}
     rows = len(next(iter(columns.values()))) if columns else 0
-    whole = None
-    if state.whole is not None:
-        whole = [read_event(each) for each in state.whole]
-    first = remembered.restore(rows, columns, whole)
+    first = remembered.restore(rows, columns, whole_events(state))
     for place in range(walk.places.shape[1] - 1):
         column = table.column(f"place {place}").cast(pa.int64())
         walk.places[at, place] = column.fill_null(-first).to_numpy() + first
@@ -269,6 +273,19 @@ def arrow_bytes(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
+
+
+def pack_events(events: Sequence[Event]) -> bytes:
+    """Events as one column: what all of them have in common takes no room then."""
+    written = [write_event(each) for each in events]
+    return arrow_bytes(pa.table({"event": pa.array(written, pa.large_binary())}))
+
+
+def whole_events(state: ColumnState) -> list[Event] | None:
+    """The events that may be sent on; None if none are."""
+    if state.packed is not None:
+        return [read_event(each) for each in arrow_table(state.packed).column("event").to_pylist()]
+    return None if state.whole is None else [read_event(each) for each in state.whole]
 
 
 def arrow_table(data: bytes) -> pa.Table:

@@ -15,8 +15,12 @@ import pyarrow as pa
 from ensue.engine.batch.from_step import is_time
 from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.predicates import Parts
-from ensue.engine.batch.remembered import read_event
-from ensue.engine.batch.snapshots import ColumnState, arrow_table, object_column
+from ensue.engine.batch.snapshots import (
+    ColumnState,
+    arrow_table,
+    object_column,
+    whole_events,
+)
 from ensue.engine.batch.timers import Timers
 from ensue.engine.batch.walks import moving_states
 from ensue.engine.ports import Key
@@ -133,7 +137,7 @@ def _kept_events(column: ColumnState) -> list[Event | int]:
         return []
     values = {name: table.column(name).to_pylist() for name in table.schema.names}
     values |= {name: object_column(data).to_list() for name, data in column.objects.items()}
-    whole = None if column.whole is None else [read_event(each) for each in column.whole]
+    whole = whole_events(column)
     kept: list[Event | int] = []
     for at, id_ in enumerate(values["id"]):
         known = {
