@@ -183,7 +183,7 @@ def test_cells_of_which_all_has_aged_are_used_again() -> None:
     board = board_of(run)
     (state,) = board.keys.values()
 
-    assert len(state.held[0].cells) <= 16
+    assert len(state.held[0].cells) <= 64
     assert [each.extensions["correlation"] for each in run.push(reading(500, 749_000, -1))] == [
         "R98",
         "R99",

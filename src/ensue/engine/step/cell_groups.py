@@ -13,12 +13,11 @@ key gets more cells, those of which all has left its window are let go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.filled import taller
 from ensue.engine.batch.ordered import ALWAYS, OrderedState
 from ensue.engine.step.boards import Board, KeyState
 from ensue.engine.step.cell_kernels import (
@@ -44,13 +43,14 @@ from ensue.engine.step.volleys import Gathered, Own
 from ensue.events.types import TypeSystem
 from ensue.machine.stepping import NOW
 
-FEWEST_CELLS = 8
+FEWEST_CELLS, MANY_CELLS = 16, 64
 
 
 class Cells:
     """What a key holds: `where` each rule has its cell (0: nowhere), and the cells.
 
-    The first cell is nobody's. It says which is the first that is free, and that which is next.
+    The first cell is nobody's. It says which is the first that was used and is free, which says
+    which is the next of those, and how many cells were ever used.
     """
 
     __slots__ = ("cells", "where")
@@ -58,18 +58,12 @@ class Cells:
     def __init__(self, rules: int, width: int) -> None:
         self.where = np.zeros(rules, np.uint16 if rules < 1 << 16 else np.uint32)
         self.cells = np.zeros((FEWEST_CELLS, width), np.int64)
-        self._free(1)
-
-    def _free(self, first: int) -> None:
-        """Let the cells from here on be free, before those that are free already."""
-        self.cells[first:, 0] = range(first + 1, len(self.cells) + 1)
-        self.cells[-1, 0] = self.cells[0, 0]
-        self.cells[0, 0] = first
+        self.cells[0, 1] = 1
 
     def grow(self) -> None:
-        before = len(self.cells)
-        self.cells = taller(self.cells, 2 * before, 0)
-        self._free(before)
+        before = self.cells
+        self.cells = np.zeros((2 * len(before), before.shape[1]), np.int64)
+        self.cells[: len(before)] = before
 
     def widen(self, width: int) -> None:
         before = self.cells
@@ -81,10 +75,15 @@ class Cells:
         if self.cells.shape[1] < width:
             self.widen(width)
         if not self.where[rule]:
-            if not self.cells[0, 0]:
-                self.grow()
-            self.where[rule] = free = self.cells[0, 0]
-            self.cells[0, 0] = self.cells[free, 0]
+            free, used = self.cells[0, :2].tolist()
+            if free:
+                self.cells[0, 0] = self.cells[free, 0]
+            else:
+                free = used
+                if free == len(self.cells):
+                    self.grow()
+                self.cells[0, 1] = used + 1
+            self.where[rule] = free
         return self.cells[self.where[rule]]
 
     def free(self, rule: int) -> None:
@@ -169,15 +168,23 @@ class CellGroup(Group):
     def want(self, key: int) -> CellWant:
         return CellWant(self, key)
 
-    def visits_of(self, ports: Mapping[int, int]) -> Any:
-        """Rules with the ports that match, for the loop; first those that come first."""
-        found = [number << 8 | letter for number, letter in sorted(ports.items(), reverse=True)]
-        return np.array(found, np.uint32)
+    def part_of(self, ports: Mapping[int, int]) -> tuple[Any, Any]:
+        """Rules with the ports that match, as arrays."""
+        return np.array([*ports], np.int64), np.array([*ports.values()], np.uint32)
 
-    def is_nothing(self, ports: Mapping[int, int]) -> bool:
-        """Whether no rule leaves its start when these ports of each match."""
-        asked = {(self.kind_of(self.members[n]), letter) for n, letter in ports.items()}
-        return all(self._tables.move(kind, 0, letter) == (0, 0) for kind, letter in asked)
+    def visits_of(self, parts: Iterable[tuple[Any, Any]]) -> Any:
+        """Rules with the ports that match in any part, for the loop; the first come first."""
+        letters = np.zeros(len(self._tables.rules), np.uint32)
+        for numbers, ports in parts:
+            letters[numbers] |= ports
+        wanting = np.flatnonzero(letters)[::-1]
+        return wanting.astype(np.uint32) << np.uint32(8) | letters[wanting]
+
+    def is_nothing(self, visits: Any) -> bool:
+        """Whether no rule leaves its start when it is visited so."""
+        letters = visits.astype(np.int64) & 255
+        asked = np.unique(self._tables.kinds[visits >> np.uint32(8)] << 8 | letters)
+        return all(self._tables.move(each >> 8, 0, each & 255) == (0, 0) for each in asked.tolist())
 
     def new_list(self) -> Cells:
         return Cells(len(self._tables.rules), self._tables.width)
@@ -238,15 +245,21 @@ class CellGroup(Group):
             if tables.shapes[kind].outgrows(int(status[EVENTS])):
                 self._outgrown(next(shape for shape, each in self._kinds.items() if each == kind))
         elif lacks == LACKS_A_CELL:
-            left = let_go(held.where, held.cells, tables.rules, tables.moves, now)
-            if 2 * left >= len(held.cells) - 1:
+            count = len(held.cells)
+            # Looking for what has aged costs about as much as a few cells do.
+            if count < MANY_CELLS or 2 * self._let_go(held, now) >= count:
                 held.grow()
         else:
             held.widen(tables.width)
 
     def is_idle(self, state: KeyState, held: Cells, now: int) -> bool:  # noqa: ARG002
+        return not self._let_go(held, now)
+
+    def _let_go(self, held: Cells, now: int) -> int:
+        """Free the cells of which all has left its window; says how many are left."""
         tables = self._tables
-        return not let_go(held.where, held.cells, tables.rules, tables.moves, now)
+        left: int = let_go(held.where, held.cells, tables.rules, tables.moves, now)
+        return left
 
     def _recipe(self, what: What, example: Rule) -> tuple[Recipe, list[int]]:  # noqa: ARG002
         _, part, action = what

@@ -36,7 +36,7 @@ def visit(
     """Take an event through the cells of a key; returns how many rules have fired.
 
     `visits` has rules, each with a letter in its lowest byte. A rule that stands at its start has
-    no cell; the first cell is nobody's, and knows the first of those that are free.
+    no cell; the first cell is nobody's, and knows which are free.
     """
     width = cells.shape[1]
     count = status[COUNT]
@@ -74,10 +74,14 @@ def visit(
                 return LACKS_A_REGISTER
             if cell == _ZERO:
                 cell = np.uint64(cells[_ZERO, _ZERO])
-                if cell == _ZERO:
-                    status[NEXT], status[COUNT] = each, count
-                    return LACKS_A_CELL
-                cells[_ZERO, _ZERO] = cells[cell, _ZERO]
+                if cell != _ZERO:
+                    cells[_ZERO, _ZERO] = cells[cell, _ZERO]
+                else:
+                    cell = np.uint64(cells[_ZERO, _ONE])
+                    if cell == cells.shape[0]:
+                        status[NEXT], status[COUNT] = each, count
+                        return LACKS_A_CELL
+                    cells[_ZERO, _ONE] += 1
                 where[rule] = cell
             # What goes to no register is written over by the state.
             cells[cell, register] = now

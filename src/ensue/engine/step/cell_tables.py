@@ -77,7 +77,10 @@ class CellShape:
 
 
 class CellTables:
-    """`rules` has, for each rule by its number, where its rows begin, their width, its window."""
+    """`rules` has, for each rule by its number, where its rows begin, their width, its window.
+
+    `kinds` has the number of its shape.
+    """
 
     def __init__(self) -> None:
         self.shapes: list[CellShape] = []
@@ -85,7 +88,7 @@ class CellTables:
         self.rules = np.zeros((1, 3), np.int64)
         self.actions: list[tuple[int, Action]] = [(-1, ())]
         """Of every action whose it is, and what is put out; 0 puts out nothing."""
-        self._kinds = np.zeros(1, np.int64)
+        self.kinds = np.zeros(1, np.int64)
         self._used = 0
 
     @property
@@ -108,10 +111,10 @@ class CellTables:
         """Which rules there are, by their numbers."""
         size = 1 + max(kinds, default=0)
         self.rules = np.zeros((size, 3), np.int64)
-        self._kinds = np.full(size, -1, np.int64)
+        self.kinds = np.full(size, -1, np.int64)
         for number, kind in kinds.items():
             shape = self.shapes[kind]
-            self._kinds[number] = kind
+            self.kinds[number] = kind
             self.rules[number] = shape.base, shape.width, windows[number]
 
     def move(self, kind: int, state: int, letter: int) -> tuple[int, int]:
@@ -167,7 +170,7 @@ class CellTables:
         used = shape.known * shape.width
         self.moves[base : base + used] = self.moves[shape.base : shape.base + used]
         shape.base, shape.room = base, states
-        self.rules[self._kinds == kind, 0] = base
+        self.rules[self.kinds == kind, 0] = base
 
     # --- states of cells, as the machine has them -------------------------------------------------
 

@@ -72,16 +72,11 @@ class CellReading(GroupReading):
     group: CellGroup
 
     def __init__(
-        self,
-        group: CellGroup,
-        key: int,
-        wanted: int,
-        letters: tuple[int, ...],
-        ports: Mapping[int, int],
+        self, group: CellGroup, key: int, wanted: int, letters: tuple[int, ...], visits: Any
     ) -> None:
         super().__init__(group, key, wanted, letters)
-        self.visits = group.visits_of(ports)
-        self.is_nothing = group.is_nothing(ports)
+        self.visits = visits
+        self.is_nothing = group.is_nothing(visits)
 
 
 Step = tuple["SlicedGroup", int, Take, tuple[int, ...], bool]
@@ -219,15 +214,15 @@ class CellWant(GroupWant):
     def __init__(self, group: CellGroup, key: int) -> None:
         super().__init__(group, key)
         self._group = group
-        self._ports: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._ports: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._parts: dict[int, Any] = {}
 
     def _add(self, needed: int, rule: Rule, port: EventPort, atom: int | None) -> None:  # noqa: ARG002
-        bit = 1 << rule.correlation.ports.index(port)
-        self._ports[needed].append((self._group.number(rule), bit))
+        self._parts.clear()
+        self._ports[needed][self._group.number(rule)] |= 1 << rule.correlation.ports.index(port)
 
     def _reading(self, met: Sequence[int], wanted: int, letters: tuple[int, ...]) -> CellReading:
-        ports: dict[int, int] = {}
-        for needed in met:
-            for number, bit in self._ports[needed]:
-                ports[number] = ports.get(number, 0) | bit
-        return CellReading(self._group, self._key, wanted, letters, ports)
+        if not self._parts:
+            self._parts = {n: self._group.part_of(each) for n, each in self._ports.items()}
+        visits = self._group.visits_of([self._parts[needed] for needed in met])
+        return CellReading(self._group, self._key, wanted, letters, visits)
