@@ -18,7 +18,9 @@ machine without a window leaves starts aside, and is then a finite transducer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from ensue.lang.expressions import Expression
@@ -132,6 +134,10 @@ class Machine:
     window: int | None = None
     constant: frozenset[State] = field(default_factory=frozenset)
     """States whose start is always the present: the origin of a match, and the marks of labels."""
+
+    @cached_property
+    def port_of_place(self) -> Mapping[int, str]:
+        return {place: port for branch in self.branches for place, port, _ in branch.places}
 
     def _repr_svg_(self) -> str:
         """How a notebook shows a machine."""

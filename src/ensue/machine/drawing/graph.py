@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ensue.lang.durations import print_duration
@@ -93,8 +94,14 @@ def graph_of(machine: Machine) -> Graph:
         looked_at = frozenset[State]().union(*transition.enabling)
         arrows += [Arrow(f"s{state}", box) for state in sorted(looked_at)]
         arrows += [Arrow(box, f"s{state}") for state in sorted(transition.target)]
+    notes = _notes(machine)
     circles = tuple(
-        Circle(f"s{state}", machine.names[state], state in machine.initial, _notes(machine, state))
+        Circle(
+            f"s{state}",
+            machine.names[state],
+            state in machine.initial,
+            tuple(notes.get(state, ())),
+        )
         for state in sorted(drawn)
     )
     return Graph(circles, tuple(boxes), tuple(arrows), _steps(machine, drawn))
@@ -124,8 +131,8 @@ def output_text(machine: Machine, transition: Transition) -> str:
         case Fire(branch):
             return "fire" if len(machine.branches) == 1 else f"fire branch {branch + 1}"
         case Bind(place, first):
-            ports = {number: port for b in machine.branches for number, port, _ in b.places}
-            return f"bind {'first ' if first else ''}{ports.get(place, '')}".rstrip()
+            port = machine.port_of_place.get(place, "")
+            return f"bind {'first ' if first else ''}{port}".rstrip()
         case None:
             return ""
 
@@ -137,31 +144,49 @@ def _steps(machine: Machine, drawn: set[State]) -> dict[str, int]:
     follows from itself.
     """
     waiting = dict(enumerate(machine.transitions))
+    missing = {number: set(range(len(t.enabling))) for number, t in waiting.items()}
+    looking: dict[State, list[tuple[int, int]]] = {}
+    for number, transition in waiting.items():
+        for part, states in enumerate(transition.enabling):
+            for state in states:
+                looking.setdefault(state, []).append((number, part))
     set_by_some = frozenset[State]().union(*(t.target for t in machine.transitions))
-    fresh = set(machine.initial) | (drawn - set_by_some)
-    found = {f"s{state}": 0 for state in fresh}
-    reached = set(fresh)
+    reached: set[State] = set()
+    found: dict[str, int] = {}
+
+    def reach(states: Iterable[State], column: int) -> list[int]:
+        """The boxes that these circles complete."""
+        completed = []
+        for state in set(states) - reached:
+            reached.add(state)
+            found[f"s{state}"] = column
+            for number, part in looking.get(state, ()):
+                if missing[number] == {part}:
+                    completed.append(number)
+                missing[number].discard(part)
+        return completed
+
+    enabled = reach(machine.initial | (drawn - set_by_some), 0)
     column = 0
     while waiting:
-        enabled = [n for n, t in waiting.items() if all(s & reached for s in t.enabling)]
         if not enabled:
-            enabled = [next(iter(waiting))]
-            missing = set[State]().union(*waiting[enabled[0]].enabling) - reached
-            found |= {f"s{state}": 0 for state in missing}
-            reached |= missing
-        fresh = set()
+            enabled = reach(frozenset().union(*next(iter(waiting.values())).enabling), 0)
+        fresh: set[State] = set()
         for number in enabled:
             found[f"t{number}"] = column + 1
-            fresh |= waiting.pop(number).target - reached
-        found |= {f"s{state}": column + 2 for state in fresh}
-        reached |= fresh
+            fresh |= waiting.pop(number).target
+        enabled = reach(fresh, column + 2)
         column += 2
     return found
 
 
-def _notes(machine: Machine, state: State) -> tuple[str, ...]:
-    found = [f"label {label}" for b in machine.branches for label, at in b.labels if at == state]
-    found += [
-        f"{port} is bound" for b in machine.branches for _, port, at in b.places if at == state
-    ]
-    return tuple(found)
+def _notes(machine: Machine) -> dict[State, list[str]]:
+    """What states tell."""
+    found: dict[State, list[str]] = {}
+    for branch in machine.branches:
+        for label, state in branch.labels:
+            found.setdefault(state, []).append(f"label {label}")
+    for branch in machine.branches:
+        for _, port, state in branch.places:
+            found.setdefault(state, []).append(f"{port} is bound")
+    return found
