@@ -318,6 +318,16 @@ def test_the_next_due_time_is_that_of_the_first_alarm_of_any_rule() -> None:
     assert engine.next_due() == 8_000_000
 
 
+def test_a_timer_that_is_stopped_is_not_the_next_one_due() -> None:
+    """After any event, one at a time."""
+    for seed in (60, 61):
+        library, given = library_of(seed), events(seed, 60)
+        run, judge = library.start("batch"), library.start("reference")
+        for event in given:
+            assert run.push(event) == judge.push(event)
+            assert run.next_due() == judge.next_due()
+
+
 def test_rules_without_a_key_for_an_event_count_it() -> None:
     text = "\n".join(
         f"Found ecl R{n} ({'TUV'[n]} a) by k"

@@ -117,10 +117,19 @@ class AlarmedStates(VisitedStates):
 
     def next_due(self) -> int | None:
         """When the first timer of any rule is due."""
-        due = self._cells[:, :, self._next_at]
-        running = due[self._cells[:, :, 0] != 0]
-        nearest = int(running.min(initial=FAR))
+        if not self._nearest.size:
+            return None
+        first = int(self._nearest.argmin())
+        if self._due_of(slice(first, first + 1))[0] != self._nearest[first]:
+            # A timer that was to be the first has been stopped since.
+            self._nearest = self._due_of(slice(None))
+        nearest = int(self._nearest.min())
         return None if nearest == FAR else nearest
+
+    def _due_of(self, keys: slice) -> Instants:
+        """When the first timer of each key is due."""
+        due, states = self._cells[keys, :, self._next_at], self._cells[keys, :, 0]
+        return np.asarray(np.where(states != 0, due, FAR).min(axis=1))
 
     @property
     def _next_at(self) -> int:
