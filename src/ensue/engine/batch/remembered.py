@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from ensue.engine.batch.batches import Batch, TableBatch
 from ensue.engine.batch.column import Column, Mask, Rows, absent, joined
 from ensue.engine.batch.predicates import Parts
+from ensue.engine.batch.ranks import distinct
 from ensue.engine.batch.texts import NO_TEXTS, Texts
 from ensue.events import cloudevents
 from ensue.events.event import Event
@@ -159,7 +160,7 @@ class Remembered:
             return [(last, np.arange(readings.size))]
         firsts = np.array([part.first for part in self.parts])
         home = np.searchsorted(firsts, readings, side="right") - 1
-        return [(self.parts[n], np.flatnonzero(home == n)) for n in np.unique(home).tolist()]
+        return [(self.parts[n], np.flatnonzero(home == n)) for n in distinct(home).tolist()]
 
     def forget_all_but(self, readings: Rows) -> None:
         """Keep these readings only, sorted by number."""

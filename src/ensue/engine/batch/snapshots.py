@@ -28,6 +28,7 @@ from ensue.engine.batch.groups import Member
 from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.linear_walk import LinearWalk
 from ensue.engine.batch.made import present_or_none
+from ensue.engine.batch.ranks import ranks_in
 from ensue.engine.batch.remembered import read_event, write_event
 from ensue.engine.batch.timed_walk import TimedWalk
 from ensue.engine.batch.walks import TableWalk, first_starts, moving_states
@@ -152,7 +153,7 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
     # A place that holds nothing any more, or nothing yet, is null.
     held = walk.places[chosen, :-1]
     bound = walk.bound()[chosen, :-1] & (held > 0)
-    at = np.searchsorted(numbers, held).astype(np.int32)
+    at = ranks_in(numbers, held).astype(np.int32)
     columns: dict[str, Any] = {
         f"place {place}": pa.array(at[:, place], mask=~bound[:, place])
         for place in range(held.shape[1])
