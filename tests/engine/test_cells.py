@@ -225,3 +225,15 @@ def test_few_rules_load_no_compiled_loops() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_a_shape_that_takes_too_many_looks_has_no_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(companies, "LOOKS_AT_A_SHAPE", 5)
+    said = "l1:(a ; b) || l2:c by k { case l1: push new Out { v = a.v }; case l2: toggle(l1); }"
+    draw = Random(1)
+    library = ensue.parse(TYPES + "".join(rule(f"R{number}", said, draw) for number in range(3)))
+    plain, alone = library.start("reference"), library.start("step")
+
+    assert in_cells(alone) == 0
+    for event in events(draw, 40):
+        assert alone.push(event) == plain.push(event)

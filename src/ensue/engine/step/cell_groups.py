@@ -134,6 +134,10 @@ class CellGroup(Group):
         self._tables.set_rules(kinds, windows)
         self._by_action = {}
         self._fired = np.zeros((len(kinds), 2), np.int64)
+        # Compiled loops are loaded now, and not when the first event waits for its answer.
+        nobody = self.new_list()
+        self.visit(nobody, self.visits_of(()), 0)
+        self._let_go(nobody, 0)
 
     def _place(self, state: KeyState, held: Cells, instance: Runner, number: int) -> None:  # noqa: ARG002
         kind = self.kind_of(self.members[number])

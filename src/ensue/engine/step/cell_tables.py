@@ -43,8 +43,6 @@ from ensue.machine.stepping import NOW, Starts
 HEAD, MOVE = 2, 4
 FREE_ENTRIES, EVENTS_AN_ENTRY = 8192, 64
 """So many entries a table may have, and more for so many events each; past that it is left."""
-MOST_LOOKED_AT = 1024
-"""How many entries are looked at to find out whether bindings can be told by letters."""
 
 _OFFSET = FIRST_REGISTER - 1
 """In a cell the registers come after the state; in a table after two that are nobody's here."""
@@ -235,15 +233,16 @@ def _said(push: Push) -> PushPort | PushNew | str:
             return statement
 
 
-def is_bound_by_last(rule: Rule) -> bool:
-    """Whether all that a rule without a window binds is the last event that its port has matched.
+def looks_for_last(rule: Rule, most: int) -> int | None:
+    """How many looks show that all that a rule binds is the last event that its port has matched.
 
-    Of each entry of its table it is looked at whether what is bound after it was bound by it, or
-    was bound before and the event is none of its port. A table of many entries is not looked at.
+    Where labels change, each entry of its table is looked at: whether what is bound after it was
+    bound by it, or was bound before and the event is none of its port. None if that does not hold,
+    or would take more looks.
     """
     correlation, machine = rule.correlation, rule.machine
     if not isinstance(correlation, FilterCorrelation) or machine is None or not machine.switches:
-        return True
+        return 0
     actions, table = FilterActions(correlation, machine), BitTable(machine, TABLE_STATES)
     bits: dict[Any, int] = {PortAtom(port.name): bit for bit, port in enumerate(correlation.ports)}
     letters = [atoms_of_bits(machine, bits, each) for each in range(1, 1 << len(correlation.ports))]
@@ -254,8 +253,8 @@ def is_bound_by_last(rule: Rule) -> bool:
         state = waiting.pop()
         for atoms in letters:
             looked_at += 1
-            if looked_at > MOST_LOOKED_AT:
-                return False
+            if looked_at > most:
+                return None
             entry = actions.entry(table, state, atoms)
             matched = {a.name for n, a in enumerate(machine.atoms) if n in atoms and _is_port(a)}
             after = [place for place, bound in bound_in.items() if bound in entry.to.active]
@@ -263,11 +262,11 @@ def is_bound_by_last(rule: Rule) -> bool:
             for place in [*after, *used]:
                 is_held = bound_in[place] in state.active and ports[place] not in matched
                 if place not in entry.binds and not is_held:
-                    return False
+                    return None
             if entry.to.active not in seen:
                 seen.add(entry.to.active)
                 waiting.append(entry.to)
-    return True
+    return looked_at
 
 
 def _is_port(atom: object) -> TypeGuard[PortAtom]:

@@ -26,6 +26,10 @@ from ensue.engine.step.shapes import SMALLEST_GROUP, Shape, machine_of, shape_of
 from ensue.engine.step.sliced_groups import SlicedGroup
 from ensue.events.types import TypeSystem
 
+LOOKS_AT_A_SHAPE, LOOKS_IN_ALL = 1024, 20_000
+"""How many entries of tables are looked at to find out whether bindings can be told by letters: of
+one shape, and of all of a library, for which that is a second or two."""
+
 
 class Companies:
     """`has_outgrown` says that rules of some shape had better leave their cells."""
@@ -33,6 +37,7 @@ class Companies:
     def __init__(self) -> None:
         self.has_outgrown = False
         self._fitting: dict[Shape, bool] = {}
+        self._looks_left = LOOKS_IN_ALL
 
     def chosen(
         self, rules: Sequence[Rule], types: TypeSystem, known: Mapping[Shape, Group]
@@ -70,9 +75,11 @@ class Companies:
         """Whether rules of a shape can have cells, as far as their tables say."""
         fits = self._fitting.get(shape)
         if fits is None:
-            from ensue.engine.step.cell_tables import is_bound_by_last
+            from ensue.engine.step.cell_tables import looks_for_last
 
-            fits = self._fitting[shape] = is_bound_by_last(rule)
+            looks = looks_for_last(rule, min(LOOKS_AT_A_SHAPE, self._looks_left))
+            self._looks_left -= looks if looks is not None else LOOKS_AT_A_SHAPE
+            fits = self._fitting[shape] = looks is not None
         return fits
 
     def _outgrown(self, shape: Shape) -> None:
