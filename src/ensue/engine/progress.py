@@ -29,6 +29,7 @@ from ensue.lang.syntax import (
     Modes,
     PortRef,
     Push,
+    Round,
     Then,
     Timeout,
     Times,
@@ -263,24 +264,30 @@ def ecl_progress(instance: EclInstance) -> Progress | None:
     None if the whole is finished.
     """
     under_way = list(_under_way(instance.top))
-    pushing = [part for part in under_way if isinstance(part.expression, Push)]
-    if not pushing:
-        pushing = under_way[:1]
-    if not pushing:
+    if not under_way:
         return None
-    nearest = max(pushing, key=lambda part: len(part.completed_by))
+    pushing = [each for each in under_way if isinstance(each[0].expression, Push)]
+    if not pushing:
+        # Rounds that are over say nothing of the next output: only the one under way counts.
+        rounds_left_out = [each for each in under_way if not isinstance(each[0].expression, Round)]
+        pushing = rounds_left_out[:1] or under_way[:1]
+    nearest, led_by = max(pushing, key=lambda each: len(each[0].completed_by) + len(each[1]))
     done = tuple(
         Done(", ".join(f"`{port}`" for port in sorted(each.ports)) or CLOCK, each)
-        for each in nearest.completed_by
+        for each in (*led_by, *nearest.completed_by)
     )
     return Progress(done, _missing(nearest))
 
 
-def _under_way(part: Part) -> Iterator[Part]:
+def _under_way(
+    part: Part, led_by: tuple[Reading, ...] = ()
+) -> Iterator[tuple[Part, tuple[Reading, ...]]]:
+    """The parts under way, each with what had to be complete before it was started."""
     if part.status is RUNNING:
-        yield part
+        led_by += part.led_by
+        yield part, led_by
         for each in part.under_way.parts():
-            yield from _under_way(each)
+            yield from _under_way(each, led_by)
 
 
 def _missing(part: Part) -> Waits:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import assert_never
@@ -146,11 +146,12 @@ class Part:
     """A place for an expression: it is under way, or it is done and stays done.
 
     `completed_by` has what completed the events and timeouts in it since it was started, where a
-    run explains.
+    run explains, and `led_by` what had to be complete before it was.
     """
 
-    def __init__(self, expression: Ecl, time: int) -> None:
+    def __init__(self, expression: Ecl, time: int, led_by: Iterable[Reading] = ()) -> None:
         self.expression = expression
+        self.led_by = tuple(led_by)[-MOST_REASONS:]
         self.start(time)
 
     def start(self, time: int) -> None:
@@ -280,7 +281,8 @@ class Sequential(UnderWay):
     def take(self, moment: Moment) -> Status:
         status = self._current.take(moment)
         if status is SUCCEEDED and self._coming:
-            self._current = Part(self._coming.pop(0), moment.time)
+            led_by = (*self._current.led_by, *self._current.completed_by)
+            self._current = Part(self._coming.pop(0), moment.time, led_by)
             return RUNNING
         return status
 
@@ -331,7 +333,8 @@ class Pushing(Around):
     def completed(self, status: Status, moment: Moment) -> Status:
         if status is SUCCEEDED:
             moment.pushed.append(self._type_name)
-            moment.because.append(list(self._body.completed_by))
+            led_by = [each for part in moment.taking or () for each in part.led_by]
+            moment.because.append([*led_by, *self._body.completed_by])
         return status
 
 
@@ -362,8 +365,8 @@ class InModes(UnderWay):
         self._modes = modes
         self._enter(0, time)
 
-    def _enter(self, entered: int, time: int) -> None:
-        self._body = Part(self._modes[entered].body, time)
+    def _enter(self, entered: int, time: int, led_by: Iterable[Reading] = ()) -> None:
+        self._body = Part(self._modes[entered].body, time, led_by)
         self._guards = {
             number: Part(mode.guard, time)
             for number, mode in enumerate(self._modes)
@@ -374,7 +377,8 @@ class InModes(UnderWay):
         taken = [(number, guard.take(moment)) for number, guard in self._guards.items()]
         entered = [number for number, status in taken if status is SUCCEEDED]
         if entered:
-            self._enter(entered[0], moment.time)
+            guard = self._guards[entered[0]]
+            self._enter(entered[0], moment.time, guard.completed_by)
         else:
             self._body.take(moment)
         return RUNNING
