@@ -99,3 +99,11 @@ def test_no_two_nodes_of_a_column_overlap() -> None:
     for x, y, height in boxes:
         for other_x, other_y, _ in boxes:
             assert (x, y) == (other_x, other_y) or x != other_x or abs(y - other_y) >= height
+
+
+def test_states_that_stand_for_equal_parts_are_told_apart_by_their_names() -> None:
+    machine = plan(ecl_of("notify { sequential { a, a, b } }")).needed_machine
+
+    assert machine.names.count("wait a") == 2
+    assert {"wait a", "wait a (2)", "wait b"} <= {*machine.distinct_names}
+    assert len({*machine.distinct_names}) == len(machine.names)

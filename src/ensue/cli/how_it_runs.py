@@ -144,6 +144,6 @@ def _line(machine: Machine, transition: Transition, arrow: str) -> str:
 
 
 def _named(machine: Machine, states: Sequence[State], link: str) -> str:
-    names = [f"[{machine.names[state]}]" for state in states[:STATES_SHOWN]]
+    names = [f"[{machine.distinct_names[state]}]" for state in states[:STATES_SHOWN]]
     more = len(states) - len(names)
     return link.join([*names, *([f"{more} more"] if more > 0 else [])])

@@ -18,6 +18,7 @@ machine without a window leaves starts aside, and is then a finite transducer.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -138,6 +139,16 @@ class Machine:
     @cached_property
     def port_of_place(self) -> Mapping[int, str]:
         return {place: port for branch in self.branches for place, port, _ in branch.places}
+
+    @cached_property
+    def distinct_names(self) -> tuple[str, ...]:
+        """The names, with a number where several states stand for equal parts."""
+        seen: Counter[str] = Counter()
+        found = []
+        for name in self.names:
+            seen[name] += 1
+            found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        return tuple(found)
 
     def _repr_svg_(self) -> str:
         """How a notebook shows a machine."""
