@@ -270,6 +270,31 @@ def test_the_others_keep_their_state_while_rules_come_and_go() -> None:
     assert len(made[0]) > 20
 
 
+def test_a_rule_with_a_bound_timer_is_joined_by_one_that_asks_for_its_time() -> None:
+    """What was alone until then has not kept the time of the firing, and is not asked for it."""
+    asking = [
+        f"When correlation R{n} (T a, every 2 ms t) t ; a by k"
+        f" {{ case true: push new When {{ {asked} }}; }}"
+        for n, asked in enumerate(["n = a.n", "at = t.time", "at = t.time, n = a.n"])
+    ]
+    made: list[list[Event]] = []
+    for engine in ("batch", "reference"):
+        run = ensue.parse(TYPES + FOUND + asking[0]).start(engine)
+        found: list[Event] = []
+        for n in range(9):
+            # Now and then a timer has fired just before a rule is added.
+            found += run.advance(n * 1500 - 100) if n else []
+            if n == 2:
+                run.add(asking[1])
+            if n == 6:
+                run.add(asking[2])
+            found += run.push(Event(f"e{n}", "s", "T", n * 1500, {"k": "x", "n": n}))
+        made.append(found)
+
+    assert made[0] == made[1]
+    assert {each.extensions["correlation"] for each in made[0]} == {"R0", "R1", "R2"}
+
+
 def test_a_table_of_events_is_read_by_all_rules_at_once() -> None:
     """Alarms stand before the events of their time, in the order of the library, then of keys."""
     library, given = library_of(3, rules=40), sorted(events(4, 200), key=lambda each: each.time)

@@ -45,6 +45,7 @@ from ensue.engine.counts import Counts
 from ensue.engine.renaming import numbered_ports, with_ports
 from ensue.events.times import microseconds_of
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.evaluation import MISSING
 from ensue.lang.syntax import (
     Correlation,
     Duration,
@@ -239,7 +240,9 @@ class AlarmedGroup(LooseGroup):
         column = self.remembered.column(self._asks_when[0], readings)
         if column.kind == "timestamp":
             return np.asarray(column.values, np.int64)
-        return np.array([microseconds_of(each) for each in column.to_list()], np.int64)
+        # A rule that has never asked for the time was saved without it.
+        found = [0 if each is MISSING else microseconds_of(each) for each in column.to_list()]
+        return np.array(found, np.int64)
 
     def _readings(self, moments: Instants) -> Rows:
         """Firings of timer ports as readings, as a snapshot has them."""
