@@ -34,6 +34,15 @@ def test_the_words_of_java_are_left_out() -> None:
     )
 
 
+def test_the_numbers_of_a_task_are_left_out() -> None:
+    text = (
+        "Job aborted due to stage failure: Task 0 in stage 4.0 failed 1 times, most recent failure:"
+        " Lost task 0.0 in stage 4.0 (TID 6) (host executor driver): java.io.IOException: no room\n"
+        "\tat org.apache.spark.Some.thing(Some.scala:1)\n"
+    )
+    assert reason_of(text) == "no room"
+
+
 def test_the_last_line_of_a_worker_says_most() -> None:
     text = (
         "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times\n"

@@ -27,15 +27,18 @@ else:
 
 _CURES = {
     "UnknownTopicOrPartitionException": "a topic of `[source]` is not on its servers: look at"
-    " `topics`, or create it",
+    " `topics`, or create it; if it was deleted while it was read, create it again and start from"
+    " a new `checkpoint`, with a new `path` in `[sink]`",
     "not available in Kafka any more": "records that the checkpoint counts on are no longer in the"
-    ' topic: keep them longer there, or set `options = { failOnDataLoss = "false" }` in `[source]`'
-    " and go on without them",
+    " topic, or it was deleted and made anew: keep records longer there, or set"
+    ' `options = { failOnDataLoss = "false" }` in `[source]` and go on without them',
 }
 """By what is in a failure, what a person needs to know of it."""
 
 _CALL = re.compile(r"^An error occurred while calling [^\n]*\n:? ?")
 _CLASS = re.compile(r"^(?:[a-z][\w$]*\.)*[A-Z][\w$.]*(?:Error|Exception|Interrupt)(?:: |$)")
+# The numbers of stage and task differ from one attempt to the next, and say nothing of the reason.
+_TASK = re.compile(r"^Job aborted due to stage failure: .*? \(TID \d+\) \([^)]*\): ")
 _CONDITION = re.compile(r"^\[[A-Z][\w.]*\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
 _CAUSE = "Caused by: "
@@ -78,7 +81,7 @@ def _ends_of_tracebacks(text: str) -> list[str]:
 
 
 def _plain(line: str) -> str:
-    """A line without the class, the condition and the state that it was raised with."""
-    while (found := _CLASS.match(line)) is not None:
+    """A line without the class, the task, the condition and the state that it was raised with."""
+    while (found := _CLASS.match(line) or _TASK.match(line)) is not None:
         line = line[found.end() :]
     return _STATE.sub("", _CONDITION.sub("", line)).strip()

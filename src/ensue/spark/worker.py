@@ -10,17 +10,19 @@ where the exact place of each output is asked for; `run_events` reads what `map_
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ensue.engine.batch import BatchEngine
 from ensue.engine.counts import Counts
+from ensue.errors import JobError
 from ensue.events.arrow import read_batches
 from ensue.events.event import Event, Rejected
 from ensue.library import Library
 from ensue.spark import positions
+from ensue.spark.calling import called
 from ensue.spark.gathering import GATHERED_BYTES, in_order
 from ensue.spark.mapping import (
     ARRIVAL,
@@ -77,7 +79,7 @@ class Prepared(NamedTuple):
 
 def bound(function: Any, task: Task) -> Any:
     """The function for one task, in the form that Spark sends to workers."""
-    return partial(function, tuple(task))
+    return called(function, tuple(task))
 
 
 @lru_cache(maxsize=16)
@@ -102,7 +104,7 @@ def run_columns(given: tuple[Any, ...], batches: Batches) -> Batches:
     keys = ["time", ARRIVAL] if ARRIVAL in task.names else ["time"]
     tables = in_order(renamed, keys, task.gathered_bytes)
     is_plain = not (task.with_order or task.with_event or prepared.columns.structs)
-    if task.mode == "rows" and is_plain:
+    if task.mode != "feed" and is_plain:
         yield from _in_columns(prepared, task, tables)
     else:
         yield from _rows(prepared, task, _by_event(prepared, task, tables))
@@ -166,9 +168,9 @@ def _by_event(
     yield counts
 
 
-def _disagreement(rejected: Sequence[Rejected]) -> RuntimeError:
+def _disagreement(rejected: Sequence[Rejected]) -> JobError:
     shown = "; ".join(problem for each in rejected[:3] for problem in each.problems)
-    return RuntimeError(
+    return JobError(
         f"rows that SQL took for events were refused in the worker; please report this: {shown}"
     )
 

@@ -22,6 +22,7 @@ from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine
 from ensue.engine.step.saving import SavedStream, restore_stream, save_stream
+from ensue.errors import JobError
 from ensue.events.arrow import read_batches, table_of
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
@@ -245,8 +246,8 @@ def engines_of(setting: Setting, saved: Mapping[str, Saved]) -> dict[str, Engine
     return found
 
 
-def _disagreement(rejected: Sequence[Rejected]) -> RuntimeError:
+def _disagreement(rejected: Sequence[Rejected]) -> JobError:
     shown = "; ".join(problem for each in rejected[:3] for problem in each.problems)
-    return RuntimeError(
+    return JobError(
         f"rows that SQL took for events were refused in the worker; please report this: {shown}"
     )

@@ -13,7 +13,7 @@ bucket. With `events`, rows become events here, for what SQL cannot say exactly.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from ensue.events.event import Event, Rejected
 from ensue.library import parse
+from ensue.spark.calling import called
 from ensue.spark.mapping import ARRIVAL, ROW, read_rows, write_event
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.streaming.groups import StreamGroup, stream_groups
@@ -77,7 +78,7 @@ class Task(NamedTuple):
 
 def bound(function: Any, task: Task) -> Any:
     """The function for one task, in the form that Spark sends to workers."""
-    return partial(function, tuple(task))
+    return called(function, tuple(task))
 
 
 @lru_cache(maxsize=16)
