@@ -26,6 +26,14 @@ RULES = (
 Reading correlation Twice (Reading a, Reading b) a ; b by Sensor { case true: push a; push b; }
 """
 )
+KEYS = """
+eventtype Found { attribute long Sensor; };
+eventtype Last { attribute long Sensor; };
+Found correlation Pairs (Reading a, Reading b) a ; b by Sensor, Value
+{ case true: push new Found { Sensor = a.Sensor }; }
+Found correlation Nowhere (Reading a where Value > 15.0) a { case true: push new Found { }; }
+Last correlation Over (Found f) f by Sensor { case true: push new Last { Sensor = f.Sensor }; }
+"""
 ROWS = readings(60, Random(3))
 # Two files hold events of one time, and the one that is read first has the larger name.
 PARTS = {"b": ROWS[21:40], "a": ROWS[:21], "c/d e": ROWS[40:]}
@@ -163,6 +171,31 @@ def test_outputs_may_be_a_folder_of_parquet_by_correlation_and_day(
     assert again.exit_code == 2
     assert "give another folder" in again.stderr
     assert "on Spark" not in again.stderr
+
+
+@pytest.mark.parametrize("format_", ["parquet", "jsonl"])
+def test_events_without_a_key_are_counted_in_a_folder_as_everywhere(
+    spark: SparkSession, tmp_path: Path, format_: str
+) -> None:
+    events = prepared(tmp_path, format_)
+    # `Over` reads outputs, of which those of `Nowhere` have no key, and `Pairs` has another key.
+    (tmp_path / "rules.cor").write_text(RULES + KEYS)
+    unkeyed = [row | {"id": f"u{n}", "Sensor": None} for n, row in enumerate(ROWS[:7])]
+    WRITERS[format_](events / f"u.{format_}", unkeyed)
+    lines = tmp_path / "all.jsonl"
+    write_lines(lines, [*ROWS, *unkeyed])
+
+    here = run(tmp_path, lines, engine="reference")
+    there = run(tmp_path, events, "--out", tmp_path / "found.parquet")
+
+    def told(answer: Result) -> str:
+        return answer.stderr.splitlines()[-1].partition(" in `")[0]
+
+    assert told(there) == told(here)
+    assert "7 without a key for `Twice`" in told(here)
+    assert "without a key for `Over`" in told(here)
+    assert "without a key for `Pairs`" in told(here)
+    assert "ensue_counted" not in {each.name for each in (tmp_path / "found.parquet").iterdir()}
 
 
 def test_only_places_are_made_on_the_driver(

@@ -145,7 +145,8 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
                     raise typer.Exit(EXIT_FINDINGS)
     say(f"{counted(events, 'event')} to be read; looking for what follows", "dim")
     counts = Counts()
-    written = _write_folder(run, asked) if asked.writes_folder else _write_lines(run, asked, counts)
+    write = _write_folder if asked.writes_folder else _write_lines
+    written = write(run, asked, counts)
     parts = [f"{counted(events, 'event')} read"]
     parts += [aside.summary()] if aside.count else []
     parts += [
@@ -157,9 +158,9 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
     say(f"{', '.join(parts)}; {counted(written, 'output')}{place}", "dim")
 
 
-def _write_folder(run: FileRun, asked: FilesOnSpark) -> int:
+def _write_folder(run: FileRun, asked: FilesOnSpark, counts: Counts) -> int:
     # A path of this machine has lost one of the two strokes after a scheme.
-    return run.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
+    return run.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)), counts)
 
 
 def _write_lines(run: FileRun, asked: FilesOnSpark, counts: Counts) -> int:

@@ -35,6 +35,7 @@ from ensue.spark.command import EventJob, outputs_in_order
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.job import Job
 from ensue.spark.mapping import ARRIVAL, write_event
+from ensue.spark.without_key import CountedOutputs
 
 DATE = "ensue_date"
 """The partition of an output in a folder: the day of its time, in UTC."""
@@ -85,8 +86,9 @@ class FileRun:
         options: dict[str, Any] = {
             "until": None if until is None else datetime_of(until),
             "correlations": None if correlation is None else [correlation],
+            "counted": True,
         }
-        whole: dict[str, Any] = {"order": True, "whole_events": True, "counted": True}
+        whole: dict[str, Any] = {"order": True, "whole_events": True}
         if format_ == "parquet":
             read = _open(spark.read.option("recursiveFileLookup", "true").format("parquet"), path)
             events, count = _with_places(read)
@@ -138,15 +140,17 @@ class FileRun:
         """The outputs in the order of every other engine, one by one."""
         yield from outputs_in_order(self.in_order, counts)
 
-    def write(self, folder: str) -> int:
+    def write(self, folder: str, counts: Counts) -> int:
         """The outputs as Parquet, in folders by correlation and by day; how many there are."""
-        made = dated(self.job.outputs())
+        counted = CountedOutputs(self.job)
+        made = dated(counted.rows)
         try:
             made.write.partitionBy(*PARTITIONS).parquet(folder)
         except AnalysisException as error:
             if error.getCondition() != "PATH_ALREADY_EXISTS":
                 raise
             raise taken(folder) from None
+        counted.add_to(counts)
         return made.sparkSession.read.schema(made.schema).parquet(folder).count()
 
 
