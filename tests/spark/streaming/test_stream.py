@@ -168,3 +168,14 @@ def test_what_has_no_meaning_for_a_bounded_input_is_refused(
 
     with pytest.raises(UsageError, match="`lateness` and `buckets` are for streams"):
         correlate(spark.read.parquet(str(tmp_path / "events")), LIBRARY, lateness="1 s")
+
+
+def test_a_stream_that_correlate_has_made_is_refused_before_it_runs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_pieces(tmp_path / "events", [table(readings(2, Random(1)))])
+    outputs, _ = split(correlate(stream_of(spark, tmp_path / "events"), LIBRARY, buckets=1))
+    over = "eventtype Alarm { attribute long Sensor; }; Alarm ecl Any (Alarm a) { a }"
+
+    with pytest.raises(UsageError, match=r"made by `correlate` already.*into the same library"):
+        correlate(outputs, over, buckets=1)

@@ -12,10 +12,12 @@ microsecond, and nothing is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
@@ -102,16 +104,39 @@ def correlate_stream(
     for name, value in batch_only.items():
         if value is not None and value is not False:
             raise UsageError(f"{_REFUSED.get(name, f'there is no option `{name}`')}")
-    return StreamJob.of(
-        events,
-        library,
-        columns,
-        lateness=lateness or "0 s",
-        buckets=buckets,
-        correlations=correlations,
-        whole_events=whole_events,
-        arrival=arrival,
-    ).outputs()
+    with only_one_in_a_query():
+        made = StreamJob.of(
+            events,
+            library,
+            columns,
+            lateness=lateness or "0 s",
+            buckets=buckets,
+            correlations=correlations,
+            whole_events=whole_events,
+            arrival=arrival,
+        ).outputs()
+        # A client of a server looks at a plan only when it is asked something of it.
+        _ = made.columns
+    return made
+
+
+@contextmanager
+def only_one_in_a_query() -> Iterator[None]:
+    """Raises `UsageError` for a stream that `correlate` has made itself.
+
+    It is told by what is counted in both under one name.
+    """
+    try:
+        yield
+    except AnalysisException as error:
+        if error.getCondition() != "DUPLICATED_METRICS_NAME":
+            raise
+        raise UsageError(
+            "the stream is made by `correlate` already, and Spark takes one operator with such a"
+            " state in a query: put rules over outputs into the same library, where they read what"
+            " the others put out, or write the first stream to a sink and start a second query"
+            " over that"
+        ) from None
 
 
 def split(made: DataFrame) -> tuple[DataFrame, DataFrame]:

@@ -21,6 +21,7 @@ from ensue.spark.failures import in_words
 from ensue.spark.files import DATE, dated
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, PROBLEMS, REJECTED_KIND
 from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
+from ensue.spark.streaming.file_sink import LISTED_FORMATS, check_list
 from ensue.spark.streaming.job import split
 from ensue.spark.streaming.kafka import (
     records_of,
@@ -80,8 +81,12 @@ def parted(rows: DataFrame, sink: Sink) -> DataFrame:
 
 
 def check_sinks(config: PipelineConfig, resumed: bool) -> None:
-    """Raises `UsageError` where the micro-batches of another checkpoint would be replaced."""
-    if resumed or not takes_apart(config):
+    """Raises `UsageError` where what is there does not belong to the checkpoint."""
+    if not takes_apart(config):
+        if config.sink.path is not None and config.sink.format in LISTED_FORMATS:
+            check_list(config.sink.path, config.stream.checkpoint)
+        return
+    if resumed:
         return
     for name, sink in config.sinks.items():
         if sink.path is not None and any(Path(sink.path).glob(f"{BATCH_FOLDER}=*")):
