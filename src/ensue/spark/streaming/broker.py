@@ -60,13 +60,15 @@ class BrokerError(EnsueError):
 class TrialBroker:
     """`with TrialBroker() as broker:` gives `broker.servers`, as `127.0.0.1:41234`.
 
-    A topic comes into being, with `partitions` partitions, when it is first written to.
+    A topic comes into being, with `partitions` partitions, when it is first written to. `die` and
+    `revive` are for whoever wants to see what happens while it is away.
     """
 
     def __init__(self, partitions: int = 2) -> None:
         self._partitions = partitions
         self._folder: Path | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._command: list[str] = []
         self.servers = ""
 
     def start(self) -> Self:
@@ -78,18 +80,28 @@ class TrialBroker:
             # Between finding a free port and taking it, somebody else may have taken it.
             port, controller = _free_ports(2)
             if self._begin(os.pathsep.join(map(str, jars)), port, controller):
-                self.servers = f"{LOOPBACK}:{port}"
                 return self
-            said = (self._folder / "log").read_text(errors="replace")[-2000:]
+            said = self._said()
             self.stop()
         raise BrokerError(f"the Kafka broker did not start; the last that it said:\n{said}")
 
-    def stop(self) -> None:
+    def die(self) -> None:
+        """It is killed, and what it has on its disk stays."""
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
-            # Nothing of a trial is kept, so that there is nothing to be put in order either.
             process.stdin.close()
             process.wait()
+
+    def revive(self) -> None:
+        """After `die`: the same broker, at the same address. Raises `BrokerError` if it fails."""
+        if not self._run():
+            said = self._said()
+            self.stop()
+            raise BrokerError(f"the Kafka broker did not come back; the last it said:\n{said}")
+
+    def stop(self) -> None:
+        # Nothing of a trial is kept, so that there is nothing to be put in order either.
+        self.die()
         folder, self._folder = self._folder, None
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -134,15 +146,27 @@ class TrialBroker:
                 )
             except subprocess.SubprocessError:
                 return False
+        self.servers = f"{LOOPBACK}:{port}"
+        self._command = [*command, "kafka.Kafka", str(properties)]
+        return self._run()
+
+    def _run(self) -> bool:
+        """Start what has been prepared; whether it answers."""
+        assert self._folder is not None
+        with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "guard", *command, "kafka.Kafka", str(properties)],
+                ["/bin/sh", "-c", _GUARD, "guard", *self._command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 # Ctrl-C is for whoever uses the broker; it is stopped by its owner.
                 start_new_session=True,
             )
-        return self._answers(port)
+        return self._answers(int(self.servers.rpartition(":")[2]))
+
+    def _said(self) -> str:
+        assert self._folder is not None
+        return (self._folder / "log").read_text(errors="replace")[-2000:]
 
     def _answers(self, port: int) -> bool:
         assert self._process is not None
