@@ -3,9 +3,10 @@
 In comes a rule; out goes its shape, the same for rules whose machines have the same structure and
 whose statements are the same but for the names of ports. They differ in what their ports ask for,
 and in how long their windows are. Rules with timers, statements before the first case, changes of
-labels, `bind first`, keys that differ from port to port, or a machine that
-is too long to be written out have no shape and stay on their own. Whether enough rules share a
-shape is for the stream to decide, and running them for `groups`.
+labels, `bind first`, keys that differ from port to port, or a machine that is too long to be
+written out have no shape; some of those can have cells (`cell_shapes`), and the others stay on
+their own. Whether enough rules share a shape is for `companies` to decide, and running them for
+`sliced_groups`.
 """
 
 from __future__ import annotations
