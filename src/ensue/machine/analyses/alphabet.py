@@ -241,8 +241,13 @@ class _Alphabets:
         type_ = declared.get(parts[0], self._declared.get(parts[0])) if len(parts) == 1 else None
         if not self._same_keys and len(parts) == 1 and parts[0] in chain(*self._key_names):
             return [ordinary_value(type_) if type_ else "x", None], True
-        values, exact = values_of(type_, mentions)
+        values, exact = values_of(type_, mentions, self._alike(parts))
         return [*values, None], exact
+
+    def _alike(self, parts: Parts) -> int:
+        """How many values are needed that predicates take for the same: of several attributes of
+        one key, each may have another."""
+        return max((len({*own}) for own in self._key_names if parts[0] in own), default=1)
 
     def _asked_of_events(self) -> dict[Parts, Mentions]:
         """What predicates ask, and what keys do: two keys that differ are enough for those."""

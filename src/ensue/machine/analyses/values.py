@@ -14,7 +14,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from ensue.events.conformance import fits
@@ -33,18 +33,24 @@ Situation = tuple[frozenset[int], ...]
 """For each pattern, the places in it that a text may have come to."""
 
 
-def values_of(type_: ValueType | None, mentions: Mentions) -> tuple[list[Any], bool]:
-    """The values (without null), and whether they stand for all."""
+def values_of(
+    type_: ValueType | None, mentions: Mentions, alike: int = 1
+) -> tuple[list[Any], bool]:
+    """The values (without null), and whether they stand for all.
+
+    Of values that no predicate tells apart there are up to `alike`: several are needed where it
+    matters whether two attributes have the same.
+    """
     kind = type_.kind if type_ else None
     if type_ is not None and kind == "boolean":
         return [False, True], True
     if type_ is not None and kind in ("integer", "real"):
-        return _numbers(type_, mentions)
+        return _numbers(type_, mentions, alike)
     if type_ is not None and kind == "timestamp":
-        return _times(mentions)
+        return _times(mentions, alike)
     if type_ is not None and kind == "sequence":
         return [[]], not mentions.patterns and not mentions.listed
-    return _texts(type_, mentions)
+    return _texts(type_, mentions, alike)
 
 
 def ordinary_value(type_: ValueType) -> Any:
@@ -63,7 +69,7 @@ def ordinary_value(type_: ValueType) -> Any:
 # --- numbers and times --------------------------------------------------------------------------
 
 
-def _numbers(type_: ValueType, mentions: Mentions) -> tuple[list[Any], bool]:
+def _numbers(type_: ValueType, mentions: Mentions, alike: int) -> tuple[list[Any], bool]:
     constants: list[int | float] = []  # no set: beyond 2^53, 1 and 1.0 are not the same
     for constant in mentions.constants:
         try:
@@ -71,20 +77,24 @@ def _numbers(type_: ValueType, mentions: Mentions) -> tuple[list[Any], bool]:
         except FaultError:
             continue  # no number is equal to it, nor comparable with it
     if type_.name in INTEGER_RANGES:
-        near = _whole_numbers(constants or [1], *INTEGER_RANGES[type_.name])
+        near = _whole_numbers(constants or [1], *INTEGER_RANGES[type_.name], alike)
     else:
-        near = _reals({float(each) for each in constants} or {1.0}, type_)
+        near = _reals({float(each) for each in constants} or {1.0}, type_, alike)
     return _distinct(near), not mentions.patterns
 
 
-def _whole_numbers(constants: Iterable[int | float], low: int, high: int) -> list[Any]:
-    """One number of each stretch in which all compare alike with the constants."""
+def _whole_numbers(constants: Iterable[int | float], low: int, high: int, alike: int) -> list[Any]:
+    """One number of each stretch in which all compare alike with the constants, or a few."""
     begins: set[int] = set()
     for constant in constants:
         least, most = _equal_to(constant)
         begins |= {least, most + 1}
     inside = sorted(each for each in begins if low < each <= high)
-    return [inside[0] - 1, *inside] if inside else [min(max(low, 1), high)]
+    if not inside:
+        return [each for each in range(1, 1 + alike) if low <= each <= high]
+    first = [inside[0] - 1 - each for each in range(alike) if inside[0] - 1 - each >= low]
+    stretches = pairwise([*inside, high + 1])
+    return first + [each for a, b in stretches for each in range(a, min(a + alike, b))]
 
 
 def _equal_to(constant: int | float) -> tuple[int, int]:
@@ -101,15 +111,20 @@ def _equal_to(constant: int | float) -> tuple[int, int]:
     return ends[0], ends[1]
 
 
-def _reals(constants: Iterable[float], type_: ValueType) -> list[Any]:
-    """The constants, and a number in every gap between and around them, as far as they fit."""
+def _reals(constants: Iterable[float], type_: ValueType, alike: int) -> list[Any]:
+    """The constants, and numbers in every gap between and around them, as far as they fit."""
     ordered = sorted(constants)
     near = [ordered[0] - 1, ordered[-1] + 1]
     if near[0] == ordered[0] or near[1] == ordered[-1]:
         near = [math.nextafter(ordered[0], -math.inf), math.nextafter(ordered[-1], math.inf)]
     # A midpoint of neighbours is one of them: then nothing lies between.
     between = [middle for a, b in pairwise(ordered) if a < (middle := a / 2 + b / 2) < b]
-    wanted = sorted([*near, *ordered, *between])
+    apart = [*near, *between]
+    for each in (*near, *between):
+        for _ in range(alike - 1):
+            each = math.nextafter(each, math.copysign(math.inf, each - ordered[0]))
+            apart.append(each)
+    wanted = sorted({*ordered, *apart})
     fitting = [each for each in wanted if fits(each, type_)]
     if len(fitting) < len(wanted):
         largest = LARGEST_FLOAT if type_.name == "float" else sys.float_info.max
@@ -117,7 +132,7 @@ def _reals(constants: Iterable[float], type_: ValueType) -> list[Any]:
     return fitting
 
 
-def _times(mentions: Mentions) -> tuple[list[Any], bool]:
+def _times(mentions: Mentions, alike: int) -> tuple[list[Any], bool]:
     constants = []
     for constant in mentions.constants:
         if isinstance(constant, datetime):
@@ -129,21 +144,25 @@ def _times(mentions: Mentions) -> tuple[list[Any], bool]:
                 continue
     earliest, latest = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
     tick = timedelta(microseconds=1)
-    near = [each - tick for each in constants if each > earliest] + constants
-    near += [each + tick for each in constants if each < latest]
-    return _distinct(sorted(near) or [datetime_of(0)]), not mentions.patterns
+    near = list(constants)
+    for count in range(1, alike + 1):
+        near += [each - count * tick for each in constants if each - earliest >= count * tick]
+        near += [each + count * tick for each in constants if latest - each >= count * tick]
+    anywhere = [datetime_of(count) for count in range(alike)]
+    return _distinct(sorted(near) or anywhere), not mentions.patterns
 
 
 # --- text ---------------------------------------------------------------------------------------
 
 
-def _texts(type_: ValueType | None, mentions: Mentions) -> tuple[list[Any], bool]:
+def _texts(type_: ValueType | None, mentions: Mentions, alike: int) -> tuple[list[Any], bool]:
     constants = [to_string(each) for each in mentions.constants]
     # Text meets a number as a number, except in IN, which asks differently of what may be either.
     exact = not (mentions.ordered or mentions.cast or mentions.bare)
     exact = exact and (type_ is not None or not mentions.listed)
     length = 1 if type_ is not None and type_.name == "char" else None
-    texts, all_found = texts_for([*map(_literally, constants), *mentions.patterns], length)
+    patterns = [*map(_literally, constants), *mentions.patterns]
+    texts, all_found = texts_for(patterns, length, alike)
     extra = ["true", "0", "x"] if not exact and length is None else []
     return _distinct([*texts, *extra]), exact and all_found
 
@@ -152,24 +171,29 @@ def _literally(text: str) -> str:
     return re.sub(r"([%_])", r"\\\1", text)
 
 
-def texts_for(patterns: list[str], length: int | None = None) -> tuple[list[str], bool]:
-    """One shortest text for each set of LIKE patterns that a text can match, and if that is all.
+def texts_for(
+    patterns: list[str], length: int | None = None, alike: int = 1
+) -> tuple[list[str], bool]:
+    """Shortest texts for each set of LIKE patterns that a text can match, and if that is all.
 
-    The patterns are run side by side, as sets of places, over the characters that they hold and one
-    that none of them does.
+    The patterns are run side by side, as sets of places, over the characters that they hold and as
+    many that none of them does as there shall be texts that are `alike`.
     """
     programs = [_program(each) for each in patterns]
     letters = sorted({each for program in programs for each in program if len(each) == 1})
-    other = next(letter for letter in _others() if letter not in letters)
-    alphabet = [other, *letters]
-    found: dict[tuple[bool, ...], str] = {}
+    others = islice((letter for letter in _others() if letter not in letters), alike)
+    alphabet = [*others, *letters]
+    found: dict[tuple[bool, ...], list[str]] = {}
 
     def note(places: Situation, text: str) -> None:
         if length is None or len(text) == length:
             matched = tuple(len(p) in at for p, at in zip(programs, places, strict=True))
+            texts = found.setdefault(matched, [])
             # An empty text is a poor example where another one serves as well.
-            if not found.get(matched):
-                found[matched] = text
+            if "" in texts and len(texts) == alike:
+                texts.remove("")
+            if len(texts) < alike:
+                texts.append(text)
 
     first = tuple(_closed(program, {0}) for program in programs)
     note(first, "")
@@ -188,10 +212,10 @@ def texts_for(patterns: list[str], length: int | None = None) -> tuple[list[str]
             situation = (after, 0 if length is None else len(text) + 1)
             if situation not in seen:
                 if len(seen) >= TEXTS:
-                    return list(found.values()), False
+                    return list(chain(*found.values())), False
                 seen.add(situation)
                 waiting.append((after, text + letter))
-    return list(found.values()), True
+    return list(chain(*found.values())), True
 
 
 def _others() -> Iterator[str]:
