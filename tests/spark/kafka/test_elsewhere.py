@@ -17,7 +17,8 @@ import pytest
 
 from ensue.spark import package
 from ensue.spark.streaming.connector import jars
-from tests.spark.streaming.processes import ANY_PORT, QUICK_START
+from tests.spark.class_archive import quick_start
+from tests.spark.streaming.processes import ANY_PORT
 
 PROGRAM = '''
 import sys
@@ -125,7 +126,7 @@ def test_a_process_that_has_stopped_a_session_with_the_connector_is_told(tmp_pat
 
 def environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SPARK")}
-    return {**kept, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": QUICK_START}
+    return {**kept, "PYSPARK_PYTHON": sys.executable, "SPARK_SUBMIT_OPTS": quick_start()}
 
 
 def connector() -> str:

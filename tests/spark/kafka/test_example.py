@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.streaming.processes import QUICK_START
+from tests.spark.class_archive import quick_start
 
 from .topics import Kafka
 
@@ -47,7 +47,7 @@ def test_what_was_planted_is_found_and_nothing_else(
 
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(EXAMPLE), kafka.servers, *asked],
-        env={**os.environ, "SPARK_SUBMIT_OPTS": QUICK_START},
+        env={**os.environ, "SPARK_SUBMIT_OPTS": quick_start()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         timeout=900,

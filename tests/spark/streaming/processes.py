@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from tests.spark.class_archive import quick_start
+
 from .cutting import write_pieces
 from .sensors import LIBRARY
 
@@ -72,8 +74,6 @@ def prepare(
     (folder / "stream.toml").write_text(text.format(folder=folder))
 
 
-# Java spends half of a short life on compiling what it will not run long enough to make up for.
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # A server of Spark Connect takes one certain port, which another one of this machine may have.
 # Where Spark's own tests are told to run, it takes any that is free.
 ANY_PORT = {"SPARK_TESTING": "0"}
@@ -98,7 +98,7 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
         **os.environ,
         "PYSPARK_PYTHON": sys.executable,
         "OMP_NUM_THREADS": "1",
-        "SPARK_SUBMIT_OPTS": QUICK_START,
+        "SPARK_SUBMIT_OPTS": quick_start(),
     }
     libraries = [str(folder / "rules")] if any(folder.glob("rules/*.cor")) else []
     with (folder / "log").open("ab") as log:

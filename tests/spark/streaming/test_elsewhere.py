@@ -17,20 +17,50 @@ from typing import Any
 
 import pytest
 
+from tests.spark.class_archive import quick_start
 from tests.spark.conftest import HAS_JAVA
 
 from .cutting import write_pieces
-from .processes import ANY_PORT, QUICK_START
+from .processes import ANY_PORT
 from .sensors import LIBRARY, arriving, expected, found, heartbeat, readings, table
 
 PROGRAM = """
 import json
 import os
+import signal
 import sys
 import time
+from functools import partial
 from pyspark.sql import SparkSession
 from ensue.spark import correlate, package
 from ensue.spark.streaming import FiguresListener, split
+
+def dying(place, number, batches):
+    # The batches as they are; that of a certain number costs its executor the life.
+    for batch in batches:
+        for each in range(1, number + 1) if batch.num_rows else ():
+            try:
+                os.close(os.open(f"{place}-{each}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            if each == number:
+                # A worker is the child of a daemon, which is the child of an executor.
+                with open(f"/proc/{os.getppid()}/stat") as file:
+                    os.kill(int(file.read().rpartition(")")[2].split()[1]), signal.SIGKILL)
+                os._exit(1)
+            break
+        yield batch
+
+
+def stream_with_deaths(folder, events, rules):
+    read = events.mapInArrow(partial(dying, f"{folder}/before", 3), events.schema)
+    made = correlate(read, rules, lateness="2 s", buckets=3)
+    made = made.mapInArrow(partial(dying, f"{folder}/after", 2), made.schema)
+    writer = made.writeStream.format("parquet").option("checkpointLocation", f"{folder}/survived")
+    writer.trigger(availableNow=True).start(f"{folder}/found").awaitTermination()
+    outputs, _ = split(spark.read.parquet(f"{folder}/found"))
+    return [row.asDict() for row in outputs.drop("time").collect()]
+
 
 if __name__ == "__main__":
     kind, address, folder = sys.argv[1:]
@@ -44,8 +74,9 @@ if __name__ == "__main__":
     schema = "id string, type string, time timestamp, Sensor int, Value double"
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     events = reader.parquet(f"{folder}/events")
-    with open(f"{folder}/rules.cor") as rules:
-        made = correlate(events, rules.read(), lateness="2 s", buckets=3)
+    with open(f"{folder}/rules.cor") as file:
+        rules = file.read()
+    made = correlate(events, rules, lateness="2 s", buckets=3)
     writer = made.writeStream.format("parquet").option("checkpointLocation", f"{folder}/checkpoint")
     query = writer.trigger(availableNow=True).start(f"{folder}/sink")
     query.awaitTermination()
@@ -53,9 +84,12 @@ if __name__ == "__main__":
     while sum(each["events"] for each in told) < 43 and time.monotonic() < deadline:
         time.sleep(0.1)
     outputs, left_out = split(spark.read.parquet(f"{folder}/sink"))
-    rows = [row.asDict() for row in outputs.drop("time").collect()]
+    found = [row.asDict() for row in outputs.drop("time").collect()]
     aside = [(row.id, row.kind) for row in left_out.collect()]
-    print("told", json.dumps({"rows": rows, "aside": aside, "figures": told}))
+    found = {"rows": found, "aside": aside, "figures": list(told)}
+    if "cluster" in address:
+        found["after deaths"] = stream_with_deaths(folder, events, rules)
+    print("told", json.dumps(found))
     spark.stop()
 """
 
@@ -65,20 +99,27 @@ SESSIONS = {
 }
 
 
-@pytest.mark.parametrize("session", SESSIONS)
-def test_a_stream_puts_out_the_same_elsewhere(tmp_path: Path, session: str) -> None:
-    random = Random(11)
-    rows = readings(40, random)
-    came = arriving(rows, random)[:-1]
-    late = rows[0] | {"id": "late"}
-    end = [heartbeat(rows[-1]["time"] + 30_000_000), late | {"id": None}]
+ROWS = readings(40, Random(11))
+
+
+@pytest.fixture(scope="module", params=SESSIONS)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the program has left in its folder, with what it told in `told`."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    came = arriving(ROWS, Random(12))[:-1]
+    late = ROWS[0] | {"id": "late"}
+    end = [heartbeat(ROWS[-1]["time"] + 30_000_000), late | {"id": None}]
     pieces = [came[:10], came[10:25], [*came[25:], late], end]
-    write_pieces(tmp_path / "events", [table(piece) for piece in pieces])
-    (tmp_path / "rules.cor").write_text(LIBRARY)
+    write_pieces(folder / "events", [table(piece) for piece in pieces])
+    (folder / "rules.cor").write_text(LIBRARY)
+    (folder / "told").write_text(json.dumps(run(folder, *SESSIONS[request.param])))
+    return folder
 
-    told = run(tmp_path, *SESSIONS[session])
 
-    assert found(told["rows"]) == expected(rows)
+def test_a_stream_puts_out_the_same_elsewhere(folder: Path) -> None:
+    told = json.loads((folder / "told").read_text())
+
+    assert found(told["rows"]) == expected(ROWS)
     assert sorted(told["aside"], key=str) == [["late", "late"], [None, "rejected"]]
     figures = told["figures"]
     assert sum(each["events"] for each in figures) == 43
@@ -88,7 +129,16 @@ def test_a_stream_puts_out_the_same_elsewhere(tmp_path: Path, session: str) -> N
         rule: sum(each["rules"].get(rule, {}).get("outputs", 0) for each in figures)
         for rule in ("Jump", "Silence", "Extremes")
     }
-    assert counts == {rule: sum(name == rule for name, *_ in expected(rows)) for rule in counts}
+    assert counts == {rule: sum(name == rule for name, *_ in expected(ROWS)) for rule in counts}
+
+
+@pytest.mark.parametrize("folder", ["two executors"], indirect=True)
+def test_executors_that_die_in_the_middle_of_a_stream_change_nothing(folder: Path) -> None:
+    told = json.loads((folder / "told").read_text())
+
+    # The third piece was read, and the second of the outputs made, by an executor that died of it.
+    assert {"before-3", "after-2"} <= {each.name for each in folder.iterdir()}
+    assert found(told["after deaths"]) == expected(ROWS)
 
 
 def run(folder: Path, *arguments: str) -> dict[str, Any]:
@@ -108,7 +158,7 @@ def run(folder: Path, *arguments: str) -> dict[str, Any]:
             **environment,
             **(ANY_PORT if arguments[0] == "remote" else {}),
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_SUBMIT_OPTS": QUICK_START,
+            "SPARK_SUBMIT_OPTS": quick_start(),
         },
         cwd=folder,
         check=False,
