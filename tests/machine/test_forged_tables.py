@@ -182,3 +182,17 @@ def test_a_forgery_is_refused_or_runs(rule: str) -> None:
             use(library, events, in_columns=seed % 10 == 0)
 
     assert refused > FORGERIES / 3
+
+
+def test_a_switch_that_would_let_a_branch_fire_for_ever_is_refused() -> None:
+    """Reviving a label sets its mark, and nothing that completes a branch."""
+    saved = tables("labels")
+    body = msgspec.msgpack.decode(saved[HEADER:])
+    machine = body[1][-1][-1]
+    transitions, switches = machine[2], machine[5]
+    needed = [each[0] for each in transitions if each[4] == ["fire", 0]]
+    switches[-1][4] += [states[0] for states in needed[0]]
+    packed = msgspec.msgpack.encode(body)
+
+    with pytest.raises(TableError, match="fires for ever"):
+        Library.from_tables(saved[: HEADER - 32] + hashlib.sha256(packed).digest() + packed)

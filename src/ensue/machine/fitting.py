@@ -121,15 +121,17 @@ def _check_firing(machine: Machine, correlation: FilterCorrelation) -> None:
     """A branch that has fired needs an event before it can fire again, whatever is changed."""
     internal = [each for each in machine.transitions if each.input is None]
     followed = frozenset[State]().union(*(each.target for each in internal))
+    switched = frozenset[State]().union(*(each.target for each in machine.switches))
     for transition in machine.transitions:
         if not isinstance(transition.effect, Fire):
             continue
         if transition.input is not None:
             _refuse(correlation, "has a branch that fires before all is read")
-        gone = transition.clear - transition.target - followed
+        gone = transition.clear - transition.target - followed - switched
         if any(states <= gone for states in transition.enabling):
             continue
-        left = frozenset(range(len(machine.names))) - transition.clear | transition.target
+        kept = frozenset(range(len(machine.names))) - transition.clear
+        left = kept | transition.target | switched
         following = [each for each in internal if each is not transition]
         if _is_enabled(transition, _followed(left, following)):
             _refuse(correlation, "has a branch that fires for ever")
