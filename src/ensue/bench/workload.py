@@ -185,16 +185,20 @@ WINDOWS = ("500 ms", "1 s", "2 s", "5 s")
 """A device has fifty events in a second, of which one is of a given kind."""
 
 
+FOUND = "{ case true: push new Found { device = c.device }; }"
+SWITCHED = "{ case x: push new Found { device = b.device }; case y: toggle(x); }"
+
+
 def sharing_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
     """Rules `a ; b ; c` by device, each over three of the predicates."""
-    return _over_predicates(count, predicates, seed, lambda draw, number: SHAPES[0])  # noqa: ARG005
+    return _over_predicates(count, predicates, seed, lambda draw, number: (SHAPES[0], FOUND))  # noqa: ARG005
 
 
 def windowed_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
     """The same, each in a window of one of several lengths."""
 
-    def story(draw: random.Random, number: int) -> str:  # noqa: ARG001
-        return f"{SHAPES[0]} within {draw.choice(WINDOWS)}"
+    def story(draw: random.Random, number: int) -> tuple[str, str]:  # noqa: ARG001
+        return f"{SHAPES[0]} within {draw.choice(WINDOWS)}", FOUND
 
     return _over_predicates(count, predicates, seed, story)
 
@@ -202,36 +206,63 @@ def windowed_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
 def mixed_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
     """Rules of several shapes, every other one in a window."""
 
-    def story(draw: random.Random, number: int) -> str:
+    def story(draw: random.Random, number: int) -> tuple[str, str]:
         shape, window = draw.choice(SHAPES), draw.choice(WINDOWS)
-        return shape if number % 2 else f"{shape} within {window}"
+        return shape if number % 2 else f"{shape} within {window}", FOUND
 
     return _over_predicates(count, predicates, seed, story)
+
+
+def switched_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
+    """Rules `a ; b` that are switched off and on again by `c`."""
+    said = "x:(a ; b) || y:c", SWITCHED
+    return _over_predicates(count, predicates, seed, lambda draw, number: said)  # noqa: ARG005
 
 
 def _over_predicates(
     count: int,
     predicates: Sequence[str],
     seed: int,
-    story: Callable[[random.Random, int], str],
+    story: Callable[[random.Random, int], tuple[str, str]],
 ) -> str:
+    """Rules by what they look for, and their statements."""
     draw = random.Random(seed)
     texts = []
     for number in range(count):
         a, b, c = draw.sample(predicates, 3)
+        looked_for, statements = story(draw, number)
         texts.append(
             f"Found correlation R{number} (Reading a where {a}, Reading b where {b},"
-            f" Reading c where {c}) {story(draw, number)} by device"
-            " { case true: push new Found { device = c.device }; }"
+            f" Reading c where {c}) {looked_for} by device {statements}"
         )
     return READING_TYPES + "\n".join(texts)
 
 
+def timed_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
+    """Rules in ECL for an `a` without a `b` for some time after it."""
+    draw = random.Random(seed)
+    texts = []
+    for number in range(count):
+        a, b = draw.sample(predicates, 2)
+        absence = f"do {{ timeout({draw.choice(WINDOWS)}) }} unless {{ b }}"
+        texts.append(
+            f"Found ecl R{number} (Reading a where {a}, Reading b where {b}) by device"
+            f" {{ repeat {{ notify {{ sequential {{ a, {absence} }} }} }} }}"
+        )
+    return READING_TYPES + "\n".join(texts)
+
+
+_OTHER_RULES = {
+    "in windows": windowed_rules,
+    "mixed": mixed_rules,
+    "switched": switched_rules,
+    "with timeouts": timed_rules,
+}
 MANY_RULES: dict[str, Callable[[int], str]] = {
     **{name: partial(sharing_rules, predicates=said) for name, said in VOCABULARIES.items()},
     **{
         f"{name}, {kind}": partial(rules, predicates=VOCABULARIES[name])
-        for kind, rules in (("in windows", windowed_rules), ("mixed", mixed_rules))
+        for kind, rules in _OTHER_RULES.items()
         for name in ("kinds", "high kinds")
     },
 }
