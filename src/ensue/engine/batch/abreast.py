@@ -18,6 +18,7 @@ from ensue.engine.batch.correlations import Path
 from ensue.engine.batch.groups import (
     Company,
     LooseGroup,
+    RowGroup,
     bound_by_last,
     is_on_table,
     remembered_by,
@@ -40,7 +41,7 @@ def company_of(correlation: Correlation, path: Path, machine: Machine | None) ->
     return bound_by_last(correlation, machine) if is_on_table(path, machine) else None
 
 
-class AbreastGroup(LooseGroup):
+class AbreastGroup(LooseGroup, RowGroup):
     """Correlations with one key, each with its machine."""
 
     states: JointStates

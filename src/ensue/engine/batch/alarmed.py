@@ -30,11 +30,9 @@ from ensue.engine.batch.groups import (
     remembered_by,
     table_of_ports,
 )
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.made import Made, MadeInTurn
 from ensue.engine.batch.making import Readings
 from ensue.engine.batch.placing import Roots
-from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.timed import AlarmBatch
 from ensue.engine.batch.timers import FilledTimed, Timers
 from ensue.engine.batch.visits import Instants
@@ -215,20 +213,8 @@ class AlarmedGroup(LooseGroup):
                 assert part.rules is not None, "several have put out"
                 numbers = self.numbers[part.rules]
                 roots.append(Roots(fired.rows[of], numbers, fired.times[of], fired.starts[of]))
-        for member in self.members.values():
-            if without[member.number]:
-                self._counts.without_key[member.name] += int(without[member.number])
+        self._count(without)
         return MadeInTurn(made), Roots.joined(roots), end
-
-    def _walk(
-        self,
-        lists: Sequence[RowNumbers],
-        keys: Numbers,
-        times: Instants,
-        before: int,
-        without: Any,
-    ) -> Iterator[tuple[Firings, int]]:
-        raise NotImplementedError("what has timers is read with a clock")
 
     def put_back(self, number: int, walk: TableWalk | WindowWalk) -> None:
         self.states.put(number, walk)

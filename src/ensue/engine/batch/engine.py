@@ -24,7 +24,7 @@ from ensue.engine.batch.batches import Batch, EventBatch
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment
-from ensue.engine.batch.groups import Group, LooseGroup, Member
+from ensue.engine.batch.groups import Group, LooseGroup, Member, RowGroup
 from ensue.engine.batch.intake import Intake
 from ensue.engine.batch.made import Made, MadeInTurn, join_tables, reordered
 from ensue.engine.batch.order import (
@@ -269,6 +269,7 @@ class BatchEngine:
                 made, since, read = group.read_until(segment, self.clock)
                 roots = since.later(done)
             else:
+                assert isinstance(group, RowGroup), "the others have a clock"
                 made, read = group.read(segment)
             if len(made):
                 found.append((made, roots))

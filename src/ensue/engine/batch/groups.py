@@ -229,6 +229,36 @@ class Group(ABC):
     def put_back(self, number: int, walk: TableWalk | WindowWalk) -> None:
         """Take in what was restored for one of them, before anything is read."""
 
+    def _number_keys(self, segment: Segment, lists: Sequence[RowNumbers]) -> Numbers:
+        """The key of each row that anyone reads."""
+        batch = segment.batch
+        if not self.keys.keyed:
+            return np.zeros(len(batch), np.int32)
+        wanted = np.zeros(len(batch), np.bool_)
+        for each in lists:
+            wanted[each] = True
+        rows = np.flatnonzero(wanted)
+        keys = np.full(len(batch), -1, np.int32)
+        if rows.size:
+            columns = [batch.column((name,)) for name in self._key_names]
+            keys[rows] = self.keys.number(columns, rows)
+        return keys
+
+    def _count(self, without: npt.NDArray[np.int64]) -> None:
+        """Add the rows that each member would have read, if they had a key."""
+        for member in self.members.values():
+            if without[member.number]:
+                self._counts.without_key[member.name] += int(without[member.number])
+
+    def clear_up(self) -> None:
+        """Let go of events that no key holds any more, if there are enough of them."""
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.states.places // 2):
+            self.remembered.forget_all_but(self.states.held())
+
+
+class RowGroup(Group):
+    """A group that nothing but the rows of a batch moves; those with timers also have a clock."""
+
     @abstractmethod
     def _walk(
         self,
@@ -256,30 +286,8 @@ class Group(ABC):
             if len(firings.at):
                 read = Readings(first, batch.times[:end], keys[:end])
                 made.append(self.maker.make(firings, read))
-        for member in self.members.values():
-            if without[member.number]:
-                self._counts.without_key[member.name] += int(without[member.number])
+        self._count(without)
         return MadeInTurn(made), end
-
-    def _number_keys(self, segment: Segment, lists: Sequence[RowNumbers]) -> Numbers:
-        """The key of each row that anyone reads."""
-        batch = segment.batch
-        if not self.keys.keyed:
-            return np.zeros(len(batch), np.int32)
-        wanted = np.zeros(len(batch), np.bool_)
-        for each in lists:
-            wanted[each] = True
-        rows = np.flatnonzero(wanted)
-        keys = np.full(len(batch), -1, np.int32)
-        if rows.size:
-            columns = [batch.column((name,)) for name in self._key_names]
-            keys[rows] = self.keys.number(columns, rows)
-        return keys
-
-    def clear_up(self) -> None:
-        """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.states.places // 2):
-            self.remembered.forget_all_but(self.states.held())
 
 
 def in_larger_parts(walk: Iterable[tuple[Firings, int]]) -> Iterator[tuple[Firings, int]]:

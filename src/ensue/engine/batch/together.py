@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.correlations import TABLE_STATES, Path, asked_of
-from ensue.engine.batch.groups import Group, common_key, table_of_ports
+from ensue.engine.batch.groups import RowGroup, common_key, table_of_ports
 from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.numbered import NumberedStates
 from ensue.engine.batch.remembered import Remembered
@@ -42,7 +42,7 @@ def likeness(correlation: Correlation) -> Correlation | None:
     return replace(said, name="", ports=bare)
 
 
-class RuleGroup(Group):
+class RuleGroup(RowGroup):
     """Correlations that are alike, of one machine."""
 
     states: SlicedStates | NumberedStates

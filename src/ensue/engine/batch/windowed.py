@@ -19,6 +19,7 @@ from ensue.engine.batch.correlations import Path
 from ensue.engine.batch.groups import (
     Company,
     LooseGroup,
+    RowGroup,
     bound_by_last,
     remembered_by,
     table_of_ports,
@@ -42,7 +43,7 @@ def windowed_company(
     return bound_by_last(correlation, machine) if path.name == "window" else None
 
 
-class WindowedGroup(LooseGroup):
+class WindowedGroup(LooseGroup, RowGroup):
     """Correlations with windows and one key; `shape_of` says which of the machines each has."""
 
     states: VisitedStates
