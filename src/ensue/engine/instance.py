@@ -17,7 +17,7 @@ from ensue.lang.syntax import TimerPort
 
 # Most correlations have no timer port, and their instances, of which there may be millions, share
 # the due times that they do not have.
-_NO_TIMERS: dict[str, int] = {}
+NO_TIMERS: dict[str, int] = {}
 
 
 class Instance(ABC):
@@ -35,7 +35,7 @@ class Instance(ABC):
         self._due = (
             {port.name: started + port.period.microseconds for port in timers}
             if timers
-            else _NO_TIMERS
+            else NO_TIMERS
         )
 
     @abstractmethod
@@ -53,7 +53,7 @@ class Instance(ABC):
 
     @timers_due.setter
     def timers_due(self, due: dict[str, int]) -> None:
-        self._due = due if self._timers else _NO_TIMERS
+        self._due = due if self._timers else NO_TIMERS
 
     def next_due(self) -> int | None:
         """When the clock has to call `fire` next."""

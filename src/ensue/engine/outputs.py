@@ -61,12 +61,12 @@ class Outputs:
     __slots__ = (
         "_correlation",
         "_count",
-        "_key_text",
         "_keyed",
         "_others",
         "_trigger",
         "_types",
         "key",
+        "key_text",
         "time",
     )
 
@@ -74,8 +74,8 @@ class Outputs:
         self._correlation = correlation
         self._keyed = keyed
         self._types = types
-        self._key_text: str | None = None
         self.key = key
+        self.key_text = key_text(key)
         self.time: int | None = None
         self._trigger: str | None = None
         self._count = 0
@@ -143,12 +143,6 @@ class Outputs:
         if self._keyed:
             attributes["partitionkey"] = self.key_text
         return attributes
-
-    @property
-    def key_text(self) -> str:
-        if self._key_text is None:
-            self._key_text = key_text(self.key)
-        return self._key_text
 
     def number(self, time: int, trigger: str) -> int:
         """The next number among what is put out on this trigger, for its id."""

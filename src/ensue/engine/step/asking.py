@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ensue.engine.step.compiling import compiled
@@ -38,11 +39,22 @@ Asked = dict[Expression, int]
 
 
 class Asking:
-    """`reads` are the attributes whose variables the lines need."""
+    """`reads` are the attributes whose variables the lines need.
 
-    def __init__(self, attributes: Mapping[str, ValueType], constants: Constants) -> None:
+    Of the variables of `trusted` attributes it is known already that they hold a value of the
+    declared type, which is finite, or None: these are not asked for their types again.
+    """
+
+    def __init__(
+        self,
+        attributes: Mapping[str, ValueType],
+        constants: Constants,
+        trusted: AbstractSet[str] = frozenset(),
+    ) -> None:
         self._attributes = attributes
         self._constants = constants
+        self._trusted = trusted
+        self._trusted_variables = {variable(name) for name in trusted}
         self.reads: dict[str, None] = {}
 
     def lines(self, predicates: Mapping[Expression, int]) -> list[str]:
@@ -89,7 +101,10 @@ class Asking:
                 continue
             self.reads |= dict.fromkeys(sorted(translation.reads))
             guard = " and ".join(
-                f"{held}.__class__ is {kind.__name__}" for held, kind in translation.guards.items()
+                f"{held} is not None"
+                if held in self._trusted_variables
+                else f"{held}.__class__ is {kind.__name__}"
+                for held, kind in translation.guards.items()
             )
             if guard:
                 lines += [
@@ -104,12 +119,23 @@ class Asking:
     def _looked_up(self, name: str, by_value: Mapping[Any, Asked]) -> list[str]:
         """Predicates of the form `name = value`."""
         table = {value: sum(asked.values()) for value, asked in by_value.items()}
-        found = self._constants.name(table, "t")
-        return self._guarded(name, [f"tests |= {found}.get({variable(name)}, 0)"], by_value)
+        held = variable(name)
+        if name not in self._trusted:
+            found = self._constants.name(table, "t")
+            return self._guarded(name, [f"tests |= {found}.get({held}, 0)"], by_value)
+        # What is missing is in no table.
+        self.reads[name] = None
+        if PYTHON_TYPES[self._attributes[name].kind] is bool:
+            no = f"{table.get(False, 0)} if {held} is False else 0"
+            return [f"tests |= {table.get(True, 0)} if {held} is True else {no}"]
+        return [f"tests |= {self._constants.name(table, 't')}.get({held}, 0)"]
 
     def _only_where(self, name: str, by_value: Mapping[Any, Asked]) -> list[str]:
         """Predicates that hold only where `name` has a value, by that value."""
-        inner = {value: Asking(self._attributes, Constants({"holds": holds})) for value in by_value}
+        inner = {
+            value: Asking(self._attributes, Constants({"holds": holds}), self._trusted)
+            for value in by_value
+        }
         texts = {value: inner[value]._each(asked) for value, asked in by_value.items()}
         for each in inner.values():
             self.reads |= each.reads
@@ -151,6 +177,8 @@ class Asking:
         """The lines where the attribute has its declared type; what is missing has no bit."""
         self.reads[name] = None
         held, kind = variable(name), PYTHON_TYPES[self._attributes[name].kind]
+        if name in self._trusted:
+            return [f"if {held} is not None:", *(f"    {line}" for line in lines)]
         all_asked = [each for asked in by_value.values() for each in asked.items()]
         in_full = self._constants.name(_tests_of(all_asked), "f")
         # What is no number is in no order.

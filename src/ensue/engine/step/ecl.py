@@ -45,8 +45,7 @@ class EclRunner(KeyInstance):
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        # Where it is kept (`KeyInstance`), a key stands for outputs that are still to be made.
-        super().__init__(number, timers, outputs, started)  # type: ignore[arg-type]
+        super().__init__(number, timers, outputs, started)
         self.facts: EclFacts = facts
         self.rows = rows
         self.row: Row = rows.first

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
 from ensue.engine.step.atoms import mask_of
-from ensue.engine.step.firing import Firing, Noted, bound_events, in_order, reading_of
+from ensue.engine.step.firing import Firing, Noted, Run, bound_events, in_order, reading_of
 from ensue.engine.step.keys import FastKey, KeyInstance, whole_key
 from ensue.engine.step.rows import Row, Rows, Speaking, Step
 from ensue.engine.step.windows import NEVER, Held, HeldStarts, WindowSteps
@@ -26,7 +26,11 @@ from ensue.machine.stepping import NOW, Fired, Starts, Stepper
 
 
 class FilterFacts:
-    """What all instances of a filter share."""
+    """What all instances of a filter share.
+
+    `speaks` has, of the steps that were taken so far, those of which all that follows is written
+    out in one function.
+    """
 
     def __init__(self, correlation: FilterCorrelation, machine: Machine, types: TypeSystem) -> None:
         self.correlation = correlation
@@ -48,23 +52,27 @@ class FilterFacts:
         if not timed and not self.changes_labels:
             self.speaking = tuple(case.condition for case in correlation.cases if case.statements)
         self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
+        self.speaks: dict[Step, Run] = {}
+        self._name, self._is_keyed = correlation.name, bool(correlation.clauses.by)
         self._firings: dict[Step, tuple[Firing, ...]] = {}
         self._by_effect: dict[Fired, Firing] = {}
         self._windowed: dict[tuple[int, int], Firing] = {}
 
     def outputs(self, key: FastKey) -> Outputs:
-        keyed = bool(self.correlation.clauses.by)
-        return Outputs(self.correlation.name, whole_key(key), keyed, self.types)
+        return Outputs(self._name, whole_key(key), self._is_keyed, self.types)
 
     def firings(self, step: Step) -> tuple[Firing, ...]:
         known = self._firings.get(step)
         if known is None:
             if len(self._firings) >= FIRINGS_REMEMBERED:
                 self._firings.clear()
+                self.speaks.clear()
             known = tuple(
                 self._firing(effect) for effect in step.effects if isinstance(effect, Fired)
             )
             self._firings[step] = known
+            if len(known) == 1 and known[0].quickly is not None:
+                self.speaks[step] = known[0].quickly
         return known
 
     def _firing(self, effect: Fired) -> Firing:
@@ -101,8 +109,7 @@ class FilterRunner(KeyInstance):
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        # Where it is kept (`KeyInstance`), a key stands for outputs that are still to be made.
-        super().__init__(number, timers, outputs, started)  # type: ignore[arg-type]
+        KeyInstance.__init__(self, number, timers, outputs, started)
         self.facts: FilterFacts = facts
         self.places: list[Noted | None] = [None] * facts.place_count
         self._changed = False
@@ -176,7 +183,7 @@ class TabledFilter(FilterRunner):
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        super().__init__(facts, number, timers, outputs, started)
+        FilterRunner.__init__(self, facts, number, timers, outputs, started)
         self.rows = rows
         self.row = rows.first
 
@@ -188,9 +195,15 @@ class TabledFilter(FilterRunner):
         self.row = step.to
         if not step.effects:
             return []
+        facts = self.facts
+        speak = facts.speaks.get(step)
+        if speak is not None:
+            said = self._said
+            outputs = said if said.__class__ is Outputs else self.outputs
+            # Where a clock may speak, or labels change, nothing is written out.
+            return speak(outputs, self.places, time, noted[1].id)  # type: ignore[union-attr]
         if self._timers:
             self.triggered(time)
-        facts = self.facts
         if not facts.changes_labels and row.is_kept:
             event_id = noted[1].id if isinstance(noted[1], Event) else None
             firings = facts.firings(step)

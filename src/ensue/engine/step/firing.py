@@ -13,7 +13,15 @@ from typing import Any
 
 from ensue.engine.outputs import TIMER, Outputs, port_scope, value_for
 from ensue.engine.ports import Reading
-from ensue.engine.step.emitting import Value, compile_single, recipe_of, statements_of, values_of
+from ensue.engine.step.compiling import compiled, filled
+from ensue.engine.step.emitting import (
+    Recipe,
+    Value,
+    compile_single,
+    recipe_of,
+    statements_of,
+    values_of,
+)
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Literal
@@ -58,19 +66,22 @@ def _when_read(item: tuple[str, Noted]) -> int:
     return item[1][0]
 
 
-class Firing:
-    """One branch that fires with certain labels and places, in a rule that changes no labels."""
+Run = Callable[[Outputs, Sequence["Noted | None"], int, str], list[Event]]
+"""Takes where the count of outputs is, the places, the time, and the id of the event."""
 
-    __slots__ = (
-        "_emit",
-        "_first",
-        "_labels",
-        "_name",
-        "_pairs",
-        "_places",
-        "_source",
-        "_statements",
-    )
+_RUN = """
+def run(outputs, places, time, trigger):
+    return emit(name, source, outputs, {bound}time, trigger)
+"""
+
+
+class Firing:
+    """One branch that fires with certain labels and places, in a rule that changes no labels.
+
+    `quickly` is what `run` does where no clock can be the trigger, if it could be written out.
+    """
+
+    __slots__ = ("_first", "_labels", "_pairs", "_statements", "quickly")
 
     def __init__(
         self,
@@ -79,18 +90,12 @@ class Firing:
         fired: Fired,
         ports: Mapping[int, str],
     ) -> None:
-        self._name = correlation.name
-        self._source = f"ensue/{correlation.name}"
         self._first = correlation.clauses.bind == "first"
         self._labels = ",".join(sorted(fired.labels))
         self._pairs = tuple((place, ports[place]) for place in fired.places)
         self._statements: list[tuple[str, list[Value]] | str] = []
         recipe = recipe_of(correlation, types, fired, ports)
-        self._emit = None if recipe is None else compile_single(recipe)
-        self._places = [
-            [place for place, port in self._pairs if port == name]
-            for name in dict.fromkeys(port for _, port in self._pairs)
-        ]
+        self.quickly = None if recipe is None else self._written_out(correlation.name, recipe)
         for statement in statements_of(correlation, fired.labels):
             match statement:
                 case PushPort(port):
@@ -104,17 +109,10 @@ class Firing:
     def run(
         self, outputs: Outputs, places: Sequence[Noted | None], time: int, event_id: str | None
     ) -> list[Event]:
+        if self.quickly is not None and event_id is not None:
+            return self.quickly(outputs, places, time, event_id)
         if not self._statements:
             return []
-        if self._emit is not None and event_id is not None:
-            choose = min if self._first else max
-            noted = [
-                places[held[0]]
-                if len(held) == 1
-                else choose((places[place] for place in held), key=_number)
-                for held in self._places
-            ]
-            return self._emit(self._name, self._source, outputs, *noted, time, event_id)
         found = bound_events(self._pairs, places, self._first)
         if len(found) > 1:
             found = in_order(found)
@@ -132,6 +130,27 @@ class Firing:
                 data = data_of(values, found)
                 made.append(outputs.make(type_name, data, time, trigger, {**provenance}))
         return made
+
+    def _written_out(self, name: str, recipe: Recipe) -> Run:
+        """The firing as Python: from its places to its events."""
+        scope: dict[str, Any] = {
+            "emit": compile_single(recipe),
+            "name": name,
+            "source": f"ensue/{name}",
+            "choose": min if self._first else max,
+            "number": _number,
+        }
+        bound = []
+        for each in recipe.ports:
+            held = []
+            for place in (place for place, port in self._pairs if port == each):
+                held.append(f"places[p{len(scope)}]")
+                scope[f"p{len(scope)}"] = place
+            one = len(held) == 1
+            bound.append(held[0] if one else f"choose({', '.join(held)}, key=number)")
+        text = filled(_RUN, bound=["".join(f"{each}, " for each in bound)])
+        run: Run = compiled(text, "run", scope)
+        return run
 
 
 def data_of(values: Iterable[Value], found: Mapping[str, Noted]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
-from ensue.engine.instance import Instance
+from ensue.engine.instance import NO_TIMERS, Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key
+from ensue.lang.syntax import TimerPort
 
 FastKey = str | int | float | Key
 """A key as instances are found by: a single text or number stands for itself."""
@@ -47,6 +49,24 @@ class KeyInstance(Instance):
 
     facts: MakesOutputs
     _said: Outputs | FastKey
+
+    def __init__(
+        self,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs | FastKey,
+        started: int,
+    ) -> None:
+        if timers:
+            # The setter below takes a key for outputs that are still to be made.
+            super().__init__(number, timers, outputs, started)  # type: ignore[arg-type]
+            return
+        # Most have no timers, and a stream may begin as many of these as it has events.
+        self.number = number
+        self._said = outputs
+        self.armed_for = None
+        self._timers = timers
+        self._due = NO_TIMERS
 
     @property
     def outputs(self) -> Outputs:

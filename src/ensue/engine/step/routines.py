@@ -1,11 +1,12 @@
 """Routines made for a library: for each event type one that knows what its rules ask.
 
 In comes what is asked of the events of a type (`plans`); out go functions that are compiled from
-text written here. `look` evaluates every distinct test of the type's ports once and finds the plan
-of those that hold. `push` is the whole way of an event that comes in order: its attributes are
-checked, the clock moves, the tests are made and the rules are stepped. Whatever is unusual about an
-event (a value that has to be converted or refused, an event that is late) is left to the general
-code, which knows it all.
+text, of which `routine_text` has the lines. `look` evaluates every distinct test of the type's
+ports once and finds the plan of those that hold. `push` is the whole way of an event that comes in order: its attributes are
+checked, the clock moves, the tests are made and the rules are stepped; where a single rule reads
+it, without a loop. Whatever is unusual about an event (a value that has to be converted or refused,
+an extension that goes before an attribute, an event that is late) is left to the general code,
+which knows it all.
 
 The text is made of names from the checked library and of our own words. Constants, predicates and
 plans are handed over as values, so that nothing a user wrote is ever read as Python.
@@ -13,12 +14,11 @@ plans are handed over as values, so that nothing a user wrote is ever read as Py
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
-from ensue.engine.step.asking import Asking
 from ensue.engine.step.compiling import compiled, filled
 from ensue.engine.step.keys import FastKey
 from ensue.engine.step.plans import (
@@ -29,12 +29,9 @@ from ensue.engine.step.plans import (
     SplitReading,
     TypeRoutines,
 )
-from ensue.engine.step.predicates import Constants, OutsideError, variable
-from ensue.engine.step.values import found, key_under
+from ensue.engine.step.predicates import Constants, OutsideError
+from ensue.engine.step.routine_text import Asked, RoutineText
 from ensue.events.event import Event
-from ensue.events.types import INTEGER_RANGES, ValueType
-from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import holds
 
 __all__ = [
     "PLANS_REMEMBERED",
@@ -49,149 +46,11 @@ __all__ = [
     "compile_push",
 ]
 
-LARGEST_FLOAT = 3.4028234663852886e38
-
 Look = Callable[[Event], tuple[Plan, tuple[FastKey | None, ...]]]
 Push = Callable[[Event], list[Event]]
-
-
-class Asked(Protocol):
-    """What is asked of the events of one type: each test with its bit, and each key's names.
-
-    `plans` has what follows from the tests that hold, as far as `make_plan` was asked for it.
-    """
-
-    name: str
-    attributes: Mapping[str, ValueType]
-    sources: dict[str, int]
-    predicates: dict[Expression, int]
-    keys: dict[KeyNames, int]
-
-    @property
-    def plans(self) -> Mapping[int, Any]: ...
-
-    def make_plan(self, tests: int, /) -> Any: ...
-
-
-class _Writing:
-    """The text of one type's routines, and the values that it names."""
-
-    def __init__(self, routines: Asked) -> None:
-        self._routines = routines
-        self.constants = Constants(
-            {
-                "holds": holds,
-                "found": found,
-                "key_under": key_under,
-                "Event": Event,
-                "bisect_left": bisect_left,
-                "bisect_right": bisect_right,
-            }
-        )
-        self.reads: dict[str, None] = {}
-
-    def tests(self) -> list[str]:
-        """Statements that set `tests` from the variables."""
-        asking = Asking(self._routines.attributes, self.constants)
-        lines = ["tests = 0", *asking.lines(self._routines.predicates)]
-        self.reads |= asking.reads
-        if self._routines.sources:
-            sources = self.constants.name(dict(self._routines.sources), "s")
-            lines += [f"tests |= {sources}.get(event.source, 0)"]
-        return lines
-
-    def keys(self) -> list[str]:
-        """Statements that set the keys; a single one, as most types have, is just `key`."""
-        lines = []
-        for variable_name, names in zip(self.key_variables(), self._routines.keys, strict=True):
-            if not names:
-                lines.append(f"{variable_name} = ()")
-                continue
-            constant = self.constants.name(names, "k")
-            whole = f"key_under(event, {constant})"
-            kind = self._key_kind(names)
-            if kind is not None:
-                self.reads[names[0]] = None
-                held = variable(names[0])
-                whole = f"{held} if {held}.__class__ is {kind} else {whole}"
-            lines.append(f"{variable_name} = {whole}")
-        return lines
-
-    def key_variables(self) -> list[str]:
-        count = len(self._routines.keys)
-        return ["key"] if count == 1 else [f"key{number}" for number in range(count)]
-
-    def _key_kind(self, names: KeyNames) -> str | None:
-        if len(names) != 1 or not names[0].isidentifier():
-            return None
-        declared = self._routines.attributes.get(names[0])
-        kind = declared.kind if declared else ""
-        return {"string": "str", "integer": "int"}.get(kind)
-
-    def values(self, checked: bool) -> list[str]:
-        """Statements that set the variables. An extension of the same name goes first."""
-        if not self.reads:
-            return []
-        # An extension goes before an attribute of its name, and after it in lower case.
-        names = frozenset(each for name in self.reads for each in (name, name.lower()))
-        named = self.constants.name(names, "n")
-        plain = f"event.extensions and not event.extensions.keys().isdisjoint({named})"
-        plain = plain if checked else f"data.__class__ is not dict or {plain}"
-        asked = "; ".join(f"{variable(name)} = found(event, {name!r})" for name in self.reads)
-        # A name that an event also answers itself, in lower case, is asked in full.
-        special = [n for n in self.reads if n.lower() in _CONTEXT]
-        if checked:
-            lines = [f"if {plain}: {asked}"]
-            return lines + [f"{variable(n)} = found(event, {n!r})" for n in special]
-        usual = "; ".join(f"{variable(name)} = data.get({name!r})" for name in self.reads)
-        lines = [f"if {plain}: {asked}", f"else: {usual}"]
-        return lines + [f"{variable(n)} = found(event, {n!r})" for n in special]
-
-    def checks(self) -> list[str]:
-        """Statements that leave for `unusual` unless every attribute is plainly as declared."""
-        attributes = self._routines.attributes
-        lines = ["data = event.data"]
-        if not attributes:
-            return [
-                *lines,
-                "if data is not None and data.__class__ is not dict: return unusual(event)",
-            ]
-        lines += ["if data.__class__ is not dict: return unusual(event)", "try:"]
-        lines += [f"    {variable(name)} = data[{name!r}]" for name in attributes]
-        lines += ["except KeyError: return unusual(event)"]
-        for name, type_ in attributes.items():
-            held = variable(name)
-            lines += [
-                f"if {held} is not None and not ({_fits(held, type_)}): return unusual(event)"
-            ]
-        return lines
-
-
-_CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
-
-
-def _fits(held: str, type_: ValueType) -> str:
-    """An expression that is true only if the value is as its type wants it, and in normal form."""
-    if type_.name in INTEGER_RANGES:
-        low, high = INTEGER_RANGES[type_.name]
-        return f"{held}.__class__ is int and {low} <= {held} <= {high}"
-    match type_.name:
-        case "double":
-            return f"{held}.__class__ is float and {held} - {held} == 0.0"
-        case "float":
-            return (
-                f"{held}.__class__ is float and -{LARGEST_FLOAT!r} <= {held} <= {LARGEST_FLOAT!r}"
-            )
-        case "boolean":
-            return f"{held}.__class__ is bool"
-        case "string":
-            return f"{held}.__class__ is str"
-        case "char":
-            return f"{held}.__class__ is str and len({held}) == 1"
-        case "timestamp":
-            return f"{held}.__class__ is datetime and {held}.tzinfo is UTC"
-        case _:
-            return "False"
+_Known = tuple[Any, ...]
+"""A plan, or None and then the one entry of a plan."""
+_NOBODY = (None,) * 6
 
 
 _LOOK = """
@@ -215,42 +74,32 @@ def fit(event):
 _PUSH = """
 def push(event):
     {checks}
+    {exceptions}
     time = event.time
     if time < ordering.latest: return unusual(event)
     ordering.latest = time
     counts.events += 1
     if alarms and alarms[0].due <= time: return after_alarms(event)
-    {values}
+    {answers}
     {tests}
-    plan = plans.get(tests)
-    if plan is None: plan = make_plan(tests)
+    try: plan, instances, first, mask, {number}, rule, ports = known[tests]
+    except KeyError: plan, instances, first, mask, {number}, rule, ports = plan_of(tests)
+    {alarms_of_groups}
+    if plan is None:
+        {keys}
+        {choose}
+        {read_alone}
+        if outputs:
+            if rule.is_fed_from: spread([(output, rule.author) for output in outputs], outputs)
+            counts.outputs += len(outputs)
+        return outputs
     if not plan: return []
     {keys}
     if plan.__class__ is MixedPlan: return read_together(plan, ({names}), event)
     made, waiting, noted = [], None, None
     for instances, first, mask, {number}, rule, ports in plan:
         {choose}
-        instance = instances.get(key)
-        if instance is None:
-            step = first.get(mask)
-            if step is not None and key is not None:
-                if step.is_nothing: continue
-                instance = rule.begin(key, time)
-            else: step = None
-        else:
-            step = instance.row.get(mask)
-        if step is not None and step.is_quiet:
-            instance.row = step.to
-            binds = step.binds
-            if binds:
-                if noted is None: noted = (next(numbers), event)
-                places = instance.places
-                for place in binds: places[place] = noted
-            continue
-        if instance is not None and rule.is_direct:
-            if noted is None: noted = (next(numbers), event)
-            outputs = instance.step(mask, time, noted)
-        else: outputs = let_read(rule, key, mask, ports, event)
+        {read_in_turn}
         if outputs:
             made += outputs
             if rule.is_fed_from:
@@ -261,13 +110,42 @@ def push(event):
     return made
 """
 
+_ALARMS_OF_GROUPS = (
+    "if earliest[0] <= time and plan.__class__ is not MixedPlan: return after_alarms(event)"
+)
+"""Where groups read an event, `read_together` sees to it."""
+
+_READ = """
+instance = instances.get(key)
+if instance is None:
+    step = first.get(mask)
+    if step is None or key is None: step = None
+    elif step.is_nothing: {done}
+    else: instance = rule.begin(key, time)
+else:
+    step = instance.row.get(mask)
+    if step is not None and step.is_nothing: {done}
+if step is not None and step.is_quiet:
+    instance.row = step.to
+    binds = step.binds
+    if binds:
+        {note}
+        places = instance.places
+        for place in binds: places[place] = noted
+    {done}
+if instance is not None and rule.is_direct:
+    {note}
+    outputs = instance.step(mask, time, noted)
+else: outputs = let_read(rule, key, mask, ports, event)
+"""
+
 
 def compile_look(routines: Asked) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
     """The function that finds out who reads an event of this type, and under which keys."""
-    writing = _Writing(routines)
+    writing = RoutineText(routines)
     tests, keys = writing.tests(), writing.keys()
     names = ["".join(f"{name}, " for name in writing.key_variables())]
-    values = writing.values(checked=False)
+    values = writing.values()
     text = filled(_LOOK, values=values, tests=tests, keys=keys, names=names)
     look: Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]
     look = _compiled(text, "look", routines, writing.constants, {})
@@ -279,7 +157,7 @@ def compile_fit(routines: Asked, unusual: Callable[[Event], Event]) -> Callable[
 
     A type with an attribute that cannot be a variable is always asked in full.
     """
-    writing = _Writing(routines)
+    writing = RoutineText(routines)
     try:
         text = filled(_FIT, checks=writing.checks())
     except OutsideError:
@@ -292,29 +170,54 @@ def compile_fit(routines: Asked, unusual: Callable[[Event], Event]) -> Callable[
 def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | None:
     """The whole way of an event of this type that comes in order.
 
-    `around` has what is common to all types: the order, the alarms, the counts, and the general
-    ways. A type with an attribute that cannot be a variable has no such routine.
+    `around` has what is common to all types: the order, the alarms (`earliest` those of groups, if
+    any has some), the counts, and the general ways. A type with an attribute that cannot be a
+    variable has no such routine.
     """
-    writing = _Writing(routines)
+    writing = RoutineText(routines, checked=True)
     try:
         checks, tests, keys = writing.checks(), writing.tests(), writing.keys()
-        values = writing.values(checked=True)
+        exceptions, answers = writing.exceptions(), writing.answers()
     except OutsideError:
         return None
     variables = writing.key_variables()
     several = len(variables) > 1
+    noted = "noted = (next(numbers), event)"
     text = filled(
         _PUSH,
         checks=checks,
-        values=values,
+        alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in around else [],
+        exceptions=exceptions,
+        answers=answers,
         tests=tests,
         keys=keys,
         names=["".join(f"{name}, " for name in variables)],
         number=["number" if several else "_"],
         choose=[f"key = ({', '.join(variables)})[number]"] if several else [],
+        read_alone=_reading(done="return []", note=noted),
+        read_in_turn=_reading(done="continue", note=f"if noted is None: {noted}"),
     )
-    push: Push = _compiled(text, "push", routines, writing.constants, around)
+    known: dict[int, _Known] = {}
+    scope = {**around, "known": known, "plan_of": partial(_plan_of, routines, known)}
+    push: Push = _compiled(text, "push", routines, writing.constants, scope)
     return push
+
+
+def _reading(done: str, note: str) -> list[str]:
+    """Statements that let one rule of a plan read the event."""
+    return filled(_READ, done=[done], note=[note]).splitlines()[1:]
+
+
+def _plan_of(routines: TypeRoutines, known: dict[int, _Known], tests: int) -> _Known:
+    """The plan for these tests, or, where a single rule reads the event, what the plan holds."""
+    plan = routines.plans.get(tests)
+    if plan is None:
+        plan = routines.make_plan(tests)
+    alone = plan[0] if isinstance(plan, tuple) and len(plan) == 1 else None
+    found = (plan, *_NOBODY) if alone is None else (None, *alone)
+    if len(known) < PLANS_REMEMBERED:
+        known[tests] = found
+    return found
 
 
 def _compiled(

@@ -10,7 +10,7 @@ used and forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ensue.engine.step.windows import WindowSteps
@@ -84,6 +84,7 @@ class Rows:
         }
         self._rows_left, self._steps_left = limits.table_states, limits.table_moves
         self._marks_left = limits.table_marks
+        self._bound = {place: state for b in machine.branches for place, _, state in b.places}
         self._rows: dict[int, Row] = {}
         self.first = self._row(self._stepper.first)
         self.first_timers = self._stepper.first_timers
@@ -123,7 +124,22 @@ class Rows:
         if effects and self._speaking is not None:
             effects = tuple(effect for effect in effects if not self._is_silent(effect))
         to = row if taken.active == row.bits else self._row(taken.active)
-        return Step(to, taken.binds, effects, taken.started, is_loop=to is row)
+        binds = taken.binds
+        if binds:
+            binds = tuple(self._that_count(binds, taken.active, effects))
+        return Step(to, binds, effects, taken.started, is_loop=to is row)
+
+    def _that_count(
+        self, binds: Iterable[int], active: int, effects: Iterable[Emit | Fired]
+    ) -> Iterator[int]:
+        """Of the places that an event binds, those that are looked at: by what fires, or later.
+
+        An event that only resets is bound for nobody: to a key that has not started it is nothing.
+        """
+        fired = {place for each in effects if isinstance(each, Fired) for place in each.places}
+        for place in binds:
+            if place in fired or active >> self._bound[place] & 1:
+                yield place
 
     def _is_silent(self, effect: Emit | Fired) -> bool:
         """Whether nothing follows from it: a branch that fires where no case has a statement."""
