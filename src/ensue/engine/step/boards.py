@@ -4,7 +4,8 @@ In comes an event with what it is to each group (`readings`); out come the outpu
 key has what each group holds that has left its start there, and shares among all groups
 what they all need: the last event of each *letter* (what a port asks for), when letters came, the
 last events as they were read, and what was put out at this moment. Who fires and what follows is
-for the groups: `sliced_groups`, `candidates` where there is a window, and `cell_groups`.
+for the groups: `sliced_groups`, `candidates` where there is a window, `cell_groups`, and
+`clocked_groups` where there are timers.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ class Board:
             if held is None:
                 if is_nothing:
                     continue
-                held = lists[at] = group.new_list()
+                held = lists[at] = group.new_list(state)
             fired = take(held, *masks)
             if fired:
                 found = group.judged(fired, state, held, noted[0], noted[1].time)
@@ -212,7 +213,7 @@ class Board:
             if cells is None:
                 if is_nothing:
                     continue
-                cells = lists[at] = visited.new_list()
+                cells = lists[at] = visited.new_list(state)
             fired = visited.visit(cells, visits, noted[1].time)
             if fired:
                 firing.append((visited, fired))

@@ -94,7 +94,7 @@ class WindowedGroup(SlicedGroup):
         self._by_window: dict[int, int] = {}
         self._together = 0
 
-    def new_list(self) -> TimedList:
+    def new_list(self, state: KeyState) -> TimedList:  # noqa: ARG002
         return TimedList(self.sliced.size)
 
     # --- who belongs to it ----------------------------------------------------------------------

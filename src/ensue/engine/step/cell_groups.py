@@ -13,12 +13,11 @@ key gets more cells, those of which all has left its window are let go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.ordered import ALWAYS, OrderedState
 from ensue.engine.step.boards import Board, KeyState
 from ensue.engine.step.cell_kernels import (
     EVENTS,
@@ -31,17 +30,12 @@ from ensue.engine.step.cell_kernels import (
     visit,
 )
 from ensue.engine.step.cell_tables import CellTables
-from ensue.engine.step.ecl import EclRunner
-from ensue.engine.step.emitting import Recipe
-from ensue.engine.step.filters import QuickWindow, TabledFilter
-from ensue.engine.step.groups import Group, Runner, Volley
-from ensue.engine.step.readings import CellWant
-from ensue.engine.step.rules import Rule
+from ensue.engine.step.groups import Runner
 from ensue.engine.step.shapes import Shape
 from ensue.engine.step.sliced import Fires, What
+from ensue.engine.step.visited_groups import VisitedGroup
 from ensue.engine.step.volleys import Gathered, Own
 from ensue.events.types import TypeSystem
-from ensue.machine.stepping import NOW
 
 FEWEST_CELLS, MANY_CELLS = 16, 64
 
@@ -94,8 +88,8 @@ class Cells:
             self.where[rule] = 0
 
 
-class CellGroup(Group):
-    """`outgrown` is told the shapes whose tables keep growing: their rules are to leave."""
+class CellGroup(VisitedGroup):
+    """Rules without timers. Those that stand at their start have no cell."""
 
     is_in_cells = True
 
@@ -106,18 +100,12 @@ class CellGroup(Group):
         numbers: Iterator[int],
         outgrown: Callable[[Shape], None],
     ) -> None:
-        super().__init__(board, types, numbers)
+        super().__init__(board, types, numbers, outgrown)
         self._tables = CellTables()
-        self._outgrown = outgrown
         self._fired = np.zeros((1, 2), np.int64)
         self._status = np.zeros(5, np.int64)
-        self._by_action: dict[int, Volley | None] = {}
 
     # --- who belongs to it ----------------------------------------------------------------------
-
-    def make_room_for(self, shape: Shape, first: Rule) -> None:
-        if shape not in self._kinds:
-            self._kinds[shape] = self._tables.add(first)
 
     def _forget_held(self, held: Cells, gone: Sequence[int]) -> None:
         for number in gone:
@@ -140,13 +128,7 @@ class CellGroup(Group):
         self._let_go(nobody, 0)
 
     def _place(self, state: KeyState, held: Cells, instance: Runner, number: int) -> None:  # noqa: ARG002
-        kind = self.kind_of(self.members[number])
-        times: list[int] = []
-        if isinstance(instance, QuickWindow):
-            at, times = self._tables.number_of_starts(kind, instance.active)
-        else:
-            assert isinstance(instance, TabledFilter | EclRunner)
-            at = self._tables.number_of(kind, instance.row.active)
+        at, times = self._place_of(instance, number)
         if at:
             cell = held.take(number, self._tables.width)
             cell[0], cell[1 : 1 + len(times)] = at, times
@@ -155,46 +137,20 @@ class CellGroup(Group):
         return bool(held.where[number])
 
     def _stand(self, state: KeyState, held: Cells, instance: Runner, number: int) -> None:  # noqa: ARG002
-        cell = held.cells[held.where[number]] if held.where[number] else (0,)
-        at = self._tables.state_of(self.kind_of(self.members[number]), int(cell[0]))
-        if isinstance(at, OrderedState):
-            assert isinstance(instance, QuickWindow)
-            instance.active = {
-                each: NOW if register == ALWAYS else int(cell[1 + register])
-                for each, register in at.registers.items()
-            }
-        else:
-            assert isinstance(instance, TabledFilter | EclRunner)
-            instance.row = instance.rows.row_of(at.active)
+        cell = held.cells[held.where[number]].tolist() if held.where[number] else [0]
+        self._put(instance, number, cell[0], cell[1:])
 
     # --- reading --------------------------------------------------------------------------------
 
-    def want(self, key: int) -> CellWant:
-        return CellWant(self, key)
-
-    def part_of(self, ports: Mapping[int, int]) -> tuple[Any, Any]:
-        """Rules with the ports that match, as arrays."""
-        return np.array([*ports], np.int64), np.array([*ports.values()], np.uint32)
-
-    def visits_of(self, parts: Iterable[tuple[Any, Any]]) -> Any:
-        """Rules with the ports that match in any part, for the loop; the first come first."""
-        letters = np.zeros(len(self._tables.rules), np.uint32)
-        for numbers, ports in parts:
-            letters[numbers] |= ports
-        wanting = np.flatnonzero(letters)[::-1]
-        return wanting.astype(np.uint32) << np.uint32(8) | letters[wanting]
-
     def is_nothing(self, visits: Any) -> bool:
-        """Whether no rule leaves its start when it is visited so."""
         letters = visits.astype(np.int64) & 255
         asked = np.unique(self._tables.kinds[visits >> np.uint32(8)] << 8 | letters)
         return all(self._tables.move(each >> 8, 0, each & 255) == (0, 0) for each in asked.tolist())
 
-    def new_list(self) -> Cells:
+    def new_list(self, state: KeyState | None = None) -> Cells:  # noqa: ARG002
         return Cells(len(self._tables.rules), self._tables.width)
 
     def visit(self, held: Cells, visits: Any, now: int) -> Sequence[tuple[int, int]]:
-        """Let the rules that want an event read it; says who fires, and the action of each."""
         tables, fired = self._tables, self._fired
         while True:
             count = visit(
@@ -233,21 +189,12 @@ class CellGroup(Group):
         own += [(self.at, who, count) for count, who in counts.items()]
         return self.is_in_order
 
-    def _of_action(self, action: int) -> Volley | None:
-        """How an action is put out; None if it takes several volleys."""
-        kind, _ = self._tables.actions[action]
-        volley = self.volley((kind, 0, action)) if self._tables.parts_of(action) == 1 else None
-        self._by_action[action] = volley
-        return volley
-
     def _mend(self, lacks: int, held: Cells, visits: Any, now: int) -> None:
         """Provide what the loop could not go on without."""
         status, tables = self._status, self._tables
         if lacks == LACKS_A_MOVE:
-            kind = self.kind_of(self.members[int(status[RULE])])
-            tables.fill(kind, int(status[STATE]), int(visits[status[NEXT]]) & 255)
-            if tables.shapes[kind].outgrows(int(status[EVENTS])):
-                self._outgrown(next(shape for shape, each in self._kinds.items() if each == kind))
+            letter = int(visits[status[NEXT]]) & 255
+            self._fill(int(status[RULE]), int(status[STATE]), letter, int(status[EVENTS]))
         elif lacks == LACKS_A_CELL:
             count = len(held.cells)
             # Looking for what has aged costs about as much as a few cells do.
@@ -264,7 +211,3 @@ class CellGroup(Group):
         tables = self._tables
         left: int = let_go(held.where, held.cells, tables.rules, tables.moves, now)
         return left
-
-    def _recipe(self, what: What, example: Rule) -> tuple[Recipe, list[int]]:  # noqa: ARG002
-        _, part, action = what
-        return self._tables.recipe(action, part, self._types)

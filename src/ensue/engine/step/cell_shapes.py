@@ -3,10 +3,10 @@
 In comes a rule; out goes whether it can have cells, and its shape, the same for rules that differ
 only in what their ports ask for and in how long their windows are: those share one table. With a
 window, with labels that are aborted and revived, and as an expression of ECL, a rule gains most by
-it; a filter that has none of these can be a bit of a group as well. Timers, statements before the
-first case, `bind first`, predicates inside an expression, keys that differ from port to port and
-machines of many transitions are not for cells. Whether what is bound can be told where labels
-change is for `cell_tables` to find out.
+it; a filter that has none of these can be a bit of a group as well. Rules with timers are for
+`clocked_shapes`. Statements before the first case, `bind first`, predicates inside an expression,
+keys that differ from port to port and machines of many transitions are not for cells. Whether what
+is bound can be told where labels change is for `cell_tables` to find out.
 """
 
 from __future__ import annotations
@@ -35,18 +35,26 @@ def can_have_cells(rule: Rule) -> bool:
     correlation, machine = rule.correlation, rule.machine
     if machine is None or machine_of(rule) is None or not rule.lets_keys_go:
         return False
-    ports = correlation.ports
-    atoms = atoms_of(rule)
     return (
-        len(ports) <= MOST_PORTS
-        and all(isinstance(port, EventPort) for port in ports)
+        all(isinstance(port, EventPort) for port in correlation.ports)
+        and not (machine.switches and machine.window is not None)
+        and are_ports_for_cells(rule)
+    )
+
+
+def are_ports_for_cells(rule: Rule) -> bool:
+    """Whether events can be told by the ports that they match, and bound events by those ports."""
+    correlation, machine, atoms = rule.correlation, rule.machine, atoms_of(rule)
+    assert machine is not None
+    ports = {port.name for port in correlation.ports}
+    return (
+        len(rule.ports.key_names) <= MOST_PORTS
         and len(set(rule.ports.key_names.values())) == 1
         and len(machine.transitions) <= MOST_TRANSITIONS
         and not any(isinstance(atom, PredicateAtom) for atom in machine.atoms)
-        and not (machine.switches and machine.window is not None)
         and not (isinstance(correlation, FilterCorrelation) and correlation.clauses.bind == "first")
         # A machine from a damaged snapshot has others: whoever reads the rest of it says so.
-        and atoms.keys() <= {port.name for port in ports}
+        and atoms.keys() <= ports
         and all(port in atoms for branch in machine.branches for _, port, _ in branch.places)
     )
 
@@ -75,11 +83,15 @@ def cell_shape_of(rule: Rule) -> Shape:
     places = tuple(
         (place, numbered[port]) for b in rule.machine.branches for place, port, _ in b.places
     )
-    # Whether a value is handed on as it is depends on the types of ports.
-    types = tuple(port.type for port in correlation.ports if isinstance(port, EventPort))
     has_window = rule.steps is not None
     key = next(iter(rule.ports.key_names.values()))
+    types = types_of_ports(rule)
     return ("cells", has_window, key, said, types, replace(machine, window=None), atoms, places)
+
+
+def types_of_ports(rule: Rule) -> tuple[str, ...]:
+    """Whether a value is handed on as it is depends on these."""
+    return tuple(port.type for port in rule.correlation.ports if isinstance(port, EventPort))
 
 
 def is_cell_shape(shape: Shape) -> bool:

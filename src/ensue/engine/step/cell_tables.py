@@ -7,11 +7,12 @@ which register of a cell holds the start of which state of the machine, and in w
 transformer itself (`ensue.engine.batch.actions`). A row has the oldest register of a state (0 for
 none), the state without it, and for each letter (which ports of its rule an event matches) the next
 state, the action and the register that the present time is written to (0 for none). The state 0 is
-that of a rule at its start.
+that of a rule at its start. `clocked_tables` has what timers add to that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -80,6 +81,8 @@ class CellTables:
     `kinds` has the number of its shape.
     """
 
+    head = HEAD
+
     def __init__(self) -> None:
         self.shapes: list[CellShape] = []
         self.moves = np.zeros(1 << 10, np.int32)
@@ -99,11 +102,17 @@ class CellTables:
         correlation, machine = example.correlation, example.machine
         assert machine is not None
         filled = table_of_ports(correlation, machine)
-        filled.begin_at_first()
-        width = HEAD + MOVE * (1 << len(correlation.ports))
+        self._begin(filled)
+        width = self.head + MOVE * self._letters_of(correlation, filled)
         self.shapes.append(CellShape(filled, width, correlation, atoms_of(example)))
         self._fit(len(self.shapes) - 1)
         return len(self.shapes) - 1
+
+    def _begin(self, filled: FilledTable) -> None:
+        filled.begin_at_first()
+
+    def _letters_of(self, correlation: Correlation, filled: FilledTable) -> int:  # noqa: ARG002
+        return 1 << len(correlation.ports)
 
     def set_rules(self, kinds: dict[int, int], windows: dict[int, int]) -> None:
         """Which rules there are, by their numbers."""
@@ -118,10 +127,10 @@ class CellTables:
     def move(self, kind: int, state: int, letter: int) -> tuple[int, int]:
         """Where a letter leads, and the action."""
         shape = self.shapes[kind]
-        place = shape.base + state * shape.width + HEAD + MOVE * letter
+        place = shape.base + state * shape.width + self.head + MOVE * letter
         if self.moves[place] < 0:
             self.fill(kind, state, letter)
-            place = shape.base + state * shape.width + HEAD + MOVE * letter
+            place = shape.base + state * shape.width + self.head + MOVE * letter
         return int(self.moves[place]), int(self.moves[place + 1])
 
     def fill(self, kind: int, state: int, letter: int) -> None:
@@ -129,16 +138,28 @@ class CellTables:
         shape = self.shapes[kind]
         table, symbols = shape.filled, shape.symbols
         if letter not in symbols:
-            symbols[letter] = int(table.number_symbols(np.array([letter], np.uint8))[0])
-        following, action, _, _, *register = table.fill(state, symbols[letter])
+            symbols[letter] = self._symbol(shape, letter)
+        following, action, _, _, *rest = table.fill(state, symbols[letter])
         self._fit(kind)
         if action not in shape.actions:
             shape.actions[action] = len(self.actions) if action else 0
             if action:
                 self.actions.append((kind, table.actions[action]))
-        written = max(0, register[0] - _OFFSET) if register else 0
-        place = shape.base + state * shape.width + HEAD + MOVE * letter
-        self.moves[place : place + MOVE] = (following, shape.actions[action], written, 0)
+        written = max(0, rest[0] - _OFFSET) if rest else 0
+        place = shape.base + state * shape.width + self.head + MOVE * letter
+        self.moves[place : place + MOVE] = (
+            following,
+            shape.actions[action],
+            written,
+            self._set_anew(table, rest),
+        )
+
+    def _symbol(self, shape: CellShape, letter: int) -> int:
+        return int(shape.filled.number_symbols(np.array([letter], np.uint8))[0])
+
+    def _set_anew(self, table: FilledTable, rest: Sequence[int]) -> int:  # noqa: ARG002
+        """Which timers are set by an entry, as bits."""
+        return 0
 
     def _fit(self, kind: int) -> None:
         """Have a row for every state that the table of a shape knows by now."""
@@ -154,8 +175,14 @@ class CellTables:
             self._make_room(kind, max(state, 2 * shape.room))
         for each in range(shape.known, state):
             place = shape.base + each * shape.width
-            self.moves[place : place + HEAD] = _head(table, each)
+            self.moves[place : place + self.head] = self._head(table, each)
         shape.known = state
+
+    def _head(self, table: FilledTable, state: int) -> tuple[int, ...]:
+        """The oldest register of a state, and the state without it."""
+        if not isinstance(table, FilledWindow) or table.oldest[state] == ENDLESS_START:
+            return 0, state
+        return int(table.oldest[state]) - _OFFSET, int(table.expired[state])
 
     def _make_room(self, kind: int, states: int) -> None:
         """Have room for so many states of a shape: its part moves to the end."""
@@ -206,14 +233,7 @@ class CellTables:
         said = [_said(push) for push in chosen]
         labels = chosen[0].shape.labels
         recipe = recipe_for(shape.correlation, types, labels, bound, said)
-        return recipe, [shape.atoms[port] for port in bound]
-
-
-def _head(table: FilledTable, state: int) -> tuple[int, int]:
-    """The oldest register of a state, and the state without it."""
-    if not isinstance(table, FilledWindow) or table.oldest[state] == ENDLESS_START:
-        return 0, state
-    return int(table.oldest[state]) - _OFFSET, int(table.expired[state])
+        return recipe, [shape.atoms[port] for port in recipe.event_ports]
 
 
 def _parts(pushes: Action) -> list[list[Push]]:

@@ -4,8 +4,8 @@ In comes a `Recipe`: the statements that run when a branch fires with certain la
 numbers instead of names. Out go functions that put the events together: `compile_single` for one
 rule, `compile_volley` for the many rules of a group that fire at one event. Both hold the same
 text, and what they make is the same to the letter as what `ensue.engine.outputs` makes. Values that
-have to be computed are, by `value_for`. Firings by the clock are not for here: `recipe_of` says so
-with None.
+have to be computed are, by `value_for`. A rule by itself that has timers is not for here:
+`recipe_of` says so with None.
 
 Names of attributes and constants are handed over as values; no text of a user is read as Python.
 """
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ensue.engine.outputs import value_for
+from ensue.engine.outputs import TIMER, value_for
 from ensue.engine.renaming import with_ports
 from ensue.engine.step.compiling import compiled, filled
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression, Literal, Name
-from ensue.lang.expressions.scopes import PortScope
+from ensue.lang.expressions.scopes import PortScope, TimerScope
 from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import (
     Correlation,
@@ -79,12 +79,16 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`ports` are those that are bound, by the numbers that the statements use."""
+    """`ports` are those that are bound, by the numbers that the statements use.
+
+    The last of them, as many as `clocks` says, are timers: what is bound to those is a time.
+    """
 
     labels: str
     keyed: bool
     ports: tuple[str, ...]
     statements: tuple[Sent | Built, ...]
+    clocks: int = 0
 
     @property
     def count(self) -> int:
@@ -92,9 +96,13 @@ class Recipe:
         return len(self.statements)
 
     @property
+    def event_ports(self) -> tuple[str, ...]:
+        return self.ports[: len(self.ports) - self.clocks]
+
+    @property
     def kind(self) -> object:
         """The same for recipes that differ in the names of their ports only."""
-        said: list[object] = [self.labels, self.keyed, len(self.ports)]
+        said: list[object] = [self.labels, self.keyed, len(self.ports), self.clocks]
         numbered = {port: str(number) for number, port in enumerate(self.ports)}
         for each in self.statements:
             if isinstance(each, Sent):
@@ -171,20 +179,24 @@ def recipe_for(
     said: Iterable[PushPort | PushNew | str],
 ) -> Recipe:
     """What is said over bound ports; of an expression, it is types of events without data."""
-    numbers = {port: number for number, port in enumerate(bound)}
+    timers = {port.name for port in correlation.ports if isinstance(port, TimerPort)}
+    clocks = [port for port in bound if port in timers]
+    ports = (*(port for port in bound if port not in timers), *clocks)
+    numbers = {port: number for number, port in enumerate(ports)}
     made: list[Sent | Built] = []
     for statement in said:
         if isinstance(statement, str):
             made.append(Built(statement, ()))
         elif isinstance(statement, PushPort):
-            if statement.port in numbers:
+            # What is bound to a timer is no event that could be sent on.
+            if statement.port in numbers and statement.port not in timers:
                 made.append(Sent(numbers[statement.port]))
         else:
             values = values_of(statement, correlation, types)
             # A port that is not bound has no values: as if null had been written.
             built = tuple((v.name, numbers.get(v.port) if v.port else None, v) for v in values)
             made.append(Built(statement.type, built))
-    return Recipe(labels, bool(correlation.clauses.by), bound, tuple(made))
+    return Recipe(labels, bool(correlation.clauses.by), ports, tuple(made), len(clocks))
 
 
 # --- the text -----------------------------------------------------------------------------------
@@ -214,13 +226,20 @@ def volley(made, members, last, partition, time, trigger, before):
             {numbered}
 """
 
+_ALARM = """
+def alarm(made, last, partition, time, number, _, name, source, {letters}):
+    {fetch}
+    {prepare}
+    {numbered}
+"""
+
 
 class _Writing:
     """The text of one recipe, and the values that it names."""
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        self._numbers = range(len(recipe.ports))
+        self._numbers = range(len(recipe.event_ports))
         self.scope: dict[str, Any] = {"Event": Event, "causes_of": causes_of}
         self.values: list[str] = []
         self._provenance = self._provenance_text()
@@ -245,7 +264,7 @@ class _Writing:
             if value.is_computed:
                 held = f"v{len(self.values)}"
                 compute = self._constant(partial(_computed, value, self._recipe.ports))
-                events = ", ".join(f"e{number}" for number in self._numbers)
+                events = ", ".join(f"e{number}" for number in range(len(self._recipe.ports)))
                 self.values.append(f"{held} = {compute}({events})")
             elif port is None:
                 held = self._constant(None if value.port is not None else value.constant)
@@ -260,6 +279,18 @@ class _Writing:
                 )
             parts.append(f"{self._constant(name)}: {held}")
         return ", ".join(parts)
+
+    def letters(self) -> str:
+        """What a member has after its source: the letters of events, then the times of timers."""
+        return ", ".join([*(f"l{n}" for n in self._numbers), *self.times]) or "*none"
+
+    @property
+    def times(self) -> list[str]:
+        return [f"e{n}" for n in range(len(self._numbers), len(self._recipe.ports))]
+
+    def fetch(self) -> list[str]:
+        """Statements that set what letters stand for."""
+        return [f"n{n} = last[l{n}]" for n in self._numbers]
 
     def prepare(self) -> list[str]:
         """Statements that set the bound events, their ids in the order of reading, the values."""
@@ -328,8 +359,10 @@ def _value_in_full(value: Value, event: Event) -> Any:
     return value_for(value.expression, PortScope({value.port: event}), value.type)
 
 
-def _computed(value: Value, ports: Sequence[str], *events: Event) -> Any:
-    scope = PortScope(dict(zip(ports, events, strict=True)))
+def _computed(value: Value, ports: Sequence[str], *bound: Event | int) -> Any:
+    """A value that is computed over what is bound: events, and the times of timers."""
+    scopes = [TimerScope(each) if isinstance(each, int) else each for each in bound]
+    scope = PortScope(dict(zip(ports, scopes, strict=True)))
     return value_for(value.expression, scope, value.type)
 
 
@@ -359,16 +392,17 @@ def compile_single(recipe: Recipe) -> Callable[..., list[Event]]:
 def compile_volley(recipe: Recipe) -> Callable[..., None]:
     """For many rules: `members` has each with its letters, `last` what letters stand for.
 
-    `before` has, if rules have put something out at this trigger already, how many by their names.
+    After its letters a member has the times of its timers, if any are bound. `before` has, if rules
+    have put something out at this trigger already, how many by their names.
     """
     writing = _Writing(recipe)
-    numbers = range(len(recipe.ports))
+    numbers = range(len(recipe.event_ports))
     prepare = writing.prepare() or ["causes = ''"]
     if len(numbers) > MOST_SORTED_OUT:
         # At one event many rules have the same events bound: what comes of those is kept.
         remembered = f"({', '.join(['causes', *(f'v{n}' for n in range(len(writing.values)))])},)"
         prepare = [
-            f"bound = ({''.join(f'n{n}[0], ' for n in numbers)})",
+            f"bound = ({', '.join([*(f'n{n}[0]' for n in numbers), *writing.times])})",
             f"if bound in known: {remembered} = known[bound]",
             "else:",
             *(f"    {line}" for line in prepare),
@@ -379,8 +413,8 @@ def compile_volley(recipe: Recipe) -> Callable[..., None]:
         keyed=[str(recipe.keyed)],
         tails=[f"tail{n + 1} = f'{{tail}}{n + 1}'" for n in range(recipe.count)],
         begin=["known = {}"] if len(numbers) > MOST_SORTED_OUT else [],
-        letters=["".join(f"l{n}, " for n in numbers).rstrip(", ") or "*none"],
-        fetch=[f"n{n} = last[l{n}]" for n in numbers],
+        letters=[writing.letters()],
+        fetch=writing.fetch(),
         prepare=prepare,
         numbered=writing.statements(["f'{name}{tail}{number}'"] * recipe.count, "number += 1"),
         statements=writing.statements(
@@ -389,3 +423,23 @@ def compile_volley(recipe: Recipe) -> Callable[..., None]:
     )
     volley: Callable[..., None] = compiled(text, "volley", writing.scope)
     return volley
+
+
+def compile_alarm(recipe: Recipe) -> Callable[..., None]:
+    """For one rule of a group whose alarm has fired; `number` is how much it has put out then.
+
+    What it is called with after that is a member as `compile_volley` has it.
+    """
+    writing = _Writing(recipe)
+    writing.scope["trigger"] = TIMER
+    key = ":{partition}" if recipe.keyed else ""
+    identity = f"f'{{name}}:{TIMER}@{{time}}{key}:{{number}}'"
+    text = filled(
+        _ALARM,
+        letters=[writing.letters()],
+        fetch=writing.fetch(),
+        prepare=writing.prepare(),
+        numbered=writing.statements([identity] * recipe.count, "number += 1"),
+    )
+    alarm: Callable[..., None] = compiled(text, "alarm", writing.scope)
+    return alarm

@@ -3,8 +3,9 @@
 In come rules with their shapes (`shapes`, `cell_shapes`); each has a bit, so that a mask says who
 wants an event or fires by it. How the states of its rules are held under a key, and how they move,
 is what kinds of groups differ in: `sliced_groups` has rules of a few shapes as bits of integers,
-`candidates` the same with windows, and `cell_groups` rules of any shape, each with a cell of its
-own. What the rules that fire put out is described here, for `volleys`.
+`candidates` the same with windows, `cell_groups` rules of any shape, each with a cell of its own,
+and `clocked_groups` those that have timers. What the rules that fire put out is described here, for
+`volleys`.
 
 Bindings are shared. A port stands for the last event that matches it in its stretch, and its
 stretch goes on to the present: so if it is bound at all, it is bound to the last event that has
@@ -51,6 +52,7 @@ class Group(ABC):
     is_timed = False
     """Whether it wants to know when letters came."""
     is_in_cells = False
+    has_alarms = False
     longest = 0
     """The longest window of its rules, if it is timed."""
 
@@ -98,11 +100,11 @@ class Group(ABC):
         self._volleys = {}
         places = [rule.place for rule in self.members.values()]
         self.is_in_order = places == sorted(places)
+        known_letters = self.board.letters
         for rule in self.members.values():
             for port in rule.correlation.ports:
-                assert isinstance(port, EventPort)
-                known_letters = self.board.letters
-                known_letters.setdefault(letter_of(port), len(known_letters))
+                if isinstance(port, EventPort):
+                    known_letters.setdefault(letter_of(port), len(known_letters))
         self._look_at_members()
         self.board.settle()
         for bit, rule in self.members.items():
@@ -150,27 +152,50 @@ class Group(ABC):
         """Take over the instances that a rule had by itself."""
         letters = self.letters_by_atom(rule)
         atoms = atoms_of(rule)
-        bit = self._bits[number]
         for key, instance in rule.instances.items():
             assert isinstance(instance, TabledFilter | WindowedFilter | EclRunner)
             state = self.board.keys.get(key) or self.board.begin(key)
             held = state.held[self.at]
             if held is None:
-                held = state.held[self.at] = self.new_list()
+                held = state.held[self.at] = self.new_list(state)
             self._place(state, held, instance, number)
-            for place, noted in _bound_in(instance):
-                letter = letters[atoms[place]]
+            for port, noted in _bound_in(instance):
+                letter = letters.get(atoms[port])
+                if letter is None:
+                    continue  # of a timer, which is bound to no event
                 known = state.last[letter]
                 # A snapshot keeps only the id of an event of which a rule wants no more.
                 if known is None or (known[0], _is_whole(known)) < (noted[0], _is_whole(noted)):
                     state.last[letter] = noted
             outputs = instance.outputs
-            if outputs.time is not None and (state.time is None or state.time <= outputs.time):
-                if state.time != outputs.time:
-                    state.time, state.made = outputs.time, {}
-                for trigger, count in outputs.made.items():
-                    state.made.setdefault(trigger, []).append((self.at, bit, count))
+            if outputs.time is not None:
+                self._note_made(state, held, number, outputs.time, outputs.made)
         rule.instances.clear()
+
+    def _note_made(
+        self,
+        state: KeyState,
+        held: Any,  # noqa: ARG002
+        number: int,
+        time: int,
+        made: Mapping[str, int],
+    ) -> None:
+        """Note how much a rule has put out at a time, by trigger."""
+        if state.time is None or state.time <= time:
+            if state.time != time:
+                state.time, state.made = time, {}
+            for trigger, count in made.items():
+                state.made.setdefault(trigger, []).append((self.at, self._bits[number], count))
+
+    def _made(
+        self,
+        state: KeyState,
+        held: Any,  # noqa: ARG002
+        number: int,
+    ) -> tuple[int | None, dict[str, int]]:
+        """When a rule has last put something out, as far as that counts, and how much."""
+        made = state.made_by(self.at, self._bits[number]) if state.made else {}
+        return (state.time, made) if made else (None, made)
 
     @abstractmethod
     def _place(self, state: KeyState, held: Any, instance: Runner, number: int) -> None:
@@ -202,28 +227,31 @@ class Group(ABC):
     def instances_of(self, rule: Rule) -> dict[FastKey, Runner]:
         """The keys of one rule, as it would hold them by itself: for snapshots, and to leave."""
         number = self._numbers_by_name[rule.name]
-        bit = self._bits[number]
         letters, atoms = self.letters_by_atom(rule), atoms_of(rule)
         found: dict[FastKey, Runner] = {}
         for key, state, held in self.board.held_by(self):
             if held is None:
                 continue
-            made = state.made_by(self.at, bit) if state.made else {}
+            time, made = self._made(state, held, number)
             if not made and not self._is_under_way(held, number):
                 continue
             outputs = Outputs(rule.name, whole_key(key), bool(self.board.key_names), self._types)
             if made:
-                outputs.time, outputs.made = state.time, made
-            instance = rule.starter(0, (), outputs, 0)
+                outputs.time, outputs.made = time, made
+            instance = rule.starter(0, rule.ports.timers, outputs, 0)
             assert isinstance(instance, TabledFilter | WindowedFilter | EclRunner)
             self._stand(state, held, instance, number)
             if not isinstance(instance, EclRunner):
                 for place, bound in instance.facts.bound_states.items():
-                    if instance.is_active(bound):
-                        letter = letters[atoms[instance.facts.ports[place]]]
+                    letter = letters.get(atoms[instance.facts.ports[place]])
+                    if letter is not None and instance.is_active(bound):
                         instance.places[place] = state.last[letter]
             found[key] = instance
         return found
+
+    def started_of(self, rule: Rule) -> int:
+        """How many instances a rule has had, where that counts."""
+        return rule.started
 
     @abstractmethod
     def _is_under_way(self, held: Any, number: int) -> bool:
@@ -240,8 +268,8 @@ class Group(ABC):
         """For what rules want of a type to be added to; `key` says which key of it they read by."""
 
     @abstractmethod
-    def new_list(self) -> Any:
-        """What is held of rules that all stand at their start."""
+    def new_list(self, state: KeyState) -> Any:
+        """What is held under a key of rules that all stand at their start."""
 
     def count_without_key(self, wanted: int, counts: Counts) -> None:
         for bit in bits_of(wanted):

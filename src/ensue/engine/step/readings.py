@@ -18,10 +18,10 @@ from ensue.lang.syntax import EventPort
 
 if TYPE_CHECKING:
     from ensue.engine.step.boards import Board
-    from ensue.engine.step.cell_groups import CellGroup
     from ensue.engine.step.groups import Group
     from ensue.engine.step.rules import Rule
     from ensue.engine.step.sliced_groups import SlicedGroup
+    from ensue.engine.step.visited_groups import VisitedGroup
 
 
 class GroupReading:
@@ -69,10 +69,10 @@ class CellReading(GroupReading):
 
     __slots__ = ("visits",)
 
-    group: CellGroup
+    group: VisitedGroup
 
     def __init__(
-        self, group: CellGroup, key: int, wanted: int, letters: tuple[int, ...], visits: Any
+        self, group: VisitedGroup, key: int, wanted: int, letters: tuple[int, ...], visits: Any
     ) -> None:
         super().__init__(group, key, wanted, letters)
         self.visits = visits
@@ -83,7 +83,7 @@ Step = tuple["SlicedGroup", int, Take, tuple[int, ...], bool]
 """A group, its place on the board, the function and what to call it with, and whether a group at
 its start is not moved."""
 
-Visit = tuple["CellGroup", int, Any, bool]
+Visit = tuple["VisitedGroup", int, Any, bool]
 """A group, its place on the board, whom to visit, and whether a group at its start is not moved."""
 
 
@@ -211,7 +211,7 @@ class SlicedWant(GroupWant):
 class CellWant(GroupWant):
     """It has, for each rule by its number, which of its ports match, as bits."""
 
-    def __init__(self, group: CellGroup, key: int) -> None:
+    def __init__(self, group: VisitedGroup, key: int) -> None:
         super().__init__(group, key)
         self._group = group
         self._ports: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -219,7 +219,8 @@ class CellWant(GroupWant):
 
     def _add(self, needed: int, rule: Rule, port: EventPort, atom: int | None) -> None:  # noqa: ARG002
         self._parts.clear()
-        self._ports[needed][self._group.number(rule)] |= 1 << rule.correlation.ports.index(port)
+        ports = [each for each in rule.correlation.ports if isinstance(each, EventPort)]
+        self._ports[needed][self._group.number(rule)] |= 1 << ports.index(port)
 
     def _reading(self, met: Sequence[int], wanted: int, letters: tuple[int, ...]) -> CellReading:
         if not self._parts:

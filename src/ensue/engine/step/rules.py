@@ -154,6 +154,11 @@ class Rule:
         """All that it is in the middle of, by key."""
         return self.instances if self.group is None else self.group.instances_of(self)
 
+    @property
+    def started_so_far(self) -> int:
+        """How many instances it has had."""
+        return self.started if self.group is None else self.group.started_of(self)
+
     def begin(self, key: FastKey, time: int, number: int | None = None) -> Runner:
         """A new instance. With a number it is one that is brought back."""
         if len(self.instances) >= self._sweep_at:

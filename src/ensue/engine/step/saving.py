@@ -153,7 +153,7 @@ def save_rule(rule: Rule, machine: int | None, now: int | None) -> SavedRule:
             extras[len(keys)] = extra
         keys.append((saved_key, number, places))
     sets = [list(each) for each in states]
-    return SavedRule(rule.name, rule.form, machine, rule.started, sets, keys, extras)
+    return SavedRule(rule.name, rule.form, machine, rule.started_so_far, sets, keys, extras)
 
 
 def _active(instance: Runner, now: int | None) -> Iterable[int]:

@@ -31,7 +31,7 @@ MOST_STEPS = 64
 MOST_FUNCTIONS = 128
 """For how many sets of steps there is a function of its own; past that one function has all."""
 
-What = tuple[int, int, int]
+What = tuple[int, ...]
 """The number of a structure, a branch, and a mask of its labels and places that count: labels come
 first."""
 

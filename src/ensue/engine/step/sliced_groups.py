@@ -83,7 +83,7 @@ class SlicedGroup(Group):
     def want(self, key: int) -> SlicedWant:
         return SlicedWant(self, key)
 
-    def new_list(self) -> list[int]:
+    def new_list(self, state: KeyState) -> list[int]:  # noqa: ARG002
         return [0] * self.sliced.size
 
     def judged(

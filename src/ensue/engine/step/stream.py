@@ -14,14 +14,16 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, cast
 
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
+from ensue.engine.outputs import TIMER
 from ensue.engine.step.boards import Board
-from ensue.engine.step.companies import Companies
+from ensue.engine.step.companies import NO_ALARM, Companies, Order
 from ensue.engine.step.groups import Group
 from ensue.engine.step.routines import (
     Look,
@@ -39,6 +41,9 @@ from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
 from ensue.machine.prepared import brought_plan
+
+if TYPE_CHECKING:
+    from ensue.engine.step.clocked_groups import ClockedGroup
 
 
 @dataclass(order=True, slots=True)
@@ -71,6 +76,7 @@ class StepStream:
         self.apart = False
         self._alone: AbstractSet[str] = frozenset()
         self._companies = Companies()
+        self._clocked: list[ClockedGroup] = []
         self._places: Mapping[str, int] = {}
         self.change(library)
 
@@ -120,7 +126,8 @@ class StepStream:
         for rule in self.rules:
             old = staying.get(rule.name)
             if old is not None and old.group is not None and rule.name not in going_on:
-                rule.instances, rule.group = dict(old.group.instances_of(old)), None
+                rule.instances, rule.started = dict(old.group.instances_of(old)), old.started_so_far
+                rule.group = None
         groups = {shape: self.groups[shape] for shape in chosen if shape in self.groups}
         for group in dict.fromkeys(self.groups.values()):
             if group not in groups.values():
@@ -141,6 +148,8 @@ class StepStream:
             group.take(taken, going_on, self._types)
         self._shapes = named
         self.groups = groups
+        self._clocked = cast("list[ClockedGroup]", [group for group in members if group.has_alarms])
+        self._set_earliest()
         self._places = {rule.name: rule.place for rule in self.rules}
 
     def _make_routines(self) -> None:
@@ -179,7 +188,7 @@ class StepStream:
         unusual: Push,
     ) -> Mapping[str, Push]:
         """For each type the whole way of an event that comes in order; there is no lateness."""
-        around = {
+        around: dict[str, Any] = {
             "ordering": ordering,
             "unusual": unusual,
             "counts": self._counts,
@@ -193,6 +202,9 @@ class StepStream:
         pushes: dict[str, Push] = {}
 
         def remake() -> None:
+            around.pop("earliest", None)
+            if self._clocked:
+                around["earliest"] = self._companies.earliest
             for name, each in self._routines.items():
                 pushes[name] = partial(self._first_push, pushes, each, around, unusual)
 
@@ -236,24 +248,50 @@ class StepStream:
     def advance(self, time: int) -> list[Event]:
         """Move the clock and fire what is due on the way."""
         made: list[Event] = []
+        if not self._clocked or self._companies.earliest[0] > time:
+            self._fire(time, made)
+        elif len(self._clocked) == 1 and not (self.alarms and self.alarms[0].due <= time):
+            self._clocked[0].ring(time, made)
+            self._set_earliest()
+        else:
+            orders: list[Order] = []
+            self._fire(time, made, orders)
+            for group in self._clocked:
+                group.ring(time, made, orders)
+            self._set_earliest()
+            in_turn = sorted(zip(orders, made, strict=True), key=itemgetter(0))
+            made = [output for _, output in in_turn]
+        return made
+
+    def _fire(self, time: int, made: list[Event], orders: list[Order] | None = None) -> None:
+        """Fire the alarms of rules by themselves; adds what is put out, and where it belongs."""
         alarms = self.alarms
         while alarms and alarms[0].due <= time:
             alarm = heapq.heappop(alarms)
             # What has become of an instance since may have moved its due time elsewhere.
             if alarm.due == alarm.instance.next_due():
                 alarm.instance.armed_for = None
+                begun = len(made)
                 fired = alarm.instance.fire(alarm.due)
                 self._arm(alarm.rule, alarm.instance)
                 made += fired
                 self._spread([(output, alarm.rule) for output in fired], made)
-        return made
+                if orders is not None:
+                    order = (alarm.due, alarm.place, alarm.number)
+                    orders += [order] * (len(made) - begun)
+
+    def _set_earliest(self) -> None:
+        earliest = min((group.earliest for group in self._clocked), default=NO_ALARM)
+        self._companies.earliest[0] = earliest
 
     def next_due(self) -> int | None:
         """When the next timer fires, if no event comes before."""
         alarms = self.alarms
         while alarms and alarms[0].due != alarms[0].instance.next_due():
             heapq.heappop(alarms)
-        return alarms[0].due if alarms else None
+        due = [alarms[0].due] if alarms else []
+        due += [at for group in self._clocked if (at := group.next_due()) is not None]
+        return min(due, default=None)
 
     def _deliver(self, event: Event, author: Rule | None, made: list[Event]) -> None:
         waiting = self._readers(event, author, made)
@@ -298,6 +336,9 @@ class StepStream:
                     waiting += [(output, reader.author) for output in outputs]
         if not together:
             return waiting
+        if event.id == TIMER:
+            for group in self._clocked:
+                group.count_as_made()
         mixed, times = len(made) > begun, 0
         noted = (next(self.numbers), event)
         for reading in together:
@@ -317,7 +358,8 @@ class StepStream:
         self, plan: Plan, keys: Sequence[FastKey | None], event: Event
     ) -> list[Event]:
         """The way of an event that comes in order, where groups of rules read it."""
-        made: list[Event] = []
+        is_due = self._clocked and self._companies.earliest[0] <= event.time
+        made = self.advance(event.time) if is_due else []
         waiting = self._read_plan(plan, keys, event, None, made)
         if waiting:
             self._spread(waiting, made)
