@@ -54,16 +54,18 @@ VALUES: Mapping[str, list[Any]] = {
 }  # fmt: skip
 
 
+KEYS = ["s", "i", "d", "b", "t", "subject", "s, i", "b, d", "u, c"]
+
+
 def library() -> ensue.Library:
     ports = ", ".join(f"T p{number} where {text}" for number, text in enumerate(PREDICATES))
     either = " | ".join(f"l{number}:p{number}" for number in range(len(PREDICATES)))
     labels = " | ".join(f"l{number}" for number in range(len(PREDICATES)))
-    keys = ["s", "i", "d", "b", "t", "subject", "s, i"]
     rules = [f"Out correlation All ({ports}) {either} {{ case {labels}: push new Out {{}}; }}"]
     rules += [
         f"Out correlation By{number} (T a) a by {key}"
         " { case true: push new Out { s = a.s, i = a.i }; }"
-        for number, key in enumerate(keys)
+        for number, key in enumerate(KEYS)
     ]
     return ensue.parse(TYPE + "\n".join(rules))
 
@@ -90,6 +92,50 @@ def test_every_value_passes_or_is_refused_as_by_the_definitions() -> None:
     for event in events():
         assert outcome(quick, event) == outcome(plain, event), event
     assert quick.counts == plain.counts
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_rule_alone_reads_every_value_as_by_the_definitions(key: str) -> None:
+    """Where a single rule reads an event there is a way for it alone: under each kind of key."""
+    rule = f"""Out correlation R (T a where i = 3 OR b, T z where s = 'y') l:(a ; a) | z by {key}
+        {{ case l: push new Out {{ s = a.s, i = a.i }}; }}"""
+    rules = ensue.parse(TYPE + rule)
+    quick, plain = rules.start("step"), rules.start("reference")
+    for event in events():
+        assert outcome(quick, event) == outcome(plain, event), event
+    assert quick.counts == plain.counts
+
+
+def test_an_attribute_whose_name_an_event_answers_itself_is_asked_in_full() -> None:
+    """In lower case these are attributes of any event, and go after those that a type declares."""
+    rules = ensue.parse(
+        "eventtype T { attribute string Source; attribute boolean ID; attribute long Time; };"
+        "eventtype Out { attribute string v; };"
+        "Out correlation P (T a where Source = 'x', T b where ID = TRUE, T c where Time > 3)"
+        " a | b | c by Source { case true: push new Out { v = a.Source }; }"
+        "Out correlation Q (T a where Source = 'src') a by ID, Time { case true: push new Out {}; }"
+    )
+    quick, plain = rules.start("step"), rules.start("reference")
+    values = product(["x", "y", None], [True, False, None], [2, 4, None], [{}, {"source2": "x"}])
+    for source, identity, time, extra in values:
+        data = {"Source": source, "ID": identity, "Time": time}
+        event = Event("e", "src", "T", 5, data, extra)
+        assert outcome(quick, event) == outcome(plain, event), event
+    assert quick.counts == plain.counts
+
+
+def test_what_a_rule_alone_puts_out_is_read_by_those_it_feeds_and_counted() -> None:
+    rules = ensue.parse(
+        "eventtype A { attribute long v; }; eventtype B { attribute long v; };"
+        "eventtype C { attribute long v; };"
+        "B correlation First (A a) a { case true: push new B { v = a.v }; }"
+        "C correlation Second (B b) b { case true: push new C { v = b.v }; }"
+    )
+    quick, plain = rules.start("step"), rules.start("reference")
+    for number in range(3):
+        event = Event(f"e{number}", "s", "A", number, {"v": number})
+        assert outcome(quick, event) == outcome(plain, event)
+    assert quick.counts.outputs == plain.counts.outputs == 6
 
 
 def test_an_event_that_is_refused_moves_nothing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import ensue
 from ensue.bench.workload import combined
 from ensue.engine.run import Run
@@ -73,3 +75,47 @@ def test_events_that_enable_nothing_share_one_step_of_their_row() -> None:
 
     assert len(row) == 4
     assert set(row.values()) == {row.idle}
+
+
+def test_an_event_that_only_resets_begins_no_key() -> None:
+    """What it would be bound for has gone by the time that anybody looks."""
+    run = ensue.parse(
+        "eventtype A { attribute string k; }; eventtype R { attribute string k; };"
+        "eventtype Out { attribute string k; };"
+        "Out correlation Pair (A a, R r) l:(a ; a) | m:r by k"
+        " { case l: push new Out { k = a.k }; }"
+    ).start("step")
+    run.push(event(0, "R", k="x"))
+    engine = run._engine
+    assert isinstance(engine, StepStream)
+    before = dict(engine.rules[0].instances)
+    run.push(event(1, "A", k="x"))
+    run.push(event(2, "R", k="x"))
+    run.push(event(3, "A", k="x"))
+
+    assert before == {}
+    assert [each.id for each in run.push(event(4, "A", k="x"))] == ["Pair:e4@4:x:1"]
+
+
+@pytest.mark.parametrize("bind", ["", "bind first"])
+@pytest.mark.parametrize("split", range(8))
+def test_a_rule_of_many_places_has_them_all_after_a_snapshot(bind: str, split: int) -> None:
+    """Some of the places of a key are kept apart from the others; nobody can tell."""
+    names = "abcdefg"
+    library = ensue.parse(
+        "".join(f"eventtype {n.upper()} {{ attribute string k; }};" for n in names)
+        + "eventtype Out { attribute string first; attribute string last; };"
+        + f"Out correlation Long ({', '.join(f'{n.upper()} {n}' for n in names)})"
+        + f" (a + b + c + d) ; (e + (f ; a)) ; g {bind}"
+        + " { case true: push new Out { first = a.k, last = g.k }; }"
+    )
+    kinds = "ABACDDEFFAG"
+    events = [event(number, kind, k=f"k{number}") for number, kind in enumerate(kinds)]
+    plain, run = library.start("reference"), library.start("step")
+    expected = [each for given in events for each in plain.push(given)]
+    made = [each for given in events[:split] for each in run.push(given)]
+    resumed = library.resume(run.snapshot())
+    made += [each for given in events[split:] for each in resumed.push(given)]
+
+    assert len(expected) == 1
+    assert made == expected

@@ -12,92 +12,25 @@ from collections.abc import Iterable, Sequence
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
 from ensue.engine.step.atoms import mask_of
-from ensue.engine.step.firing import Firing, Noted, Run, bound_events, in_order, reading_of
-from ensue.engine.step.keys import FastKey, KeyInstance, whole_key
-from ensue.engine.step.rows import Row, Rows, Speaking, Step
+from ensue.engine.step.filter_facts import FilterFacts
+from ensue.engine.step.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.step.keys import FastKey, KeyInstance
+from ensue.engine.step.places import ATTRIBUTES, Places
+from ensue.engine.step.rows import Row, Rows, Step
 from ensue.engine.step.windows import NEVER, Held, HeldStarts, WindowSteps
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
-from ensue.events.types import TypeSystem
-from ensue.lang.syntax import Change, FilterCorrelation, TimerPort
-from ensue.machine.bitwise import FIRINGS_REMEMBERED
-from ensue.machine.model import Bind, Emit, Machine, State, Switch
+from ensue.lang.syntax import TimerPort
+from ensue.machine.model import Bind, Emit, State
 from ensue.machine.stepping import NOW, Fired, Starts, Stepper
 
-
-class FilterFacts:
-    """What all instances of a filter share.
-
-    `speaks` has, of the steps that were taken so far, those of which all that follows is written
-    out in one function.
-    """
-
-    def __init__(self, correlation: FilterCorrelation, machine: Machine, types: TypeSystem) -> None:
-        self.correlation = correlation
-        self.machine = machine
-        self.types = types
-        self.binds_first = correlation.clauses.bind == "first"
-        self.ports = {place: port for b in machine.branches for place, port, _ in b.places}
-        self.place_count = max(self.ports, default=-1) + 1
-        self.aborted = {s.label: s.requires for s in machine.switches if s.kind == "revive"}
-        self.switches: dict[tuple[str, str], Switch] = {
-            (each.kind, each.label): each for each in machine.switches
-        }
-        statements = [s for case in correlation.cases for s in case.statements]
-        self.changes_labels = any(
-            isinstance(each, Change) for each in [*correlation.initially, *statements]
-        )
-        timed = any(isinstance(port, TimerPort) for port in correlation.ports)
-        self.speaking: Speaking | None = None
-        if not timed and not self.changes_labels:
-            self.speaking = tuple(case.condition for case in correlation.cases if case.statements)
-        self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
-        self.speaks: dict[Step, Run] = {}
-        self._name, self._is_keyed = correlation.name, bool(correlation.clauses.by)
-        self._firings: dict[Step, tuple[Firing, ...]] = {}
-        self._by_effect: dict[Fired, Firing] = {}
-        self._windowed: dict[tuple[int, int], Firing] = {}
-
-    def outputs(self, key: FastKey) -> Outputs:
-        return Outputs(self._name, whole_key(key), self._is_keyed, self.types)
-
-    def firings(self, step: Step) -> tuple[Firing, ...]:
-        known = self._firings.get(step)
-        if known is None:
-            if len(self._firings) >= FIRINGS_REMEMBERED:
-                self._firings.clear()
-                self.speaks.clear()
-            known = tuple(
-                self._firing(effect) for effect in step.effects if isinstance(effect, Fired)
-            )
-            self._firings[step] = known
-            if len(known) == 1 and known[0].quickly is not None:
-                self.speaks[step] = known[0].quickly
-        return known
-
-    def _firing(self, effect: Fired) -> Firing:
-        known = self._by_effect.get(effect)
-        if known is None:
-            if len(self._by_effect) >= FIRINGS_REMEMBERED:
-                self._by_effect.clear()
-            known = Firing(self.correlation, self.types, effect, self.ports)
-            self._by_effect[effect] = known
-        return known
-
-    def firing(self, steps: WindowSteps, fired: tuple[int, int]) -> Firing:
-        """What a branch of a machine with a window does when it fires."""
-        known = self._windowed.get(fired)
-        if known is None:
-            if len(self._windowed) >= FIRINGS_REMEMBERED:
-                self._windowed.clear()
-            known = self._windowed[fired] = self._firing(steps.fired(*fired))
-        return known
+__all__ = ["FilterFacts", "FilterRunner", "QuickWindow", "TabledFilter", "WindowedFilter"]
 
 
 class FilterRunner(KeyInstance):
     """What table and window have in common: places, triggers, and the transformer's rounds."""
 
-    __slots__ = ("_changed", "facts", "places", "row")
+    __slots__ = ("_changed", "facts", "row")
 
     row: Row | dict[int, Step]
 
@@ -111,8 +44,12 @@ class FilterRunner(KeyInstance):
     ) -> None:
         KeyInstance.__init__(self, number, timers, outputs, started)
         self.facts: FilterFacts = facts
-        self.places: list[Noted | None] = [None] * facts.place_count
         self._changed = False
+
+    @property
+    @abstractmethod
+    def places(self) -> list[Noted | None]:
+        """What is bound in each place."""
 
     @abstractmethod
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
@@ -147,10 +84,12 @@ class FilterRunner(KeyInstance):
     def _transformer(self) -> Transformer:
         return Transformer(self.facts.correlation, self.outputs, self)
 
-    def _trigger(self, fired: Fired, time: int, event_id: str | None) -> Trigger:
+    def _trigger(
+        self, fired: Fired, places: Sequence[Noted | None], time: int, event_id: str | None
+    ) -> Trigger:
         ports = self.facts.ports
         pairs = ((place, ports[place]) for place in fired.places)
-        found = in_order(bound_events(pairs, self.places, self.facts.binds_first))
+        found = in_order(bound_events(pairs, places, self.facts.binds_first))
         bound = {port: reading_of(noted) for port, noted in found.items()}
         return Trigger(time, event_id, fired.labels, bound)
 
@@ -159,8 +98,11 @@ class FilterRunner(KeyInstance):
     ) -> list[Event]:
         """Run the transformer for each branch that has fired."""
         event_id = noted[1].id if isinstance(noted[1], Event) else None
+        places = self.places
         triggers = [
-            self._trigger(each, time, event_id) for each in effects if isinstance(each, Fired)
+            self._trigger(each, places, time, event_id)
+            for each in effects
+            if isinstance(each, Fired)
         ]
         self._changed = False
         transformer = self._transformer()
@@ -170,7 +112,7 @@ class FilterRunner(KeyInstance):
 class TabledFilter(FilterRunner):
     """A filter without a window, on its table."""
 
-    __slots__ = ("rows",)
+    __slots__ = (*ATTRIBUTES, "more", "rows")
 
     row: Row
 
@@ -186,12 +128,22 @@ class TabledFilter(FilterRunner):
         FilterRunner.__init__(self, facts, number, timers, outputs, started)
         self.rows = rows
         self.row = rows.first
+        self.place0: Noted | None = None
+        self.place1: Noted | None = None
+        self.place2: Noted | None = None
+        self.place3: Noted | None = None
+        others = facts.place_count - len(ATTRIBUTES)
+        self.more: list[Noted | None] | None = [None] * others if others > 0 else None
+
+    @property
+    def places(self) -> list[Noted | None]:
+        return Places(self, self.facts.place_count)
 
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
         row = self.row
         step = row.get(mask) or self.rows.step(row, mask)
-        for place in step.binds:
-            self.places[place] = noted
+        if step.bind is not None:
+            step.bind(self, noted)
         self.row = step.to
         if not step.effects:
             return []
@@ -201,18 +153,15 @@ class TabledFilter(FilterRunner):
             said = self._said
             outputs = said if said.__class__ is Outputs else self.outputs
             # Where a clock may speak, or labels change, nothing is written out.
-            return speak(outputs, self.places, time, noted[1].id)  # type: ignore[union-attr]
+            return speak(outputs, self, time, noted[1].id)  # type: ignore[union-attr]
         if self._timers:
             self.triggered(time)
         if not facts.changes_labels and row.is_kept:
             event_id = noted[1].id if isinstance(noted[1], Event) else None
-            firings = facts.firings(step)
-            if len(firings) == 1:
-                return firings[0].run(self.outputs, self.places, time, event_id)
             return [
                 output
-                for firing in firings
-                for output in firing.run(self.outputs, self.places, time, event_id)
+                for firing in facts.firings(step)
+                for output in firing.run(self.outputs, self, time, event_id)
             ]
         made: list[Event] = []
         while step.effects:
@@ -242,7 +191,9 @@ NO_ROW: dict[int, Step] = {}
 class WindowedFilter(FilterRunner):
     """A filter with a window: its states carry the start of what they stand for."""
 
-    __slots__ = ("active", "stepper")
+    __slots__ = ("active", "places", "stepper")
+
+    places: list[Noted | None]
 
     def __init__(
         self,
@@ -254,6 +205,7 @@ class WindowedFilter(FilterRunner):
         started: int,
     ) -> None:
         super().__init__(facts, number, timers, outputs, started)
+        self.places = [None] * facts.place_count
         self.stepper = stepper
         self.row = NO_ROW
         self.active: Starts = stepper.begin()[0]

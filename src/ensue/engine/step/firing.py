@@ -8,6 +8,7 @@ and put together. Everything else is the general `Transformer`, which is asked b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -66,11 +67,26 @@ def _when_read(item: tuple[str, Noted]) -> int:
     return item[1][0]
 
 
-Run = Callable[[Outputs, Sequence["Noted | None"], int, str], list[Event]]
-"""Takes where the count of outputs is, the places, the time, and the id of the event."""
+Run = Callable[[Outputs, Any, int, str], list[Event]]
+"""Takes where outputs are counted, what holds the places, the time, and the id of the event."""
+
+
+Constant = Callable[[int], str]
+"""Gives a number a name, for a text in which it is to be named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How places are found in what holds them: one, as text over `held`, and all of them."""
+
+    text: Callable[[int, Constant], str]
+    all: Callable[[Any], Sequence[Noted | None]]
+
+
+IN_LIST = Access(lambda place, constant: f"held[{constant(place)}]", lambda held: held)
 
 _RUN = """
-def run(outputs, places, time, trigger):
+def run(outputs, held, time, trigger):
     return emit(name, source, outputs, {bound}time, trigger)
 """
 
@@ -78,10 +94,11 @@ def run(outputs, places, time, trigger):
 class Firing:
     """One branch that fires with certain labels and places, in a rule that changes no labels.
 
-    `quickly` is what `run` does where no clock can be the trigger, if it could be written out.
+    `quickly` is what `run` does where no clock can be the trigger, if it could be written out; it
+    takes what holds the places, as `run` does.
     """
 
-    __slots__ = ("_first", "_labels", "_pairs", "_statements", "quickly")
+    __slots__ = ("_access", "_first", "_labels", "_pairs", "_statements", "quickly")
 
     def __init__(
         self,
@@ -89,13 +106,17 @@ class Firing:
         types: TypeSystem,
         fired: Fired,
         ports: Mapping[int, str],
+        access: Access,
     ) -> None:
+        self._access = access
         self._first = correlation.clauses.bind == "first"
         self._labels = ",".join(sorted(fired.labels))
         self._pairs = tuple((place, ports[place]) for place in fired.places)
         self._statements: list[tuple[str, list[Value]] | str] = []
         recipe = recipe_of(correlation, types, fired, ports)
-        self.quickly = None if recipe is None else self._written_out(correlation.name, recipe)
+        self.quickly: Run | None = None
+        if recipe is not None and recipe.ports:
+            self.quickly = self._written_out(correlation.name, recipe)
         for statement in statements_of(correlation, fired.labels):
             match statement:
                 case PushPort(port):
@@ -106,14 +127,12 @@ class Firing:
                 case _:
                     raise AssertionError("a rule that changes labels has no such firing")
 
-    def run(
-        self, outputs: Outputs, places: Sequence[Noted | None], time: int, event_id: str | None
-    ) -> list[Event]:
+    def run(self, outputs: Outputs, held: Any, time: int, event_id: str | None) -> list[Event]:
         if self.quickly is not None and event_id is not None:
-            return self.quickly(outputs, places, time, event_id)
+            return self.quickly(outputs, held, time, event_id)
         if not self._statements:
             return []
-        found = bound_events(self._pairs, places, self._first)
+        found = bound_events(self._pairs, self._access.all(held), self._first)
         if len(found) > 1:
             found = in_order(found)
         trigger = TIMER if event_id is None else event_id
@@ -140,12 +159,17 @@ class Firing:
             "choose": min if self._first else max,
             "number": _number,
         }
+
+        def constant(number: int) -> str:
+            called = f"p{len(scope)}"
+            scope[called] = number
+            return called
+
         bound = []
         for each in recipe.ports:
-            held = []
-            for place in (place for place, port in self._pairs if port == each):
-                held.append(f"places[p{len(scope)}]")
-                scope[f"p{len(scope)}"] = place
+            held = [
+                self._access.text(place, constant) for place, port in self._pairs if port == each
+            ]
             one = len(held) == 1
             bound.append(held[0] if one else f"choose({', '.join(held)}, key=number)")
         text = filled(_RUN, bound=["".join(f"{each}, " for each in bound)])

@@ -127,11 +127,10 @@ else:
     if step is not None and step.is_nothing: {done}
 if step is not None and step.is_quiet:
     instance.row = step.to
-    binds = step.binds
-    if binds:
+    bind = step.bind
+    if bind is not None:
         {note}
-        places = instance.places
-        for place in binds: places[place] = noted
+        bind(instance, noted)
     {done}
 if instance is not None and rule.is_direct:
     {note}

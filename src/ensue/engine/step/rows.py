@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ensue.engine.step.places import binding
 from ensue.engine.step.windows import WindowSteps
 from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
@@ -26,12 +27,14 @@ Speaking = tuple[LabelExpression, ...]
 
 
 class Step:
-    """`is_quiet`: the row changes and the event is bound, and that is all.
+    """`bind` puts the event in its places, if it has any.
+
+    `is_quiet`: the row changes and the event is bound, and that is all.
 
     `is_nothing`: not even that; the row stays.
     """
 
-    __slots__ = ("binds", "effects", "is_nothing", "is_quiet", "started", "to")
+    __slots__ = ("bind", "effects", "is_nothing", "is_quiet", "started", "to")
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class Step:
         is_loop: bool,
     ) -> None:
         self.to = to
-        self.binds = binds
+        self.bind = binding(binds) if binds else None
         self.effects = effects
         self.started = started
         self.is_quiet = not effects and not started
@@ -55,7 +58,7 @@ class Row(dict[int, Step]):
     `bits` are the active states; `idle` is the step of events that enable nothing, once known.
     """
 
-    __slots__ = ("bits", "idle", "is_kept")
+    __slots__ = ("_active", "bits", "idle", "is_kept")
 
     # A row is itself, whatever steps it knows.
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -64,10 +67,14 @@ class Row(dict[int, Step]):
         self.bits = bits
         self.is_kept = is_kept
         self.idle: Step | None = None
+        self._active: frozenset[State] | None = None
 
     @property
     def active(self) -> frozenset[State]:
-        return frozenset(numbers_in(self.bits))
+        """The active states. A snapshot asks for them once a key."""
+        if self._active is None:
+            self._active = frozenset(numbers_in(self.bits))
+        return self._active
 
 
 class Rows:
