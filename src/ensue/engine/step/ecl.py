@@ -34,7 +34,7 @@ class EclFacts:
 class EclRunner(KeyInstance):
     """An ECL correlation under one key. `timeouts` says when those under way are due."""
 
-    __slots__ = ("facts", "places", "row", "rows", "timeouts")
+    __slots__ = ("facts", "row", "rows", "timeouts")
 
     def __init__(
         self,
@@ -45,11 +45,10 @@ class EclRunner(KeyInstance):
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        super().__init__(number, timers, outputs, started)
+        KeyInstance.__init__(self, number, timers, outputs, started)
         self.facts: EclFacts = facts
         self.rows = rows
         self.row: Row = rows.first
-        self.places: list[Noted | None] = []
         self.timeouts = (
             {timer.state: started + timer.after for timer in rows.first_timers}
             if rows.first_timers
