@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.filled import taller
 from ensue.engine.batch.kernels import FAR
 from ensue.engine.outputs import TIMER
 from ensue.engine.step.boards import Board, KeyState
+from ensue.engine.step.clocked_cells import ClockedCells
 from ensue.engine.step.clocked_kernels import (
-    ALARMS,
     COUNT,
     DUE,
     EVENTS,
@@ -36,13 +35,9 @@ from ensue.engine.step.clocked_kernels import (
     LACKS_A_MOVE,
     LACKS_ROOM,
     NUMBER,
-    RULE,
     STARTED,
     STATE,
-    USED,
     fire_until,
-    next_alarm,
-    set_alarms,
     visit,
 )
 from ensue.engine.step.clocked_tables import ClockedTables, running_in, timers_of
@@ -99,13 +94,8 @@ class ClockedGroup(VisitedGroup):
         self._earliest = np.frombuffer(earliest, np.int64)
         self._states: list[KeyState] = []
         self._started: dict[str, int] = {}
-        self._timers = self._timer_ports = 0
-        self._cells = np.zeros((FEWEST_CELLS, DUE), np.int64)
-        self._heap = np.zeros((FEWEST_CELLS + 1, 3), np.int64)
+        self._cells = ClockedCells()
         self._fired = np.zeros((1, FIRED), np.int64)
-        self._status = np.zeros(8, np.int64)
-        # The first cell is nobody's.
-        self._status[USED] = 1
         self._clocks_of: dict[tuple[int, int], list[int]] = {}
         self._alarms: dict[int, list[Alarmed]] = {}
         self._routines: dict[object, Callable[..., None]] = {}
@@ -119,19 +109,11 @@ class ClockedGroup(VisitedGroup):
         stay = [rule for rule in self.members.values() if rule.name in staying]
         self._started = {rule.name: self.started_of(rule) for rule in stay}
         super().take(rules, staying, types)
-        set_alarms(self._cells, self._tables.rules, self._heap, self._status)
-        self._earliest[0] = min(self._earliest[0], self.earliest)
+        self._cells.set_alarms(self._tables.rules)
 
     def _forget(self, gone: Sequence[int]) -> None:
         super()._forget(gone)
-        used = self._status[USED]
-        stays = ~np.isin(self._cells[:used, RULE], gone)
-        stays[0] = True
-        now_at = np.where(stays, np.cumsum(stays) - 1, 0).astype(np.uint32)
-        kept = self._cells[:used][stays]
-        self._cells[: len(kept)] = kept
-        self._cells[len(kept) : used] = 0
-        self._status[USED] = len(kept)
+        now_at = self._cells.forget(gone)
         for _, _, held in self.board.held_by(self):
             if held is not None:
                 held.where = now_at[held.where]
@@ -142,7 +124,7 @@ class ClockedGroup(VisitedGroup):
 
     def _make_room(self, more: int) -> None:
         super()._make_room(more)
-        self._cells[1 : self._status[USED], RULE] += more
+        self._cells.renumber(more)
         self._rung = {(key, number + more): count for (key, number), count in self._rung.items()}
 
     def _shift_held(self, held: ClockedKey, more: int) -> None:
@@ -153,46 +135,13 @@ class ClockedGroup(VisitedGroup):
         started = {n: self._started.get(r.name, r.started) for n, r in self.members.items()}
         tables = self._tables
         tables.set_clocked_rules(kinds, self.members, started)
-        self._lay_out(tables.timers, tables.timer_ports, tables.registers)
+        self._cells.lay_out(tables.timers, tables.timer_ports, tables.registers)
         self._by_action, self._clocks_of, self._alarms = {}, {}, {}
         rows = max(len(kinds), ALARMS_AT_ONCE)
         self._fired = np.zeros((rows, FIRED + tables.timer_ports), np.int64)
         # Compiled loops are loaded now, and not when the first event waits for its answer.
         self.visit(ClockedKey(0, len(tables.rules)), self.visits_of(()), 0)
-        for _ in self._due(-FAR):
-            raise AssertionError("nothing is due before all times")
-
-    def _lay_out(self, timers: int, timer_ports: int, registers: int) -> None:
-        """Have so many columns in a cell for due times, for firings of timer ports, and so on."""
-        before, used = self._cells, self._status[USED]
-        had_fired, has_fired = DUE + self._timers, DUE + timers
-        had_registers, has_registers = had_fired + self._timer_ports, has_fired + timer_ports
-        width = max(has_registers + registers, before.shape[1] - had_registers + has_registers)
-        self._timers, self._timer_ports = timers, timer_ports
-        if width == before.shape[1] and has_fired == had_fired and has_registers == had_registers:
-            return
-        self._cells = np.zeros((len(before), width), np.int64)
-        for had, has, end in (
-            (0, 0, had_fired),
-            (had_fired, has_fired, had_registers),
-            (had_registers, has_registers, before.shape[1]),
-        ):
-            # Where rules with the most timers are gone, their columns are nobody's.
-            count = min(end - had, width - has)
-            self._cells[:used, has : has + count] = before[:used, had : had + count]
-
-    def _new_cell(self, held: ClockedKey, number: int) -> int:
-        cell = int(self._status[USED])
-        if cell == len(self._cells):
-            self._grow()
-        self._status[USED] = cell + 1
-        held.where[number] = cell
-        return cell
-
-    def _grow(self) -> None:
-        size = 2 * len(self._cells)
-        self._cells = taller(self._cells, size, 0)
-        self._heap = taller(self._heap, size + 1, 0)
+        self.ring(-FAR, [])
 
     def _absorb(self, rule: Rule, number: int) -> None:
         super()._absorb(rule, number)
@@ -200,7 +149,8 @@ class ClockedGroup(VisitedGroup):
 
     def _place(self, state: KeyState, held: ClockedKey, instance: Runner, number: int) -> None:  # noqa: ARG002
         at, times = self._place_of(instance, number)
-        self._lay_out(self._timers, self._timer_ports, self._tables.registers)
+        cells = self._cells
+        cells.lay_out(cells.timers, cells.timer_ports, self._tables.registers)
         shape = self._tables.shapes[self.kind_of(self.members[number])]
         timers, ports = timers_of(shape), self.members[number].ports.timers
         due = [instance.timers_due[port.name] for port in ports]
@@ -208,26 +158,23 @@ class ClockedGroup(VisitedGroup):
         due += [timeouts.get(timer.state, FAR) for timer in timers.timeouts]
         running = running_in(shape.filled, at)
         nearest = min((each for n, each in enumerate(due) if running >> n & 1), default=FAR)
-        cell = self._cells[self._new_cell(held, number)]
+        held.where[number] = cells.new()
+        cell = cells.array[held.where[number]]
         cell[: DUE + len(due)] = at, number, held.number, instance.number, nearest, 0, *due
         if isinstance(instance, FilterRunner):
             bound = _times_bound(instance)
             for number_of_port, port in enumerate(ports):
                 if port.name in bound:
-                    cell[DUE + self._timers + number_of_port] = bound[port.name]
-        registers_at = self._registers_at
-        cell[registers_at : registers_at + len(times)] = times
-
-    @property
-    def _registers_at(self) -> int:
-        return DUE + self._timers + self._timer_ports
+                    cell[cells.fired_at + number_of_port] = bound[port.name]
+        cell[cells.registers_at : cells.registers_at + len(times)] = times
 
     def _is_under_way(self, held: ClockedKey, number: int) -> bool:
         return bool(held.where[number])
 
     def _stand(self, state: KeyState, held: ClockedKey, instance: Runner, number: int) -> None:  # noqa: ARG002
-        cell = self._cells[held.where[number]].tolist()
-        self._put(instance, number, cell[STATE], cell[self._registers_at :])
+        cells = self._cells
+        cell = cells.array[held.where[number]].tolist()
+        self._put(instance, number, cell[STATE], cell[cells.registers_at :])
         instance.number = cell[NUMBER]
         shape = self._tables.shapes[self.kind_of(self.members[number])]
         timers, ports = timers_of(shape), self.members[number].ports.timers
@@ -240,8 +187,7 @@ class ClockedGroup(VisitedGroup):
                 if running >> n & 1
             }
             return
-        fired_at = DUE + self._timers
-        by_port = {port.name: fired_at + n for n, port in enumerate(ports)}
+        by_port = {port.name: cells.fired_at + n for n, port in enumerate(ports)}
         for place, port in instance.facts.ports.items():
             if port in by_port and instance.is_active(instance.facts.bound_states[place]):
                 instance.places[place] = (0, cell[by_port[port]])
@@ -280,21 +226,12 @@ class ClockedGroup(VisitedGroup):
         return ClockedKey(len(self._states) - 1, len(self._tables.rules))
 
     def visit(self, held: ClockedKey, visits: Any, now: int) -> Sequence[Row]:
-        tables, fired = self._tables, self._fired
+        tables, cells, fired = self._tables, self._cells, self._fired
         while True:
             count = visit(
-                held.where,
-                held.number,
-                self._cells,
-                visits,
-                tables.rules,
-                tables.moves,
-                self._heap,
-                now,
-                self._earliest,
-                fired,
-                self._status,
-            )
+                held.where, held.number, cells.array, visits, tables.rules, tables.moves,
+                cells.heap, now, self._earliest, fired, cells.status,
+            )  # fmt: skip
             if count >= 0:
                 break
             self._mend(count)
@@ -303,14 +240,15 @@ class ClockedGroup(VisitedGroup):
 
     def _mend(self, lacks: int) -> None:
         """Provide what a loop could not go on without."""
-        status, tables = self._status, self._tables
+        cells = self._cells
         if lacks == LACKS_A_MOVE:
-            asked = status[[LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENTS]].tolist()
-            self._fill(*asked)
+            self._fill(
+                *cells.status[[LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENTS]].tolist()
+            )
         elif lacks == LACKS_A_CELL:
-            self._grow()
+            cells.grow()
         else:
-            self._lay_out(self._timers, self._timer_ports, tables.registers)
+            cells.lay_out(cells.timers, cells.timer_ports, self._tables.registers)
 
     def is_idle(self, state: KeyState, held: ClockedKey, now: int) -> bool:  # noqa: ARG002
         """A rule that has started counts the time from there."""
@@ -360,7 +298,7 @@ class ClockedGroup(VisitedGroup):
             count, routine, members = volley
             counts[count] = counts.get(count, 0) | bits[number]
             member = members[number]
-            if self._timer_ports and (clocks := self._clocks_in(action, 0)):
+            if self._cells.timer_ports and (clocks := self._clocks_in(action, 0)):
                 member = (*member, *(row[FIRED + at] for at in clocks))
             if routine in by_routine:
                 by_routine[routine].append(member)
@@ -374,34 +312,51 @@ class ClockedGroup(VisitedGroup):
     @property
     def earliest(self) -> int:
         """A time before which none of its alarms is due."""
-        return int(self._heap[1, 0]) if self._status[ALARMS] else FAR
+        return self._cells.earliest
 
     def next_due(self) -> int | None:
-        due = int(next_alarm(self._cells, self._heap, self._status))
-        return None if due == FAR else due
+        return self._cells.next_due()
 
     def ring(self, limit: int, made: list[Event], orders: list[Order] | None = None) -> None:
         """Fire all that is due up to a time; adds what is put out, and where each belongs."""
-        states, known, has_clocks = self._states, self._alarms, bool(self._timer_ports)
+        tables, cells, fired = self._tables, self._cells, self._fired
+        while True:
+            count = fire_until(
+                limit, cells.array, tables.rules, tables.moves, cells.heap, self._earliest,
+                fired, cells.status,
+            )  # fmt: skip
+            if count > 0:
+                self._put_out(fired[:count].tolist(), made, orders)
+            elif count == LACKS_ROOM:
+                cells.status[COUNT] = 0
+                self._put_out(fired.tolist(), made, orders)
+            elif count < 0:
+                self._mend(count)
+            if count >= 0:
+                return
+
+    def _put_out(
+        self, rows: Sequence[Row], made: list[Event], orders: list[Order] | None = None
+    ) -> None:
+        """Add what alarms put out that have fired, in their order."""
+        states, known, has_clocks = self._states, self._alarms, bool(self._cells.timer_ports)
         rung_at, rung = self._rung_at, self._rung
-        for rows in self._due(limit):
-            for row in rows:
-                number, action, time, key, instance = row[:FIRED] if has_clocks else row
-                if time != rung_at:
-                    rung_at, rung = time, {}
-                state, who = states[key], (key, number)
-                count = rung.get(who, 0)
-                begun = count
-                for routine, members, clocks, each in known.get(action) or self._alarm(action):
-                    member = members[number]
-                    if clocks:
-                        member = (*member, *(row[FIRED + clock] for clock in clocks))
-                    routine(made, state.last, state.text, time, count, *member)
-                    count += each
-                rung[who] = count
-                if orders is not None:
-                    order = time, self.members[number].place, instance
-                    orders += [order] * (count - begun)
+        for row in rows:
+            number, action, time, key, instance = row[:FIRED] if has_clocks else row
+            if time != rung_at:
+                rung_at, rung = time, {}
+            state, who = states[key], (key, number)
+            count = begun = rung.get(who, 0)
+            for routine, members, clocks, each in known.get(action) or self._alarm(action):
+                member = members[number]
+                if clocks:
+                    member = (*member, *(row[FIRED + clock] for clock in clocks))
+                routine(made, state.last, state.text, time, count, *member)
+                count += each
+            rung[who] = count
+            if orders is not None:
+                order = time, self.members[number].place, instance
+                orders += [order] * (count - begun)
         self._rung_at, self._rung = rung_at, rung
 
     def _alarm(self, action: int) -> list[Alarmed]:
@@ -424,23 +379,6 @@ class ClockedGroup(VisitedGroup):
             made = {TIMER: count}
             super()._note_made(self._states[key], None, number, self._rung_at, made)
         self._rung = {}
-
-    def _due(self, limit: int) -> Iterator[list[Row]]:
-        """What fires up to a time, in order, so many at once."""
-        while True:
-            tables, fired = self._tables, self._fired
-            count = fire_until(
-                limit, self._cells, tables.rules, tables.moves, self._heap, fired, self._status
-            )
-            if count == LACKS_ROOM:
-                self._status[COUNT] = 0
-                yield fired.tolist()
-            elif count < 0:
-                self._mend(count)
-            else:
-                if count:
-                    yield fired[:count].tolist()
-                return
 
 
 def _times_bound(instance: FilterRunner) -> dict[str, int]:

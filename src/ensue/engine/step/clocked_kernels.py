@@ -124,9 +124,19 @@ def visit(
 
 @compiled
 def fire_until(
-    limit: int, cells: Any, rules: Any, moves: Any, heap: Any, fired: Any, status: Any
+    limit: int,
+    cells: Any,
+    rules: Any,
+    moves: Any,
+    heap: Any,
+    earliest: Any,
+    fired: Any,
+    status: Any,
 ) -> Any:
-    """Fire all alarms that are due up to a time, in their order; returns how many have fired."""
+    """Fire all alarms that are due up to a time, in their order; returns how many have fired.
+
+    Then `earliest` is set to a time before which none of these alarms is due.
+    """
     timers = rules.shape[1] - AFTER
     fired_at = DUE + timers
     registers_at = fired_at + fired.shape[1] - FIRED - 1
@@ -184,6 +194,7 @@ def fire_until(
                 fired[count, FIRED + each] = cells[cell, fired_at + each]
             count += 1
     status[COUNT] = 0
+    earliest[0] = heap[1, 0] if status[ALARMS] > 0 else FAR
     return count
 
 

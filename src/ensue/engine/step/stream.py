@@ -252,7 +252,6 @@ class StepStream:
             self._fire(time, made)
         elif len(self._clocked) == 1 and not (self.alarms and self.alarms[0].due <= time):
             self._clocked[0].ring(time, made)
-            self._set_earliest()
         else:
             orders: list[Order] = []
             self._fire(time, made, orders)
