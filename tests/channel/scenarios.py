@@ -86,11 +86,20 @@ class Tally:
         assert set(self.seen.values()) <= {1}
 
 
-def suppliers_of(channel: Channel, suppliers: int, events: int) -> list[threading.Thread]:
-    """Threads that push, with pauses in which something can be changed."""
+def suppliers_of(
+    channel: Channel,
+    suppliers: int,
+    events: int,
+    before: Callable[[int], None] = lambda _: None,
+) -> list[threading.Thread]:
+    """Threads that push, with pauses in which something can be changed.
+
+    Each calls `before` with the number of the event that it is about to push.
+    """
 
     def supply(number: int) -> None:
         for count in range(events):
+            before(count)
             channel.push(event("Notify", supplier=number, count=count))
             if count % 50 == 0:
                 time.sleep(0.0005)
