@@ -154,16 +154,17 @@ def test_a_link_that_is_not_reliable_comes_back_and_doubles_nothing() -> None:
 
 
 def test_dialling_goes_on_with_growing_pauses_until_somebody_listens() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     near, got = builder(name="near").done(), empty()
-    link = near.federation.connect("127.0.0.1", port, backoff="5 ms", longest_backoff="40 ms")
-    assert eventually(lambda: link.attempts >= 3)
-
     far = builder(name="far").done()
     far.consumers.connect("one", got.append, "Notify")
-    far.federation.listen("127.0.0.1", port)
+    with socket.socket() as taken:
+        # Until somebody listens on it, nobody else can be given it.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        link = near.federation.connect("127.0.0.1", port, backoff="5 ms", longest_backoff="40 ms")
+        assert eventually(lambda: link.attempts >= 3)
+        far.federation.listen("127.0.0.1", port)
     assert link.wait_until_connected("60 s")
     assert eventually(lambda: near.is_wanted(["Notify"], None))
     near.push(event("Notify"))
@@ -174,17 +175,18 @@ def test_dialling_goes_on_with_growing_pauses_until_somebody_listens() -> None:
 
 
 def test_the_pauses_grow() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    near = builder(name="near").done()
-    before = time.monotonic()
-    link = near.federation.connect("127.0.0.1", port, backoff="20 ms", longest_backoff="10 s")
-    assert eventually(lambda: link.attempts >= 4)
+    with socket.socket() as taken:
+        # Nobody listens there, and nobody else can be given it.
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        near = builder(name="near").done()
+        before = time.monotonic()
+        link = near.federation.connect("127.0.0.1", port, backoff="20 ms", longest_backoff="10 s")
+        assert eventually(lambda: link.attempts >= 4)
 
-    # 40, 80 and 160 ms, each at least half of that.
-    assert time.monotonic() - before >= 0.14
-    near.close()
+        # 40, 80 and 160 ms, each at least half of that.
+        assert time.monotonic() - before >= 0.14
+        near.close()
 
 
 def test_a_circle_of_processes_and_of_links_in_one_delivers_once() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from random import Random
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -66,13 +66,14 @@ def test_a_tiny_budget_changes_nothing_that_comes_out(budget: tuple[int, int, in
 
 
 def test_a_forty_way_accumulation_is_planned_quickly_and_runs() -> None:
-    began = perf_counter()
+    began = process_time()
     table = Table(accumulation(40))
-    took = perf_counter() - began
+    took = process_time() - began
 
     random = Random(3)
     stream = [frozenset({random.randrange(40)}) for _ in range(2000)]
-    assert took < 0.5
+    # All of its 2**40 states would never be through.
+    assert took < 5
     assert count_outputs(table, stream) > 5
     assert table.state_count <= 2001
 

@@ -268,7 +268,7 @@ def test_like_matches_the_whole_text(text: str, pattern: str, result: bool) -> N
 
 
 def test_no_pattern_makes_like_slow() -> None:
-    before = time.perf_counter()
+    before = time.process_time()
 
     assert not matches("a" * 5_000, "%a" * 50 + "b")
-    assert time.perf_counter() - before < 1
+    assert time.process_time() - before < 1

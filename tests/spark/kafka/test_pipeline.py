@@ -154,11 +154,12 @@ def test_servers_that_do_not_answer_are_told_before_the_stream_starts(
 ) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
+        # It is taken, so that nobody else can be given it, and nobody listens.
         wrong = f"127.0.0.1:{unused.getsockname()[1]}"
-    config = config_of(TO_FILES, Kafka(kafka.spark, wrong), topic, tmp_path)
+        config = config_of(TO_FILES, Kafka(kafka.spark, wrong), topic, tmp_path)
 
-    with pytest.raises(UsageError, match=f"no Kafka server answers.*{wrong}"):
-        pipeline.start(kafka.spark, ensue.parse(LIBRARY), config)
+        with pytest.raises(UsageError, match=f"no Kafka server answers.*{wrong}"):
+            pipeline.start(kafka.spark, ensue.parse(LIBRARY), config)
 
 
 def test_a_setting_that_cannot_be_changed_any_more_is_told(
