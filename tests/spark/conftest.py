@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from .elsewhere import Elsewhere
 
 pyspark = pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
@@ -35,3 +40,11 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Elsewhere]:
+    """What a program told in a session of the kind that is asked for; it runs once for each."""
+    from .elsewhere import run
+
+    return cache(lambda session: run(tmp_path_factory.mktemp("elsewhere"), session))
