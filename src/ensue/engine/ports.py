@@ -39,7 +39,8 @@ def key_text(key: Key) -> str:
     """The `partitionkey` of an output."""
     if len(key) == 1 and key[0][1].__class__ is str:
         return key[0][1]
-    return ",".join(text_of(value) for _, value in key)
+    # Both zeros are one key: it has one text, whichever has begun it.
+    return ",".join(text_of(v + 0.0 if isinstance(v, float) else v) for _, v in key)
 
 
 class Ports:
