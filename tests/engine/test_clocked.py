@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from random import Random
 
+import msgspec
 import pytest
 
 import ensue
 from ensue.engine.run import Run
 from ensue.engine.step import StepStream, clocked_groups, companies
+from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from tests.engine.batch.test_alarmed import events, expression_rule, library_of, timer_rule
 
@@ -37,11 +40,11 @@ def with_alarms(run: Run) -> int:
 
 def test_rules_with_timers_put_out_what_they_put_out_by_the_definitions() -> None:
     held = made = 0
-    for seed in range(40):
+    for seed in range(16):
         library, draw = library_of(seed), Random(seed)
         plain, visited = library.start("reference"), library.start("step")
         held += with_alarms(visited)
-        given = events(seed, 100)
+        given = events(seed, 60)
         for event in given:
             if draw.random() < 0.1:
                 now = event.time - draw.randrange(1000)
@@ -53,26 +56,28 @@ def test_rules_with_timers_put_out_what_they_put_out_by_the_definitions() -> Non
         end = given[-1].time + draw.choice([0, 1000, 20_000])
         assert visited.finish(end) == plain.finish(end)
         assert visited.counts == plain.counts
-    assert held > 150
-    assert made > 5000
+    assert held > 60
+    assert made > 1500
 
 
 def test_rules_with_timers_come_and_go_and_move_between_engines() -> None:
     """Added, replaced and removed, saved and brought back, and for a while in batches."""
     moved = 0
-    for seed in range(200, 220):
+    for seed in range(200, 212):
         draw = Random(seed)
         plain, visited = (library_of(seed, rules=5).start(each) for each in ("reference", "step"))
+        names = [f"R{number}" for number in range(5)]
         for number, event in enumerate(events(seed, 60)):
-            names = [each.name for each in ensue.parse(plain.text).correlations]
             what = draw.randrange(20)
             if what == 0 and len(names) > 1:
-                gone = draw.choice(names)
+                gone = names.pop(draw.randrange(len(names)))
                 plain.remove(gone)
                 visited.remove(gone)
             elif what <= 2:
                 kind = draw.choice([expression_rule, timer_rule])
-                changed = kind(draw.choice([*names, f"A{number}"]), draw, "by k")
+                name = draw.choice([*names, f"A{number}"])
+                names = list(dict.fromkeys([*names, name]))
+                changed = kind(name, draw, "by k")
                 plain.replace(changed)
                 visited.replace(changed)
             elif what <= 4:
@@ -82,7 +87,7 @@ def test_rules_with_timers_come_and_go_and_move_between_engines() -> None:
 
             assert visited.push(event) == plain.push(event), (seed, number)
         assert visited.finish(10**6) == plain.finish(10**6), seed
-    assert moved > 10
+    assert moved > 5
 
 
 def reading(number: int, time: int, value: int, key: str = "k1") -> Event:
@@ -192,3 +197,23 @@ def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
         for event in events(seed, 120):
             assert visited.push(event) == plain.push(event), seed
         assert with_alarms(visited) < before
+
+
+def test_a_state_that_cannot_be_is_refused_whoever_wrote_it() -> None:
+    """Bytes with a right digest and wrong contents: a clear error, or a run, and never a crash."""
+    library = library_of(3, rules=6)
+    run = library.start("step")
+    assert with_alarms(run) > 2
+    for event in events(3, 30):
+        run.push(event)
+    head, version, _, body = msgspec.msgpack.decode(run.snapshot())
+    refused = 0
+    for place in range(0, len(body), 11):
+        for mask in (1, 0xFF):
+            changed = body[:place] + bytes([body[place] ^ mask]) + body[place + 1 :]
+            digest = hashlib.sha256(changed).digest()
+            try:
+                library.resume(msgspec.msgpack.encode([head, version, digest, changed]))
+            except SnapshotError:
+                refused += 1
+    assert refused > 50

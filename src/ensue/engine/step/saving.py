@@ -11,7 +11,7 @@ an event that no statement looks at, only its id is kept, for the `causes` of an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -46,6 +46,9 @@ from ensue.lang.syntax import FilterCorrelation, PushNew, PushPort
 from ensue.machine.stepping import NOW
 
 Item = TypeVar("Item")
+
+MOST_INSTANCES = 2**40
+"""No rule has had so many, and no number is larger than that."""
 
 
 class SavedEvent(msgspec.Struct, array_like=True, frozen=True):
@@ -290,6 +293,8 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
     rule.started = saved.started
     for place, (saved_key, number, places) in enumerate(saved.keys):
         extra = saved.extras.get(place, SavedExtra())
+        if not 0 <= extra.number < MOST_INSTANCES or not all(map(_is_instant, _times_in(extra))):
+            raise _damaged(f"`{rule.name}` has times or numbers that there are none of")
         instance = rule.begin(restore_key(saved_key), 0, extra.number)
         active = _at(saved.states, number)
         if extra.due.keys() != instance.timers_due.keys():
@@ -362,6 +367,17 @@ def restore_key(saved: SavedKey) -> FastKey:
             raise _damaged("a key is no single value") from None
         return key
     return saved
+
+
+def _times_in(extra: SavedExtra) -> Iterator[int]:
+    yield from extra.due.values()
+    yield from extra.timeouts.values()
+    yield from (start for start in extra.starts or () if start is not None)
+
+
+def _is_instant(time: int) -> bool:
+    """Whether it has room in a word, as all times of events and timers have."""
+    return -(2**63) <= time < 2**63
 
 
 def _at(items: list[Item], place: int) -> Item:
