@@ -22,6 +22,9 @@ def filled(template: str, **parts: Sequence[str]) -> str:
     """The template with each part in its place, at the depth at which the place stands."""
     lines = []
     for line in template.splitlines():
+        if "{" not in line:
+            lines.append(line)
+            continue
         bare = line.strip()
         depth = line[: len(line) - len(bare)]
         if bare[1:-1] in parts and bare == f"{{{bare[1:-1]}}}":

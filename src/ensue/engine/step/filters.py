@@ -15,7 +15,7 @@ from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.filter_facts import FilterFacts
 from ensue.engine.step.firing import Noted, bound_events, in_order, reading_of
 from ensue.engine.step.keys import FastKey, KeyInstance
-from ensue.engine.step.places import ATTRIBUTES, Places
+from ensue.engine.step.places import ATTRIBUTES, Places, all_places
 from ensue.engine.step.rows import Row, Rows, Step
 from ensue.engine.step.windows import NEVER, Held, HeldStarts, WindowSteps
 from ensue.engine.transformer import Transformer
@@ -51,6 +51,10 @@ class FilterRunner(KeyInstance):
     def places(self) -> list[Noted | None]:
         """What is bound in each place."""
 
+    def bound(self) -> Sequence[Noted | None]:
+        """The same, only to be read; there may be more in it than places."""
+        return self.places
+
     @abstractmethod
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
         """Take an event or a firing, by the mask of its atoms."""
@@ -65,7 +69,7 @@ class FilterRunner(KeyInstance):
         return self._transformer().begin(Trigger(first.time, first.event_id))
 
     def read(self, reading: Reading) -> list[Event]:
-        places = self.places[: self.facts.place_count]
+        places = self.bound()[: self.facts.place_count]
         latest = max((noted[0] for noted in places if noted), default=0)
         noted = (latest + 1, reading.time if reading.event is None else reading.event)
         return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
@@ -98,7 +102,7 @@ class FilterRunner(KeyInstance):
     ) -> list[Event]:
         """Run the transformer for each branch that has fired."""
         event_id = noted[1].id if isinstance(noted[1], Event) else None
-        places = self.places
+        places = self.bound()
         triggers = [
             self._trigger(each, places, time, event_id)
             for each in effects
@@ -139,6 +143,9 @@ class TabledFilter(FilterRunner):
     def places(self) -> list[Noted | None]:
         return Places(self, self.facts.place_count)
 
+    def bound(self) -> Sequence[Noted | None]:
+        return all_places(self)
+
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
         row = self.row
         step = row.get(mask) or self.rows.step(row, mask)
@@ -158,9 +165,12 @@ class TabledFilter(FilterRunner):
             self.triggered(time)
         if not facts.changes_labels and row.is_kept:
             event_id = noted[1].id if isinstance(noted[1], Event) else None
+            firings = facts.firings(step)
+            if len(firings) == 1:
+                return firings[0].run(self.outputs, self, time, event_id)
             return [
                 output
-                for firing in facts.firings(step)
+                for firing in firings
                 for output in firing.run(self.outputs, self, time, event_id)
             ]
         made: list[Event] = []

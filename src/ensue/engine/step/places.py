@@ -9,11 +9,11 @@ places of a key, a list of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
-from ensue.engine.step.compiling import compiled
+from ensue.engine.step.compiling import TEXTS_REMEMBERED, compiled
 from ensue.engine.step.firing import Access, Constant, Noted
 
 ATTRIBUTES = ("place0", "place1", "place2", "place3")
@@ -38,11 +38,12 @@ def place_text(place: int, constant: Constant) -> str:
     return f"held.more[{constant(place - len(ATTRIBUTES))}]"
 
 
-def binding(places: Iterable[int]) -> Bind:
+@lru_cache(maxsize=TEXTS_REMEMBERED)
+def binding(places: tuple[int, ...]) -> Bind:
     """`bind(held, noted)`: the same in all of these places."""
-    few = _in_attributes(frozenset(place for place in places if place < len(ATTRIBUTES)))
-    others = tuple(place - len(ATTRIBUTES) for place in places if place >= len(ATTRIBUTES))
-    return partial(_bind_more, few, others) if others else few
+    few = frozenset(place for place in places if place < len(ATTRIBUTES))
+    others = [place - len(ATTRIBUTES) for place in places if place >= len(ATTRIBUTES)]
+    return _in_list(_in_attributes(few) if few else None, others) if others else _in_attributes(few)
 
 
 @lru_cache
@@ -52,11 +53,17 @@ def _in_attributes(places: frozenset[int]) -> Bind:
     return bind
 
 
-def _bind_more(few: Bind, others: Iterable[int], held: HoldsPlaces, noted: Noted) -> None:
-    few(held, noted)
-    assert held.more is not None, "an instance has room for every place of its rule"
-    for place in others:
-        held.more[place] = noted
+def _in_list(few: Bind | None, others: Sequence[int]) -> Bind:
+    """For places of which some, or all, are in the list."""
+
+    def bind(held: Any, noted: Noted) -> None:
+        if few is not None:
+            few(held, noted)
+        more = held.more
+        for place in others:
+            more[place] = noted
+
+    return bind
 
 
 def all_places(held: HoldsPlaces) -> list[Noted | None]:

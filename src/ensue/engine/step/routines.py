@@ -71,7 +71,39 @@ def fit(event):
     return event
 """
 
-_PUSH = """
+_NOTED = "noted = (next(numbers), event)"
+
+_READ = """
+instance = instances.get(key)
+if instance is None:
+    step = first.get(mask)
+    if step is None or key is None: step = None
+    elif step.is_nothing: {done}
+    else: instance = rule.begin(key, time)
+else:
+    step = instance.row.get(mask)
+    if step is not None and step.is_nothing: {done}
+if step is not None and step.is_quiet:
+    instance.row = step.to
+    bind = step.bind
+    if bind is not None:
+        {note}
+        bind(instance, noted)
+    {done}
+if instance is not None and rule.is_direct:
+    {note}
+    outputs = instance.step(mask, time, noted)
+else: outputs = let_read(rule, key, mask, ports, event)
+"""
+
+
+def _reading(done: str, note: str) -> list[str]:
+    """Statements that let one rule of a plan read the event."""
+    return filled(_READ, done=[done], note=[note]).splitlines()[1:]
+
+
+_PUSH = filled(
+    """
 def push(event):
     {checks}
     {exceptions}
@@ -108,35 +140,15 @@ def push(event):
     if waiting: spread(waiting, made)
     if made: counts.outputs += len(made)
     return made
-"""
+""",
+    read_alone=_reading(done="return []", note=_NOTED),
+    read_in_turn=_reading(done="continue", note=f"if noted is None: {_NOTED}"),
+)
 
 _ALARMS_OF_GROUPS = (
     "if earliest[0] <= time and plan.__class__ is not MixedPlan: return after_alarms(event)"
 )
 """Where groups read an event, `read_together` sees to it."""
-
-_READ = """
-instance = instances.get(key)
-if instance is None:
-    step = first.get(mask)
-    if step is None or key is None: step = None
-    elif step.is_nothing: {done}
-    else: instance = rule.begin(key, time)
-else:
-    step = instance.row.get(mask)
-    if step is not None and step.is_nothing: {done}
-if step is not None and step.is_quiet:
-    instance.row = step.to
-    bind = step.bind
-    if bind is not None:
-        {note}
-        bind(instance, noted)
-    {done}
-if instance is not None and rule.is_direct:
-    {note}
-    outputs = instance.step(mask, time, noted)
-else: outputs = let_read(rule, key, mask, ports, event)
-"""
 
 
 def compile_look(routines: Asked) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
@@ -181,7 +193,6 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
         return None
     variables = writing.key_variables()
     several = len(variables) > 1
-    noted = "noted = (next(numbers), event)"
     text = filled(
         _PUSH,
         checks=checks,
@@ -193,18 +204,11 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
         names=["".join(f"{name}, " for name in variables)],
         number=["number" if several else "_"],
         choose=[f"key = ({', '.join(variables)})[number]"] if several else [],
-        read_alone=_reading(done="return []", note=noted),
-        read_in_turn=_reading(done="continue", note=f"if noted is None: {noted}"),
     )
     known: dict[int, _Known] = {}
     scope = {**around, "known": known, "plan_of": partial(_plan_of, routines, known)}
     push: Push = _compiled(text, "push", routines, writing.constants, scope)
     return push
-
-
-def _reading(done: str, note: str) -> list[str]:
-    """Statements that let one rule of a plan read the event."""
-    return filled(_READ, done=[done], note=[note]).splitlines()[1:]
 
 
 def _plan_of(routines: TypeRoutines, known: dict[int, _Known], tests: int) -> _Known:

@@ -10,7 +10,7 @@ used and forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ensue.engine.step.places import binding
@@ -132,21 +132,21 @@ class Rows:
             effects = tuple(effect for effect in effects if not self._is_silent(effect))
         to = row if taken.active == row.bits else self._row(taken.active)
         binds = taken.binds
-        if binds:
-            binds = tuple(self._that_count(binds, taken.active, effects))
+        for place in binds:
+            if not taken.active >> self._bound[place] & 1:
+                binds = self._that_count(binds, taken.active, effects)
+                break
         return Step(to, binds, effects, taken.started, is_loop=to is row)
 
     def _that_count(
         self, binds: Iterable[int], active: int, effects: Iterable[Emit | Fired]
-    ) -> Iterator[int]:
+    ) -> tuple[int, ...]:
         """Of the places that an event binds, those that are looked at: by what fires, or later.
 
         An event that only resets is bound for nobody: to a key that has not started it is nothing.
         """
         fired = {place for each in effects if isinstance(each, Fired) for place in each.places}
-        for place in binds:
-            if place in fired or active >> self._bound[place] & 1:
-                yield place
+        return tuple(p for p in binds if p in fired or active >> self._bound[p] & 1)
 
     def _is_silent(self, effect: Emit | Fired) -> bool:
         """Whether nothing follows from it: a branch that fires where no case has a statement."""
