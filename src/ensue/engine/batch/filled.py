@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ensue.engine.batch.actions import Action, Entry
 from ensue.engine.batch.keys import IntegerNumbers
+from ensue.engine.batch.table_kernels import look_up
 from ensue.machine.determinise import Table, TableState
 from ensue.machine.model import AnyAtom, Machine
 
@@ -52,12 +53,12 @@ class Symbols:
             return self._number_many(bits if bits.ndim == 2 else bits[:, None])
         if not self._lut.size:
             self._lut = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
-        numbers = self._lut[bits]
-        if numbers.size and numbers.min() < 0:
+        numbers = np.empty(len(bits), np.int32)
+        if look_up(bits, self._lut, numbers) < 0:
             self._add(int(each) for each in np.unique(bits))
             for pattern, number in self._number_of.items():
                 self._lut[pattern] = number
-            numbers = self._lut[bits]
+            look_up(bits, self._lut, numbers)
         return numbers
 
     def _number_many(self, words: Any) -> Any:
@@ -122,6 +123,11 @@ class FilledTable:
             wider = np.full(size, -1, np.int32)
             wider[:, : self.array.shape[1]] = self.array
             self.array = wider
+
+    @property
+    def words(self) -> npt.NDArray[np.uint64]:
+        """The array with two numbers of an entry in each word, as loops read it."""
+        return self.array.view(np.uint64)
 
     def fill(self, state: int, symbol: int) -> tuple[int, ...]:
         """Work out an entry, and return it."""

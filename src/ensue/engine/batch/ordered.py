@@ -105,9 +105,12 @@ def settled_state(state: TableState) -> tuple[TableState, int]:
 
 
 class FilledWindow(FilledTable):
-    """An entry has a fifth number: the register that the present time is written to."""
+    """An entry has a fifth number: the register that the present time is written to.
 
-    columns = 5
+    The sixth is for the timers that it sets (`timers`).
+    """
+
+    columns = 6
 
     def __init__(
         self, table: Table, entries: Entries, bit_of: dict[object, int], places: int
@@ -128,6 +131,7 @@ class FilledWindow(FilledTable):
             one,
             self.bind_set(frozenset(more)),
             NOBODYS if written < 0 else FIRST_REGISTER + written,
+            0,
         )
 
     def _alone(self, state: TableState) -> TableState:

@@ -12,14 +12,8 @@ import numpy as np
 
 from ensue.engine.batch.kernels import compiled, inlined
 
-
-@inlined
-def _bind_more(
-    places: Any, key: Any, bind_from: Any, bind_places: Any, more: Any, reading: Any
-) -> None:
-    """Bind a set of places of a key to what was read."""
-    for entry in range(bind_from[more], bind_from[more + 1]):
-        places[key, bind_places[entry]] = reading
+_ZERO, _ONE, _TWO, _THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+_HALF, _LOW, _UNKNOWN = np.uint64(32), np.uint64(2**32 - 1), np.uint64(2**64 - 1)
 
 
 @inlined
@@ -45,6 +39,17 @@ def _note(
 
 
 @compiled
+def look_up(patterns: Any, numbers: Any, found: Any) -> Any:
+    """Write the number of each pattern; returns the lowest, which is -1 if one has none."""
+    lowest = np.int32(0)
+    for at in range(patterns.size):
+        number = numbers[np.uint64(patterns[at])]
+        found[at] = number
+        lowest = min(lowest, number)
+    return lowest
+
+
+@compiled
 def walk_table(
     symbols: Any,
     keys: Any,
@@ -62,29 +67,31 @@ def walk_table(
 ) -> Any:
     """Take each event through the table of its key's state.
 
-    An entry of the table is (next state, action, a place to bind, a set of more places). The last
-    place of a key is nobody's: an entry that binds nothing binds that one, since a store costs less
-    than a branch that nobody can foresee. Stops at an entry that is not known (its next state is
-    -1) and where there is no room for another firing.
+    An entry of the table is two words: the next state and the action, a place to bind and a set of
+    more places, each in half a word. The last place of a key is nobody's: an entry that binds
+    nothing binds that one, since a store costs less than a branch that nobody can foresee. Stops at
+    an entry that is not known (all its bits are set) and where there is no room for another firing.
     """
-    width = places.shape[1] - 1
+    width, stride = places.shape[1] - 1, np.uint64(places.shape[1])
+    row = np.uint64(table.shape[1] * 2)
+    # Flat arrays and unsigned numbers: nobody asks for strides, or whether one counts from the end.
+    moves, held = table.reshape(-1), places.reshape(-1)
     for at in range(first, symbols.size):
-        # Unsigned numbers, for which nobody asks whether they count from the end.
         key = np.uint64(keys[at])
-        state = np.uint64(states[key])
-        symbol = np.uint64(symbols[at])
-        following = table[state, symbol, np.uint64(0)]
-        action = table[state, symbol, np.uint64(1)]
-        if following < 0 or (action != 0 and fired == fired_at.size):
+        entry = np.uint64(states[key]) * row + np.uint64(symbols[at]) * _TWO
+        move, bound = moves[entry], moves[entry + _ONE]
+        is_rare = (move | bound) >> _HALF != _ZERO
+        if is_rare and (move == _UNKNOWN or fired == fired_at.size):
             return at, fired
-        states[key] = following
-        places[key, np.uint64(table[state, symbol, np.uint64(2)])] = readings_before + at
-        more = table[state, symbol, np.uint64(3)]
-        if more != 0:
-            _bind_more(places, key, bind_from, bind_places, more, readings_before + at)
-        if action != 0:
-            _note(fired_at, fired_action, fired_places, fired, at, action, places, key, width)
-            fired += 1
+        states[key] = move & _LOW
+        held[key * stride + (bound & _LOW)] = readings_before + at
+        if is_rare:
+            more, action = bound >> _HALF, move >> _HALF
+            for each in range(bind_from[more], bind_from[more + _ONE]):
+                places[key, bind_places[each]] = readings_before + at
+            if action != _ZERO:
+                _note(fired_at, fired_action, fired_places, fired, at, action, places, key, width)
+                fired += 1
     return symbols.size, fired
 
 
@@ -111,41 +118,41 @@ def walk_ordered(
 ) -> Any:
     """Take each event through the table of its key's state, once what is too old is dropped.
 
-    An entry of the table is that of `walk_table`, and the register that the present time is written
-    to. Stops as `walk_table` does, and at a state of which it is not known what it is without its
-    oldest register: the state of the key is that one then.
+    An entry of the table is that of `walk_table`, and a third word of which the lower half is the
+    register that the present time is written to. Stops as `walk_table` does, and at a state of
+    which it is not known what it is without its oldest register: the state of the key is that one
+    then.
     """
-    zero, one, two, three, four = (
-        np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    )  # fmt: skip
-    width = places.shape[1] - 1
+    width, stride = places.shape[1] - 1, np.uint64(places.shape[1])
+    row, registers_wide = np.uint64(table.shape[1] * 3), np.uint64(registers.shape[1])
+    moves, held, starts = table.reshape(-1), places.reshape(-1), registers.reshape(-1)
     for at in range(first, symbols.size):
-        # Unsigned numbers, for which nobody asks whether they count from the end.
         key = np.uint64(keys[at])
         state = np.uint64(states[key])
-        symbol = np.uint64(symbols[at])
         now = times[at]
         edge = now - window
-        while registers[key, np.uint64(oldest[state])] < edge:
+        while starts[key * registers_wide + np.uint64(oldest[state])] < edge:
             following = expired[state]
             if following < 0:
                 states[key] = state
                 return at, fired
             state = np.uint64(following)
-        following = table[state, symbol, zero]
-        action = table[state, symbol, one]
-        if following < 0 or (action != 0 and fired == fired_at.size):
+        entry = state * row + np.uint64(symbols[at]) * _THREE
+        move, bound, written = moves[entry], moves[entry + _ONE], moves[entry + _TWO]
+        is_rare = (move | bound) >> _HALF != _ZERO
+        if is_rare and (move == _UNKNOWN or fired == fired_at.size):
             states[key] = state
             return at, fired
-        states[key] = following
-        registers[key, np.uint64(table[state, symbol, four])] = now
-        places[key, np.uint64(table[state, symbol, two])] = readings_before + at
-        more = table[state, symbol, three]
-        if more != 0:
-            _bind_more(places, key, bind_from, bind_places, more, readings_before + at)
-        if action != 0:
-            _note(fired_at, fired_action, fired_places, fired, at, action, places, key, width)
-            fired += 1
+        states[key] = move & _LOW
+        starts[key * registers_wide + (written & _LOW)] = now
+        held[key * stride + (bound & _LOW)] = readings_before + at
+        if is_rare:
+            more, action = bound >> _HALF, move >> _HALF
+            for each in range(bind_from[more], bind_from[more + _ONE]):
+                places[key, bind_places[each]] = readings_before + at
+            if action != _ZERO:
+                _note(fired_at, fired_action, fired_places, fired, at, action, places, key, width)
+                fired += 1
     return symbols.size, fired
 
 

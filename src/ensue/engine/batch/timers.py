@@ -91,9 +91,7 @@ class DueEntries(Protocol):
 
 
 class FilledTimed(FilledWindow):
-    """An entry has a sixth number: which timers it sets anew (0 for none)."""
-
-    columns = 6
+    """The sixth number of an entry says which timers it sets anew (0 for none)."""
 
     def __init__(
         self,
@@ -137,7 +135,8 @@ class FilledTimed(FilledWindow):
         if mask not in self._anew_of:
             self._anew_of[mask] = len(self.anew)
             self.anew = np.append(self.anew, np.int64(mask))
-        return (*super()._row(entry, begins), self._anew_of[mask])
+        *plain, _ = super()._row(entry, begins)
+        return (*plain, self._anew_of[mask])
 
     def _added(self, state: TableState, number: int) -> None:
         super()._added(state, number)

@@ -112,7 +112,7 @@ class TableWalk:
         out = Room(max(1024, len(keys) // 8), filled.places)
         while True:
             at, fired = table_kernels.walk_table(
-                symbols, keys, at, filled.array, filled.bind_from, filled.bind_places,
+                symbols, keys, at, filled.words, filled.bind_from, filled.bind_places,
                 self.states, self.places, before, out.at, out.actions, out.places, fired,
             )  # fmt: skip
             if at == len(keys) or (patience and patience.is_over(filled, at)):

@@ -57,7 +57,7 @@ class WindowWalk:
         out = Room(max(1024, len(keys) // 8), filled.places)
         while True:
             at, fired = table_kernels.walk_ordered(
-                symbols, times, keys, at, filled.array, filled.oldest, filled.expired,
+                symbols, times, keys, at, filled.words, filled.oldest, filled.expired,
                 filled.bind_from, filled.bind_places, self._window,
                 self.states, self.registers, self.places, before,
                 out.at, out.actions, out.places, fired,
