@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.actions import Action, Push, Sent, Shape
@@ -19,13 +17,15 @@ def sent(labels: str = "", **places: tuple[int, ...]) -> Push:
 def test_actions_that_bind_different_ports_at_the_same_places_are_one_bundle() -> None:
     table: list[Action] = [(), (sent(a=(0,)),), (sent(a=(0,), b=(1,)),), (sent(a=(0,), c=(2,)),)]
     (bundle,) = bundles_of(table, [1, 2, 3])
-    lacking = bundle.lacking(np.array([2, 1, 3]))
+    lacks = bundle.lacks(["a", "b", "c"])
 
     assert bundle.places == {"a": (0,), "b": (1,), "c": (2,)}
-    assert {port: mask.tolist() for port, mask in lacking.items()} == {
-        "b": [False, True, True],
-        "c": [True, True, False],
-    }
+    assert lacks[[2, 1, 3]].tolist() == [
+        [False, False, True],
+        [False, True, True],
+        [False, True, False],
+    ]
+    assert not bundle.lacks(["a"]).size
 
 
 def test_what_differs_in_labels_places_or_turn_is_made_apart() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ensue.engine.batch.actions import Action, Shape
-from ensue.engine.batch.column import Mask, Rows
+from ensue.engine.batch.column import Mask
 from ensue.engine.batch.rule_actions import is_timer
 
 
@@ -48,18 +48,22 @@ class Bundle:
         self.places |= dict(shape.bound)
         self.bound_in[action] = frozenset(port for port, _ in shape.bound)
 
-    def lacking(self, actions: Rows) -> dict[str, Mask]:
-        """For each port that some of these actions lack, which of them do."""
-        if len(self.bound_in) == 1:
-            return {}
-        found = {}
-        for port in self.places:
-            without = [each for each, ports in self.bound_in.items() if port not in ports]
-            if without:
-                lacks = np.zeros(1 + max(self.bound_in), np.bool_)
-                lacks[without] = True
-                found[port] = lacks[actions]
-        return found
+    def without(self, port: str) -> Mask | None:
+        """For each action whether it lacks a port; None if all have it."""
+        lacking = [each for each, ports in self.bound_in.items() if port not in ports]
+        if not lacking:
+            return None
+        lacks = np.zeros(1 + max(self.bound_in), np.bool_)
+        lacks[lacking] = True
+        return lacks
+
+    def lacks(self, ports: Sequence[str]) -> Mask:
+        """The same of several ports, by action and port; nothing if no action lacks any."""
+        every = [self.without(port) for port in ports]
+        none = np.zeros(1 + max(self.bound_in), np.bool_)
+        if all(each is None for each in every):
+            return np.zeros((0, len(ports)), np.bool_)
+        return np.column_stack([none if each is None else each for each in every])
 
 
 def bundles_of(table: Sequence[Action], occurring: Sequence[int]) -> list[Bundle]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.column import Column, Rows
-from ensue.engine.batch.texts import Texts
+from ensue.engine.batch.texts import Texts, constant
 from ensue.events.arrow import CONTEXT_FIELDS, TIME, table_of
 from ensue.events.arrow_types import arrow_type, field_of
 from ensue.events.columns import extension_column, is_attribute_column
@@ -51,7 +51,7 @@ class ColumnGroup:
         columns = [
             self.ids,
             self.sources,
-            pa.repeat(pa.scalar(self.type), count),
+            constant(self.type, count),
             pa.array(self.times).cast(TIME),
         ]
         for name, type_ in types.attributes(self.type).items():

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from ensue.engine.batch import text_kernels
 from ensue.engine.batch.actions import Emitted, Sent
+from ensue.engine.batch.bound import Bound
 from ensue.engine.batch.bundles import Bundle, bundles_of
-from ensue.engine.batch.column import Column, Mask, Rows, absent, column_of
+from ensue.engine.batch.column import Column, Rows, absent, column_of
 from ensue.engine.batch.fitting import LARGEST_FLOAT
 from ensue.engine.batch.keys import Keys, Numbers
 from ensue.engine.batch.made import ColumnGroup, EventGroup, Made
-from ensue.engine.batch.predicates import NotInColumnsError, Parts, outcomes, values_by_row
+from ensue.engine.batch.predicates import NotInColumnsError, outcomes, values_by_row
 from ensue.engine.batch.remembered import Remembered
-from ensue.engine.batch.rule_actions import is_timer
-from ensue.engine.batch.texts import NO_TEXTS, Texts, written
+from ensue.engine.batch.texts import NO_TEXTS, Texts, constant, written
 from ensue.engine.batch.trigger_counts import Counted, TriggerCounts
 from ensue.engine.batch.walks import Firings
 from ensue.engine.outputs import TIMER
@@ -34,6 +34,9 @@ from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING
+
+_BESIDE_TEXTS = 24
+"""So many bytes an id has besides names, triggers and keys: a time and a number, mostly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,22 +135,28 @@ class OutputMaker:
         bundles = bundles_of(firings.table, occurring)
         for bundle in bundles:
             if len(bundles) == 1:
-                lacking = bundle.lacking(firings.actions)
-                groups.append(self._group(bundle, lacking, begins, firings.places, put_out))
+                bound = self._bound(bundle, firings.actions, firings.places)
+                groups.append(self._group(bundle, begins, bound, put_out))
                 continue
             is_here = np.zeros(len(firings.table), np.bool_)
             is_here[list(bundle.bound_in)] = True
             here = np.flatnonzero(is_here[firings.actions])
-            lacking = bundle.lacking(firings.actions[here])
             chosen = begins[here] + bundle.offset
-            bound = firings.places[here]
-            groups.append(self._group(bundle, lacking, chosen, bound, put_out.at(chosen)))
+            bound = self._bound(bundle, firings.actions[here], firings.places[here])
+            groups.append(self._group(bundle, chosen, bound, put_out.at(chosen)))
         return Made(at, groups, rules)
+
+    def _bound(self, bundle: Bundle, actions: Rows, places: npt.NDArray[np.int64]) -> Bound:
+        return Bound(bundle, actions, places, self._remembered, self._first)
 
     def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
         times, keys = read.times[at], read.keys[at]
         alarms = None
-        if read.numbers is None:
+        recent = self._remembered.recent_ids()
+        if read.numbers is None and recent is not None and recent[1] == read.first:
+            triggers, _, rows = recent
+            trigger_of = rows[at] if rows.size else at
+        elif read.numbers is None:
             old, new, trigger_of = self._remembered.ids(read.first + at, TIMER)
             triggers = new if old is NO_TEXTS else old
         else:
@@ -174,17 +183,11 @@ class OutputMaker:
     def _group(
         self,
         bundle: Bundle,
-        lacking: Mapping[str, Mask],
         places: Rows,
-        bound: npt.NDArray[np.int64],
+        bound: Bound,
         put_out: _PutOut,
     ) -> ColumnGroup | EventGroup:
         """What one statement has put out; `put_out` is of these outputs only."""
-        held = {port: self._reading(bound[:, each]) for port, each in bundle.places.items()}
-        readings = {port: each for port, each in held.items() if not is_timer(port)}
-        moments = {port: each for port, each in held.items() if is_timer(port)}
-        if lacking:
-            readings = _filled_up(readings, lacking)
         keys, key_of = NO_TEXTS, np.zeros(0, np.int64)
         if self._keys.keyed:
             keys, key_of = self._keys.held_texts(put_out.keys)
@@ -192,51 +195,40 @@ class OutputMaker:
         provenance = {
             "correlation": self._names.take(put_out.rules),
             "trigger": put_out.triggers.take(put_out.trigger_of),
-            "labels": pa.repeat(pa.scalar(bundle.labels), count),
-            "causes": self._causes(list(readings.values()), count),
+            "labels": constant(bundle.labels, count),
+            "causes": bound.causes(),
         }
         if self._keys.keyed:
             provenance["partitionkey"] = keys.take(key_of)
         if isinstance(bundle.what, Sent):
-            return self._sent(bundle.what, places, put_out.times, readings, provenance)
+            readings = bound.readings(bundle.what.port)
+            return self._sent(places, put_out.times, readings, provenance)
         type_name = bundle.what.type
         data: dict[str, tuple[ValueType, Column]] = {}
         if not isinstance(bundle.what, Emitted):
-            lookup = _Bound(self._remembered, readings, moments, lacking, count).column
             attributes = self._types.attributes(type_name)
             data = {
                 each.name: (
                     attributes[each.name],
-                    _fitting(each.value, attributes[each.name], lookup, count),
+                    _fitting(each.value, attributes[each.name], bound.column, count),
                 )
                 for each in bundle.what.assignments
             }
         ids = written(
-            text_kernels.write_ids, count, *self._names, put_out.rules,
+            text_kernels.write_ids, count,
+            _BESIDE_TEXTS + self._names.mean + put_out.triggers.mean + keys.mean,
+            *self._names, put_out.rules,
             *put_out.triggers, put_out.trigger_of, put_out.times,
             self._keys.keyed, *keys, key_of, put_out.numbers,
         )  # fmt: skip
         sources = self._sources.take(put_out.rules)
         return ColumnGroup(places, type_name, ids, sources, put_out.times, data, provenance)
 
-    def _reading(self, places: npt.NDArray[np.int64]) -> Any:
-        if places.shape[1] == 1:
-            return places[:, 0]
-        return places.min(axis=1) if self._first else places.max(axis=1)
-
-    def _causes(self, readings: Sequence[Rows], count: int) -> pa.Array:
-        """The ids of the bound events, each once, in the order in which they were read."""
-        if not readings:
-            return pa.repeat(pa.scalar(""), count)
-        old, new, places = self._remembered.ids(np.column_stack(readings), None)
-        return written(text_kernels.join_texts, count, *old, *new, places)
-
     def _sent(
         self,
-        sent: Sent,
         places: Rows,
         times: npt.NDArray[np.int64],
-        readings: Mapping[str, Rows],
+        readings: Rows,
         provenance: Mapping[str, pa.Array],
     ) -> EventGroup:
         rows = zip(*(each.to_pylist() for each in provenance.values()), strict=True)
@@ -250,57 +242,10 @@ class OutputMaker:
                 {**event.extensions, **dict(zip(provenance, row, strict=True))},
             )
             for event, time, row in zip(
-                self._remembered.events(readings[sent.port]), times.tolist(), rows, strict=True
+                self._remembered.events(readings), times.tolist(), rows, strict=True
             )
         ]
         return EventGroup(places, made)
-
-
-def _filled_up(readings: Mapping[str, Rows], lacking: Mapping[str, Mask]) -> dict[str, Rows]:
-    """Where a port is not bound, another that is stands in for it: it is a cause once."""
-    there = {
-        port: np.where(lacking[port], 0, each) if port in lacking else each
-        for port, each in readings.items()
-    }
-    others = np.max(np.stack(list(there.values())), axis=0)
-    return {
-        port: np.where(lacking[port], others, each) if port in lacking else each
-        for port, each in there.items()
-    }
-
-
-class _Bound:
-    """Names of a transformer: a port, then a name in the event that is bound to it."""
-
-    def __init__(
-        self,
-        remembered: Remembered,
-        readings: Mapping[str, Rows],
-        moments: Mapping[str, Rows],
-        lacking: Mapping[str, Mask],
-        count: int,
-    ) -> None:
-        self._remembered = remembered
-        self._readings = readings
-        self._moments = moments
-        self._lacking = lacking
-        self._count = count
-        self._known: dict[Parts, Column] = {}
-
-    def column(self, parts: Parts) -> Column:
-        if parts not in self._known:
-            port, *rest = parts
-            if rest and port in self._readings:
-                known = self._remembered.column(tuple(rest), self._readings[port])
-            elif port in self._moments and [each.lower() for each in rest] == ["time"]:
-                known = Column("timestamp", self._moments[port])
-            else:
-                known = absent(self._count)
-            if port in self._lacking:
-                gone = known.missing_mask() | self._lacking[port]
-                known = Column(known.kind, known.values, gone)
-            self._known[parts] = known
-        return self._known[parts]
 
 
 def _fitting(expression: Expression, type_: ValueType, lookup: Any, count: int) -> Column:

@@ -24,6 +24,7 @@ from ensue.events import cloudevents
 from ensue.events.event import Event
 
 ID: Parts = ("id",)
+_NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,10 @@ class Remembered:
         self.recent_rows += len(batch)
 
     def column(self, parts: Parts, readings: Rows) -> Column:
+        last = self.parts[-1]
+        if readings.size == 0 or int(readings.min()) >= last.first:
+            return last.column(parts, readings)
         groups = self._grouped(readings)
-        if len(groups) == 1:
-            return groups[0][0].column(parts, readings)
         taken = joined([part.column(parts, readings[at]) for part, at in groups])
         places = np.empty(readings.size, np.int64)
         places[np.concatenate([at for _, at in groups])] = np.arange(readings.size)
@@ -147,6 +149,19 @@ class Remembered:
         own = held.values if held.kind == "string" else pa.nulls(len(numbers), pa.string())
         texts = pc.if_else(pa.array(held.missing), pa.scalar(of_timers or ""), own)
         return Texts.of(texts), new, places
+
+    def recent_ids(self) -> tuple[Texts, int, Rows] | None:
+        """The ids of the last batch, the first reading of it, and the row of each reading.
+
+        Without rows it is that of its number. None if there is more to it.
+        """
+        last = self.parts[-1] if self.parts else None
+        if not isinstance(last, Recent) or last.which is not None:
+            return None
+        column = last.batches[0].column(ID)
+        if column.missing is not None:
+            return None
+        return Texts.of(column.values), last.first, _NO_ROWS if last.rows is None else last.rows
 
     def events(self, readings: Rows) -> list[Event]:
         groups = self._grouped(readings)

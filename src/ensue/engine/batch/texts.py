@@ -7,12 +7,17 @@ those have written.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch import text_kernels
+
+LARGEST_OFFSET = 2**31 - 1
+_LONGEST_KEPT, _LONGEST_KEPT_TEXT = 1 << 18, 32
+_MORE_THAN_EXPECTED, _FIRST_BYTES = 1.125, 256
 
 
 class Texts(NamedTuple):
@@ -40,7 +45,12 @@ class Texts(NamedTuple):
 
     def take(self, index: Any) -> pa.Array:
         """The texts of these numbers."""
-        return written(text_kernels.take_texts, len(index), *self, index)
+        return written(text_kernels.take_texts, len(index), self.mean, *self, index)
+
+    @property
+    def mean(self) -> float:
+        """How many bytes a text has, on average."""
+        return int(self.offsets[-1] - self.offsets[0]) / max(1, len(self.offsets) - 1)
 
 
 def read_only(array: Any) -> Any:
@@ -50,16 +60,56 @@ def read_only(array: Any) -> Any:
     return view
 
 
-def written(loop: Callable[..., Any], count: int, *given: Any) -> pa.Array:
-    """So many texts as a loop of `text_kernels` writes them, as an Arrow array."""
-    ends: Any = np.empty(count + 1, np.int32)
-    data = loop(*given, ends)
+def constant(text: str, count: int) -> pa.Array:
+    """One text, so many times. Those of a few are kept, and parts of them given out."""
+    if count > _LONGEST_KEPT or len(text) > _LONGEST_KEPT_TEXT:
+        return pa.repeat(pa.scalar(text), count)
+    return _repeated(text, max(1024, 1 << (count - 1).bit_length()))[:count]
+
+
+@lru_cache(maxsize=32)
+def _repeated(text: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text), count)
+
+
+def written(loop: Callable[..., int], count: int, room: float, *given: Any) -> pa.Array:
+    """So many texts as a loop of `text_kernels` writes them, as an Arrow array.
+
+    `room` is how many bytes a text is expected to have.
+    """
+    found = written_if_there(loop, count, room, *given)
+    assert found is not None, "this loop has all that it asks for"
+    return found
+
+
+def written_if_there(
+    loop: Callable[..., int], count: int, room: float, *given: Any
+) -> pa.Array | None:
+    """The same; None if the loop does not have a text that it needs."""
+    out: Any = np.empty(int(count * room * _MORE_THAN_EXPECTED) + _FIRST_BYTES, np.uint8)
+    ends: Any = np.zeros(count + 1, np.int32)
+    row = 0
+    while True:
+        if len(out) > LARGEST_OFFSET:
+            ends = ends.astype(np.int64)
+        row = loop(*given, row, out, ends)
+        if row < 0:
+            return None
+        if row == count:
+            break
+        used = int(ends[row])
+        larger = np.empty(2 * len(out), np.uint8)
+        larger[:used] = out[:used]
+        out = larger
+    used = int(ends[-1])
     type_ = pa.string()
-    if not data.size:
-        ends, type_ = np.empty(count + 1, np.int64), pa.large_string()
-        data = loop(*given, ends)
-    buffers = [None, pa.py_buffer(ends), pa.py_buffer(data[: int(ends[-1])])]
-    return pa.Array.from_buffers(type_, count, buffers)
+    if used > LARGEST_OFFSET:
+        type_ = pa.large_string()
+    else:
+        ends = ends.astype(np.int32, copy=False)
+    # What was not needed is given back.
+    out.resize(used, refcheck=False)
+    return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(ends), pa.py_buffer(out)])
 
 
 NO_TEXTS = Texts.held(np.empty(0, np.uint8), np.zeros(1, np.int32))
