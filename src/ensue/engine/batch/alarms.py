@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch import alarm_kernels
+from ensue.engine.batch import alarm_kernels, firing_kernels
 from ensue.engine.batch.actions import Action
 from ensue.engine.batch.alarm_tables import AlarmTables
 from ensue.engine.batch.column import Rows
@@ -29,6 +29,7 @@ from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.last_events import LastEvents
 from ensue.engine.batch.ordered import FIRST_REGISTER
 from ensue.engine.batch.row_lists import RowNumbers
+from ensue.engine.batch.texts import read_only
 from ensue.engine.batch.timed_walk import TimedWalk
 from ensue.engine.batch.timers import FilledTimed
 from ensue.engine.batch.visits import FIRINGS_AT_ONCE, Instants, VisitedStates, by_key
@@ -76,7 +77,6 @@ class AlarmedStates(VisitedStates):
             # Nobody asks for the last events of lists, so they are not noted either.
             self._bound_of = np.zeros((self.rules, 0), np.int64)
             self._last = LastEvents(self._bound_of, 1)
-        self._no_lists = np.zeros(0, np.int64)
         self._nearest = np.full(0, FAR, np.int64)
         self._earliest = np.full(1, FAR, np.int64)
         self._asked = np.zeros(3, np.int64)
@@ -160,11 +160,6 @@ class AlarmedStates(VisitedStates):
         self, numbers: Numbers, keys: Numbers, times: Instants, rows: slice, before: int
     ) -> Any:
         known, tables, last = self._combinations, self.tables, self._last
-        list_from = known.list_from
-        if not self._binds:
-            if len(self._no_lists) < len(list_from):
-                self._no_lists = np.zeros(len(list_from), np.int64)
-            list_from = self._no_lists
         order = by_key(keys[rows], len(self._cells)) + rows.start
         out = _Alarmed(max(FIRINGS_AT_ONCE, 2 * self.rules), self._bound_of.shape[1])
         at = visit = fired = 0
@@ -172,10 +167,10 @@ class AlarmedStates(VisitedStates):
         while True:
             at, visit, lacking, fired = alarm_kernels.walk_alarmed(
                 order, numbers, keys, times, at, visit,
-                self._visit_from, self._visited, self._letters, list_from, known.lists,
+                self._visit_from, self._visited, self._letters, known.list_from, known.lists,
                 tables.rules, tables.timers, tables.after, tables.moves, tables.registers,
                 self._cells, self._nearest, self._earliest,
-                last.last, self._bound_of, last.restored, before, self._asked,
+                last.last, self._bound_of, last.restored, self._binds, before, self._asked,
                 out.rules, out.rows, out.actions, out.ports, out.when, fired,
             )  # fmt: skip
             if at == len(order):
@@ -310,11 +305,14 @@ class _Alarmed:
     def in_order(self, times: Instants, first: int, table: Sequence[Action]) -> AlarmFirings:
         """All of them; the rows that were read begin with `first`, and are of these times."""
         order = self._order(times, first)
+        rules, rows, actions, ports = firing_kernels.take_firings(
+            order, self.rules, self.rows, self.actions, self.ports
+        )
         return AlarmFirings(
-            self.rules[order],
-            self.rows[order],
-            self.actions[order],
-            self.ports[order],
+            rules,
+            rows,
+            actions,
+            ports,
             self.when[order, 0],
             self.when[order, 1],
             self.when[order, 2],
@@ -323,31 +321,15 @@ class _Alarmed:
 
     def _order(self, times: Instants, first: int) -> Rows:
         """Alarms by time, rule and start of the key, each before the first row of its time."""
-        rows = self.rows[: self.count]
-        alarms = np.flatnonzero(rows < 0)
-        places = 2 * (rows - first) + 1
-        if not alarms.size:
-            return np.argsort(places, kind="stable")
-        alarms = alarms[self._order_of_alarms(alarms)]
-        events = np.flatnonzero(rows >= 0)
-        if not events.size:
-            return alarms
-        places[alarms] = 2 * np.searchsorted(times, self.when[alarms, 0])
-        every = np.concatenate([alarms, events])
-        return every[np.argsort(places[every], kind="stable")]
-
-    def _order_of_alarms(self, alarms: Rows) -> Rows:
-        times, starts = self.when[alarms, 0], self.when[alarms, 1]
-        rules = self.rules[alarms]
-        first, count = int(times.min()), 1 + int(rules.max())
-        if (int(times.max()) - first) * count >= FAR:
-            return np.lexsort((starts, rules, times))
-        both = (times - first) * count + rules
-        order = np.argsort(both, kind="stable")
-        # Keys of one rule seldom have their alarms at one moment: only those are looked at again.
-        again = both[order[1:]] == both[order[:-1]]
-        if again.any():
-            places = np.flatnonzero(np.r_[again, False] | np.r_[False, again])
-            tied = order[places]
-            order[places] = tied[np.lexsort((starts[tied], both[tied]))]
-        return order
+        rows, fired = self.rows, self.count
+        alarms, count = firing_kernels.order_alarms(rows, self.rules, self.when, fired)
+        if count < 0:
+            # Many of one moment, as those of a clock that has moved on far.
+            alarms = np.flatnonzero(rows[:fired] < 0)
+            times_of, starts = self.when[alarms, 0], self.when[alarms, 1]
+            alarms = alarms[np.lexsort((starts, self.rules[alarms], times_of))]
+            count = len(alarms)
+        order = firing_kernels.order_firings(
+            rows, fired, read_only(times), first, alarms[:count], self.when
+        )
+        return np.asarray(order, np.int64)

@@ -31,7 +31,7 @@ from ensue.engine.batch.walks import Firings, Patience, TableWalk
 
 MOST_CELLS = 1 << 22
 """States of rules in all joint states, and joint moves; past it there is a clearing."""
-FIRINGS_AT_ONCE = 1 << 16
+FIRINGS_AT_ONCE = 1 << 17
 _KEYS_AT_ONCE = 1 << 14
 
 

@@ -30,7 +30,7 @@ from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.machine.model import PortAtom
 
 MOST_TABLE_STATES = 32
-FIRINGS_AT_ONCE = 1 << 16
+FIRINGS_AT_ONCE = 1 << 17
 
 
 class Moves:

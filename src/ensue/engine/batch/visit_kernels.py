@@ -22,35 +22,45 @@ def list_visits(
     words: Any,
     letters: Any,
     masks: Any,
+    is_plain: Any,
     done: int,
     count: int,
     visit_from: Any,
+    plain_from: Any,
     rules: Any,
     read: Any,
 ) -> int:
-    """What each rule reads of each combination from `done` on, by rule. Stops without room."""
+    """What each rule reads of each combination from `done` on, by rule, the plain ones at the end.
+
+    Stops without room.
+    """
     for number in range(done, count):
         at = visit_from[number]
-        entry, end = entry_from[number], entry_from[number + 1]
-        if at + (end - entry) * 64 > rules.size:
+        begin, end = entry_from[number], entry_from[number + 1]
+        if at + (end - begin) * 64 > rules.size:
             return number
-        while entry < end:
-            word = words[entry]
-            after = entry
-            everyone = np.uint64(0)
-            while after < end and words[after] == word:
-                everyone |= masks[after]
-                after += 1
-            while everyone != 0:
-                low = lowest(everyone)
-                everyone &= everyone - _ONE
-                each = entry
-                while (masks[each] >> low) & _ONE == 0:
-                    each += 1
-                rules[at] = (np.int64(word) << 6) + np.int64(low)
-                read[at] = letters[each]
-                at += 1
-            entry = after
+        for plain in range(2):
+            plain_from[number] = at
+            entry = begin
+            while entry < end:
+                word = words[entry]
+                after = entry
+                everyone = np.uint64(0)
+                while after < end and words[after] == word:
+                    everyone |= masks[after]
+                    after += 1
+                while everyone != 0:
+                    low = lowest(everyone)
+                    everyone &= everyone - _ONE
+                    each = entry
+                    while (masks[each] >> low) & _ONE == 0:
+                        each += 1
+                    rule = (np.int64(word) << 6) + np.int64(low)
+                    if is_plain[rule] == plain:
+                        rules[at] = rule
+                        read[at] = letters[each]
+                        at += 1
+                entry = after
         visit_from[number + 1] = at
     return count
 
@@ -64,6 +74,7 @@ def walk_visits(
     first: int,
     first_visit: int,
     visit_from: Any,
+    plain_from: Any,
     visited: Any,
     read: Any,
     list_from: Any,
@@ -80,6 +91,8 @@ def walk_visits(
     fired_action: Any,
     fired_ports: Any,
     fired: int,
+    is_plain: Any,
+    aside: Any,
 ) -> Any:
     """Take each event through the rules that read it, by the state of its key, in an order.
 
@@ -88,7 +101,8 @@ def walk_visits(
     none), which state it is with both of them, without the first, without the second and without
     both, and whether there are more; then come, for each letter, the next state, the action and the
     register that the present time is written to (0 for none). The last event of each list and key
-    is noted, for that is what ports are bound to.
+    is noted, for that is what ports are bound to. From `plain_from` on come rules without a window:
+    those have no registers, and what fires of them is put among the others by rule.
 
     Stops at a visit for which there is no move: the state in the cell is the one that lacks it.
     Stops before an event where there might be no room for its firings. Returns the event's place in
@@ -108,13 +122,17 @@ def walk_visits(
         combination, key = np.uint64(combinations[at]), np.uint64(keys[at])
         begin = visit_from[combination]
         end = visit_from[combination + _ONE]
-        if fired + end - begin > fired_at.size:
+        if fired + end - begin >= fired_at.size:
             return step, -1, fired
         for each in range(list_from[combination], list_from[combination + _ONE]):
             last[key, np.uint64(lists[each])] = readings_before + at
         now = times[at]
         of_key = key * count
-        for visit in range(begin + (first_visit if step == first else 0), end):
+        visit = begin + (first_visit if step == first else 0)
+        plain = plain_from[combination]
+        lacks_move = False
+        fired_before = fired
+        while visit < plain:
             rule = np.uint64(visited[visit])
             cell = (of_key + rule) * size
             base, row_width = rules[rule, zero], rules[rule, _ONE]
@@ -132,19 +150,62 @@ def walk_visits(
             following = moves[move]
             if following < 0:
                 flat[cell] = state
-                return step, visit - begin, fired
+                lacks_move = True
+                break
             # What goes to no register is written over by the state.
             flat[cell + np.uint64(moves[move + two])] = now
             flat[cell] = following
+            # Nor can anyone foresee who fires: what has not is written over by the next.
             action = moves[move + _ONE]
-            if action != 0:
-                fired_rule[fired] = rule
-                fired_at[fired] = at
-                fired_action[fired] = action
-                for port in range(width):
-                    held = last[key, np.uint64(list_of[rule, port])]
-                    if is_restored and held == 0:
-                        held = restored[rule, key, port]
-                    fired_ports[fired, port] = held
-                fired += 1
+            fired_rule[np.uint64(fired)] = rule
+            fired_action[np.uint64(fired)] = action
+            fired += action != 0
+            visit += 1
+        fired_plain = fired
+        while visit < end and not lacks_move:
+            rule = np.uint64(visited[visit])
+            cell = (of_key + rule) * size
+            move = np.uint64(rules[rule, zero] + flat[cell] * rules[rule, _ONE])
+            move += eight + four * np.uint64(read[visit])
+            following = moves[move]
+            if following < 0:
+                lacks_move = True
+                break
+            flat[cell] = following
+            action = moves[move + _ONE]
+            fired_rule[np.uint64(fired)] = rule
+            fired_action[np.uint64(fired)] = action
+            fired += action != 0
+            visit += 1
+        for each in range(fired_before, fired):
+            fired_at[each] = at
+        if lacks_move:
+            return step, visit - begin, fired
+        if step == first:
+            # Some may be from before it stopped in the middle of this event.
+            while fired_before > 0 and fired_at[fired_before - 1] == at:
+                fired_before -= 1
+            fired_plain = fired_before
+            while fired_plain < fired and not is_plain[fired_rule[fired_plain]]:
+                fired_plain += 1
+        if fired_before < fired_plain < fired:
+            one, other, to = 0, fired_plain, fired_before
+            for each in range(fired_before, fired_plain):
+                aside[each - fired_before, 0] = fired_rule[each]
+                aside[each - fired_before, 1] = fired_action[each]
+            while one < fired_plain - fired_before:
+                if other < fired and fired_rule[other] < aside[one, 0]:
+                    fired_rule[to], fired_action[to] = fired_rule[other], fired_action[other]
+                    other += 1
+                else:
+                    fired_rule[to], fired_action[to] = aside[one, 0], aside[one, 1]
+                    one += 1
+                to += 1
+        for each in range(fired_before, fired):
+            rule = np.uint64(fired_rule[each])
+            for port in range(width):
+                held = last[key, np.uint64(list_of[rule, port])]
+                if is_restored and held == 0:
+                    held = restored[rule, key, port]
+                fired_ports[each, port] = held
     return order.size, 0, fired

@@ -52,6 +52,8 @@ class VisitTables:
         self.moves = np.zeros(1 << 12, np.int32)
         self._widths = [_HEAD + _MOVE * self._letters_of(each) for each in range(len(alike))]
         self._symbols: list[dict[int, int]] = [{} for _ in alike]
+        self._action_numbers: list[dict[int, int]] = [{} for _ in alike]
+        self._windows = [each for each in filled if isinstance(each, FilledWindow)]
         self._base_of = [0] * len(alike)
         self._room = [0] * len(alike)
         self._known = [0] * len(alike)
@@ -62,7 +64,7 @@ class VisitTables:
     @property
     def registers(self) -> int:
         """How many registers a rule has, at most; room for two costs less than moving all cells."""
-        return max(2, *(each.registers for each in self.filled if isinstance(each, FilledWindow)))
+        return max([2, *(each.registers for each in self._windows)])
 
     @property
     def entries_made(self) -> int:
@@ -83,7 +85,10 @@ class VisitTables:
         following, action, _, _, *register = table.fill(state, symbols[letter])
         self.fit(shape)
         place = self._base_of[shape] + state * self._widths[shape] + _HEAD + _MOVE * letter
-        number = self.put_out.number(shape, table.actions[action])
+        numbers = self._action_numbers[shape]
+        if action not in numbers:
+            numbers[action] = self.put_out.number(shape, table.actions[action])
+        number = numbers[action]
         written = register[0] - _OFFSET if register else 0
         anew = self._set_anew(shape, register)
         self.moves[place : place + _MOVE] = (following, number, written, anew)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch import rule_kernels, visit_kernels
+from ensue.engine.batch import firing_kernels, rule_kernels, visit_kernels
 from ensue.engine.batch.actions import Action
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.combinations import Combinations
@@ -35,7 +35,7 @@ from ensue.engine.batch.visit_tables import VisitTables
 from ensue.engine.batch.walks import EVENTS_AN_ENTRY, FREE_ENTRIES, Firings, Patience, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 
-FIRINGS_AT_ONCE = 1 << 16
+FIRINGS_AT_ONCE = 1 << 17
 FEWEST_ROWS, FIRST_ROWS, MOST_ROWS = 1 << 7, 1 << 12, 1 << 18
 """How many rows go through at once: more of them as long as little fires and tables are full."""
 MOST_COMBINATIONS = 1 << 14
@@ -44,6 +44,7 @@ MOST_NUMBERS = 1 << 27
 _SHARED_ENTRIES = 8
 """An entry serves all rules of a shape: where there are several, there may be so many more."""
 _MOMENTS_A_WINDOW = 8
+_NO_ALARMS, _NO_TIMES = np.empty(0, np.int64), np.empty((0, 3), np.int64)
 
 Instants = npt.NDArray[np.int64]
 
@@ -66,6 +67,8 @@ class VisitedStates:
         """The rules whose tables keep growing, or all if there are too many keys: they are better
         off on their own."""
         self.most_numbers = MOST_NUMBERS
+        self._is_plain = self._plain_rules()
+        self._aside = np.empty((self.rules, 2), np.int64)
         self._key_count = 0
         self._rows_at_once = FIRST_ROWS
         self._latest: int | None = None
@@ -73,10 +76,16 @@ class VisitedStates:
         """A reading, and a time at which or before which all earlier ones came."""
         self._forget_visits()
 
+    def _plain_rules(self) -> npt.NDArray[np.bool_]:
+        """For each rule whether it has no window: it costs less to visit."""
+        plain = [not isinstance(each, FilledWindow) for each in self.tables.filled]
+        return np.array(plain, np.bool_)[self.tables.shape_of]
+
     def _forget_visits(self) -> None:
         self._forgotten = self._combinations.forgotten
         self._listed = 0
         self._visit_from = np.zeros(MOST_COMBINATIONS + 1, np.int64)
+        self._plain_from = np.zeros(MOST_COMBINATIONS + 1, np.int64)
         self._visited = np.zeros(0, np.int32)
         self._letters = np.zeros(0, np.uint8)
 
@@ -165,8 +174,9 @@ class VisitedStates:
             self._forget_visits()
         while True:
             self._listed = visit_kernels.list_visits(
-                known.entry_from, known.words, known.letters, known.masks,
-                self._listed, known.count, self._visit_from, self._visited, self._letters,
+                known.entry_from, known.words, known.letters, known.masks, self._is_plain,
+                self._listed, known.count, self._visit_from, self._plain_from,
+                self._visited, self._letters,
             )  # fmt: skip
             if self._listed == known.count:
                 return
@@ -186,10 +196,10 @@ class VisitedStates:
         while True:
             at, visit, fired = visit_kernels.walk_visits(
                 order, numbers, keys, times, at, visit,
-                self._visit_from, self._visited, self._letters, known.list_from, known.lists,
-                tables.rules, tables.moves, self._cells,
+                self._visit_from, self._plain_from, self._visited, self._letters,
+                known.list_from, known.lists, tables.rules, tables.moves, self._cells,
                 last.last, last.list_of, last.restored, before,
-                out.rules, out.at, out.actions, out.ports, fired,
+                out.rules, out.at, out.actions, out.ports, fired, self._is_plain, self._aside,
             )  # fmt: skip
             if at == len(order):
                 break
@@ -199,7 +209,10 @@ class VisitedStates:
             else:
                 self._fill(int(order[at]), visit, numbers, keys)
         self._adapt(len(order), fired, tables.entries_made - made)
-        return out.firings(np.argsort(out.at[:fired], kind="stable"), tables.put_out.table)
+        in_turn = firing_kernels.order_firings(
+            out.at, fired, times[rows], rows.start, _NO_ALARMS, _NO_TIMES
+        )
+        return out.firings(in_turn, tables.put_out.table)
 
     def _fill(self, row: int, visit: int, numbers: Numbers, keys: Numbers) -> None:
         """Work out the move that was lacking at a visit."""
@@ -309,6 +322,7 @@ class _Fired:
 
     def firings(self, order: Rows, table: Sequence[Action]) -> Firings:
         """Those that are named, in this order."""
-        return Firings(
-            self.at[order], self.actions[order], self.ports[order], table, self.rules[order]
+        rules, rows, actions, bound = firing_kernels.take_firings(
+            order, self.rules, self.at, self.actions, self.ports
         )
+        return Firings(rows, actions, bound, table, rules)
