@@ -41,8 +41,11 @@ class Symbols:
 
     def __init__(self, machine: Machine, bit_of: dict[Any, int]) -> None:
         self.atoms: list[frozenset[int]] = []
-        self._machine = machine
-        self._bit_of = bit_of
+        self._always = [n for n, atom in enumerate(machine.atoms) if isinstance(atom, AnyAtom)]
+        self._atoms_of_bit: dict[int, list[int]] = {}
+        for number, atom in enumerate(machine.atoms):
+            if atom in bit_of and not isinstance(atom, AnyAtom):
+                self._atoms_of_bit.setdefault(bit_of[atom], []).append(number)
         self._number_of: dict[int, int] = {}
         self._numbers: list[IntegerNumbers] = []
         self._symbol_of_pattern: list[int] = []
@@ -72,8 +75,10 @@ class Symbols:
             found = of_pair.number(found.astype(np.int64) << 32 | one)
         known = len(self._symbol_of_pattern)
         if found.size and int(found.max()) >= known:
-            fresh, first = np.unique(found, return_index=True)
-            for row in first[fresh >= known].tolist():
+            # Written from the end, so that the first row of each number is what stays.
+            first = np.empty(1 + int(found.max()), np.int64)
+            first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
+            for row in first[known:].tolist():
                 pattern = sum(int(word) << 64 * n for n, word in enumerate(words[row]))
                 self._add([pattern])
                 self._symbol_of_pattern.append(self._number_of[pattern])
@@ -88,7 +93,16 @@ class Symbols:
         for pattern in patterns:
             if pattern not in self._number_of:
                 self._number_of[pattern] = len(self.atoms)
-                self.atoms.append(atoms_of_bits(self._machine, self._bit_of, pattern))
+                self.atoms.append(self._atoms_in(pattern))
+
+    def _atoms_in(self, pattern: int) -> frozenset[int]:
+        """As `atoms_of_bits`, for a machine of many atoms of which a pattern has few."""
+        found = set(self._always)
+        while pattern:
+            bit = pattern & -pattern
+            pattern ^= bit
+            found.update(self._atoms_of_bit.get(bit.bit_length() - 1, ()))
+        return frozenset(found)
 
 
 class FilledTable:
