@@ -364,3 +364,16 @@ def test_rules_without_a_key_for_an_event_count_it() -> None:
 
     assert len(groups_of(engine)) == 3
     assert engine.counts.without_key == {"R0": 9, "R1": 3, "R2": 3}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_rule_with_timers_is_read_by_the_loop_of_a_group(seed: int) -> None:
+    random = Random(seed)
+    text = (timer_rule, expression_rule)[seed % 2]("R", random, "by k")
+    library = ensue.parse(TYPES + FOUND + text)
+    given = events(seed)
+    engine = BatchEngine(library.checked)
+
+    assert groups_of(engine)
+    found = [as_text(each) for piece in cut(given, random) for each in engine.read_all(piece)]
+    assert found == [as_text(each) for each in library.run(given, engine="reference")]

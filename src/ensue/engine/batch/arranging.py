@@ -35,8 +35,6 @@ FEWEST_ALIKE = 8
 """Fewer that are alike run abreast with others, if there are others."""
 FEWEST_WINDOWED = 3
 """Fewer with windows run alone."""
-FEWEST_ALARMED = 2
-"""Fewer with timers run alone."""
 MOST_BESIDE_WINDOWS = 256
 """So many that are alike, and have no windows, are better off together than beside those."""
 
@@ -132,7 +130,10 @@ class Arrangement:
         return chosen, numbers, [place[number] for number in numbers], machines
 
     def _alarmed(self) -> list[Group]:
-        """Those with timers, side by side with others of the same key."""
+        """Those with timers, side by side with others of the same key, if there are others.
+
+        One by itself gains by it, too: its alarms wait until something visits it.
+        """
         shapes: dict[AlarmedShape, list[int]] = {}
         linked = self._linked()
         for number, correlation in enumerate(self._correlations):
@@ -148,7 +149,6 @@ class Arrangement:
         return [
             AlarmedGroup(*self._by_shape(chosen), types, self._counts)
             for chosen in companies.values()
-            if sum(len(numbers) for numbers in chosen) >= FEWEST_ALARMED
         ]
 
     def _linked(self) -> set[str]:
