@@ -114,3 +114,22 @@ def test_a_snapshot_after_a_change_is_resumed_with_the_text_that_runs(run: Run) 
     resumed = ensue.parse(run.text).resume(run.snapshot())
 
     assert names(resumed.push(login("e3", 3, "eve", True))) == ["Break:e2,e3"]
+
+
+def test_a_library_that_outgrows_its_limits_while_it_runs_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from ensue.engine import changing
+    from ensue.lang.limits import Limits
+
+    text = "eventtype A {}; eventtype B {}; A correlation R (A a) a { case true: push a; }"
+    run = ensue.parse(text).start()
+    small = Limits(definitions=4)
+    monkeypatch.setattr(changing, "DEFAULT_LIMITS", small)
+    monkeypatch.setattr(changing.parse_tree, "__defaults__", (small,))
+    run.add("B correlation S (A a) a { case true: push new B {}; }")
+
+    with pytest.raises(LibraryError, match="definitions"):
+        run.add("B correlation T (A a) a { case true: push new B {}; }")
+    made = run.push(event("A", "1", 0))
+    assert [each.extensions["correlation"] for each in made] == ["R", "S", "S"]

@@ -16,6 +16,7 @@ from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
+from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.parser import parse_tree
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
@@ -54,12 +55,24 @@ def with_definitions(
 ) -> CheckedLibrary:
     """The running library and more; with `replacing`, in place of what has the same name."""
     text = more if isinstance(more, str) else print_library(more.checked.tree)
-    new = parse_tree(Source.of(text), Diagnostics(Source.of(text)))
+    new, found = _read(text)
     given = {_name(each): each for each in new.definitions}
     kept = [each for each in running.tree.definitions if not _gives_way(each, given, replacing)]
-    source = Source(((RUNNING, print_library(LibraryTree(tuple(kept)))), ("<text>", text)))
     order = [_name(each) for each in running.tree.definitions]
-    return _in_order(checked_source(source), order, source)
+    if not found:
+        quick = _checked_as_it_is(_in_order((*kept, *new.definitions), order))
+        if quick is not None:
+            return quick
+    source = Source(((RUNNING, print_library(LibraryTree(tuple(kept)))), ("<text>", text)))
+    checked = check(_in_order(checked_source(source).tree.definitions, order), Diagnostics(source))
+    assert checked is not None, "the order of definitions makes no mistakes"
+    return checked
+
+
+def _read(text: str) -> tuple[LibraryTree, bool]:
+    """The definitions of a text, and whether there is anything to be said of them."""
+    diagnostics = Diagnostics(Source.of(text))
+    return parse_tree(diagnostics.source, diagnostics), bool(diagnostics.found)
 
 
 def without(running: CheckedLibrary, names: Iterable[str]) -> CheckedLibrary:
@@ -70,8 +83,9 @@ def without(running: CheckedLibrary, names: Iterable[str]) -> CheckedLibrary:
         if name not in known:
             hint = did_you_mean(name, known)
             raise UsageError(f"there is no `{name}` in the library that runs; {hint}")
-    kept = tuple(each for each in running.tree.definitions if each.name not in gone)
-    return checked_source(Source.of(print_library(LibraryTree(kept)), RUNNING))
+    kept = LibraryTree(tuple(each for each in running.tree.definitions if each.name not in gone))
+    quick = _checked_as_it_is(kept)
+    return quick or checked_source(Source.of(print_library(kept), RUNNING))
 
 
 def is_unchanged(old: Correlation, new: Correlation, types: TypeSystem, now: TypeSystem) -> bool:
@@ -96,15 +110,38 @@ def _types_of(correlation: Correlation) -> set[str]:
     return names
 
 
-def _in_order(
-    checked: CheckedLibrary, order: list[tuple[bool, str]], source: Source
-) -> CheckedLibrary:
-    by_name = {_name(each): each for each in checked.tree.definitions}
-    first = [by_name.pop(name) for name in order if name in by_name]
-    tree = LibraryTree((*first, *by_name.values()))
-    again = check(tree, Diagnostics(source))
-    assert again is not None, "the order of definitions makes no mistakes"
-    return again
+class _SaysSomething(Diagnostics):
+    """For a library that is expected to be in order: what is found has no place in a text."""
+
+    def _add(self, *what: object) -> None:  # noqa: ARG002
+        raise _FindingError
+
+
+class _FindingError(Exception):
+    pass
+
+
+def _checked_as_it_is(tree: LibraryTree) -> CheckedLibrary | None:
+    """The library of definitions that were read before; None if anything is to be said of it.
+
+    Then it has to be read again as one text, so that each finding has its place. Reading a thousand
+    rules takes half a second, in which a run would stand still for nothing.
+    """
+    limits, size = DEFAULT_LIMITS, len(print_library(tree).encode())
+    if len(tree.definitions) > limits.definitions or size > limits.bytes:
+        return None
+    try:
+        return check(tree, _SaysSomething(Source.of("")))
+    except _FindingError:
+        return None
+
+
+def _in_order(definitions: Iterable[Definition], order: list[tuple[bool, str]]) -> LibraryTree:
+    """Those that were there before in their order, then the others; twins stay twins."""
+    places = {name: place for place, name in enumerate(order)}
+    return LibraryTree(
+        tuple(sorted(definitions, key=lambda each: places.get(_name(each), len(order))))
+    )
 
 
 def _gives_way(
