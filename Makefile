@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 test: setup check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m tests.lanes
 
 check: setup
 	$(BIN)/ruff format --check .
