@@ -2,9 +2,9 @@
 
 In comes a library; out go its correlations, each as what it runs as. Those that are alike run
 together, of the others those that share a key abreast, and those with windows or with timers side
-by side: in groups of a few at least, but for timers. Whoever feeds others or is fed runs alone, and so does what
-groups do not read. A group can be left, or one of its members can leave it; what a correlation was
-in it goes on from there.
+by side: in groups of a few at least, but for timers. Whoever feeds others or is fed runs alone, and
+so does what groups do not read. A group can be left, or one of its members can leave it; what a
+correlation was in it goes on from there.
 """
 
 from __future__ import annotations
