@@ -67,7 +67,7 @@ def constant(text: str, count: int) -> pa.Array:
     return _repeated(text, max(1024, 1 << (count - 1).bit_length()))[:count]
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=8)
 def _repeated(text: str, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(text), count)
 
