@@ -120,13 +120,14 @@ def test_a_library_that_outgrows_its_limits_while_it_runs_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from ensue.engine import changing
+    from ensue.lang import parser
     from ensue.lang.limits import Limits
 
     text = "eventtype A {}; eventtype B {}; A correlation R (A a) a { case true: push a; }"
     run = ensue.parse(text).start()
     small = Limits(definitions=4)
     monkeypatch.setattr(changing, "DEFAULT_LIMITS", small)
-    monkeypatch.setattr(changing.parse_tree, "__defaults__", (small,))
+    monkeypatch.setattr(parser.parse_tree, "__defaults__", (small,))
     run.add("B correlation S (A a) a { case true: push new B {}; }")
 
     with pytest.raises(LibraryError, match="definitions"):
