@@ -171,6 +171,8 @@ class Rule:
             value = None if name is None else look_up(event, name)
             if value is None:
                 return None
+            # Both zeros are equal, and so they are one key.
+            value = 0.0 if isinstance(value, float) and value == 0 else value
             values.append((as_text(value), value))
         return tuple(values)
 
