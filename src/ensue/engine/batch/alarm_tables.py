@@ -53,19 +53,13 @@ class AlarmTables(VisitTables):
         return 1 << sum(isinstance(port, EventPort) for port in self._alike[shape].ports)
 
     def _letters_of(self, shape: int) -> int:
-        timers = self._timed[shape].timers
-        return self._event_letters(shape) + len(timers.ports) + (1 << len(timers.timeouts))
+        return self._event_letters(shape) + self._timed[shape].timers.alarms
 
     def _symbol(self, shape: int, letter: int) -> int:
-        table = self._timed[shape]
         alarm = letter - self._event_letters(shape)
         if alarm < 0:
             return super()._symbol(shape, letter)
-        ports = len(table.port_symbols)
-        if alarm < ports:
-            return int(table.port_symbols[alarm])
-        table.add_due(alarm - ports << ports)
-        return int(table.due_symbols[-1])
+        return self._timed[shape].symbol_of_alarm(alarm)
 
     def _set_anew(self, shape: int, rest: Sequence[int]) -> int:
         return int(self._timed[shape].anew[rest[-1]])

@@ -21,6 +21,7 @@ from ensue.engine.batch.alarm_tables import MOST_TIMEOUTS, MOST_TIMER_PORTS, Ala
 from ensue.engine.batch.alarms import AlarmedStates, AlarmFirings
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.correlations import Path, Segment
+from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.from_step import is_time
 from ensue.engine.batch.groups import (
     Company,
@@ -155,7 +156,7 @@ class AlarmedGroup(LooseGroup):
         firsts = [correlations[shape_of.index(shape)] for shape in range(len(machines))]
         filled = [table_of_ports(*each) for each in zip(firsts, machines, strict=True)]
         lengths = [
-            _lengths(each, firsts[shape], filled[shape])
+            lengths_of(each, firsts[shape], filled[shape])
             for each, shape in zip(correlations, shape_of, strict=True)
         ]
         windows = [window_of(each) for each in correlations]
@@ -237,7 +238,7 @@ class AlarmedGroup(LooseGroup):
         return np.arange(first, first + len(moments))
 
 
-def _lengths(correlation: Correlation, alike: Correlation, table: Any) -> list[int]:
+def lengths_of(correlation: Correlation, alike: Correlation, table: FilledTable) -> list[int]:
     """How long the timers of a correlation run, in the order that they have in its table."""
     assert isinstance(table, FilledTimed)
     own = dict(zip(durations_in(alike), durations_in(correlation), strict=True))

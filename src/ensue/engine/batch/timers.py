@@ -47,6 +47,11 @@ class Timers:
     def __len__(self) -> int:
         return len(self.after)
 
+    @property
+    def alarms(self) -> int:
+        """How many alarms there are to tell apart: of ports, and of sets of timeouts."""
+        return len(self.ports) + (1 << len(self.timeouts))
+
     def running(self, active: frozenset[State]) -> int:
         """The timers that run in a state. An expression that is finished has none."""
         if not active:
@@ -122,6 +127,17 @@ class FilledTimed(FilledWindow):
         self.due_masks = np.append(self.due_masks, np.int64(mask))
         self.due_symbols = np.append(self.due_symbols, np.int32(symbol))
         self._widen()
+
+    def symbol_of_alarm(self, alarm: int) -> int:
+        """The symbol of a timer port, by its number, or after those of a set of timeouts.
+
+        Of a set of timeouts it is another one each time: whoever asks keeps it.
+        """
+        ports = len(self.port_symbols)
+        if alarm < ports:
+            return int(self.port_symbols[alarm])
+        self.add_due(alarm - ports << ports)
+        return int(self.due_symbols[-1])
 
     def _entry(self, state: int, symbol: int) -> Entry:
         due = self._due_states.get(symbol)

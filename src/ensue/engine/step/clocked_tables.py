@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ensue.engine.batch.alarmed import durations_in
+from ensue.engine.batch.alarmed import lengths_of
 from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.ordered import ENDLESS
 from ensue.engine.batch.timers import FilledTimed, Timers
@@ -65,7 +65,7 @@ class ClockedTables(CellTables):
             )
             letters = 1 << _events_of(shape.correlation)
             self.rules[number, ALARM:AFTER] = letters, len(timers.ports), len(timers)
-            lengths = lengths_of(rule.correlation, shape)
+            lengths = lengths_of(rule.correlation, shape.correlation, shape.filled)
             self.rules[number, AFTER : AFTER + len(lengths)] = lengths
 
     def _begin(self, filled: FilledTable) -> None:
@@ -73,19 +73,14 @@ class ClockedTables(CellTables):
 
     def _letters_of(self, correlation: Correlation, filled: FilledTable) -> int:
         assert isinstance(filled, FilledTimed), "a rule in here has timers"
-        timers = filled.timers
-        return (1 << _events_of(correlation)) + len(timers.ports) + (1 << len(timers.timeouts))
+        return (1 << _events_of(correlation)) + filled.timers.alarms
 
     def _symbol(self, shape: CellShape, letter: int) -> int:
         table, alarm = shape.filled, letter - (1 << _events_of(shape.correlation))
         assert isinstance(table, FilledTimed), "a rule in here has timers"
         if alarm < 0:
             return super()._symbol(shape, letter)
-        ports = len(table.port_symbols)
-        if alarm < ports:
-            return int(table.port_symbols[alarm])
-        table.add_due(alarm - ports << ports)
-        return int(table.due_symbols[-1])
+        return table.symbol_of_alarm(alarm)
 
     def _set_anew(self, table: FilledTable, rest: Sequence[int]) -> int:
         assert isinstance(table, FilledTimed), "a rule in here has timers"
@@ -104,12 +99,6 @@ def running_in(table: FilledTable, state: int) -> int:
     """The timers that run in a state, as bits."""
     assert isinstance(table, FilledTimed), "a rule in here has timers"
     return int(table.running[state])
-
-
-def lengths_of(correlation: Correlation, shape: CellShape) -> list[int]:
-    """How long the timers of a correlation run, in the order that they have in its table."""
-    own = dict(zip(durations_in(shape.correlation), durations_in(correlation), strict=True))
-    return [own[each] for each in timers_of(shape).after.tolist()]
 
 
 def _events_of(correlation: Correlation) -> int:
