@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import pytest
@@ -12,6 +13,7 @@ from ensue.engine.step import StepStream, boards, candidates, companies
 from ensue.engine.step.candidates import WindowedGroup
 from ensue.events.event import Event
 
+from .coming_and_going import batches_on_the_way
 from .test_groups import TYPES, events, rule
 
 WINDOWS = ["within 1 ms", "within 2 ms", "within 3 ms", "within 5 ms"]
@@ -88,30 +90,12 @@ def test_windows_of_a_group_mean_what_they_mean_by_the_definitions(
 def test_rules_with_windows_come_and_go_and_move_between_engines() -> None:
     """Added, replaced and removed, saved and brought back, and for a while in batches."""
     moved = 0
-    for seed in range(100, 106):
+    for seed in range(100, 108):
         draw = Random(seed)
         shape = Shape(draw)
-        text = TYPES + "".join(shape.rule(f"R{n}", draw) for n in range(4))
-        plain, together = (ensue.parse(text).start(each) for each in ("reference", "step"))
-        for number, event in enumerate(events(draw, 60)):
-            names = [each.name for each in ensue.parse(plain.text).correlations]
-            what = draw.randrange(24)
-            if what == 0 and len(names) > 1:
-                gone = draw.choice(names)
-                plain.remove(gone)
-                together.remove(gone)
-            elif what <= 2:
-                name = draw.choice([*names, f"A{number}"])
-                changed = shape.rule(name, draw)
-                plain.replace(changed)
-                together.replace(changed)
-            elif what <= 4:
-                engine = draw.choice(["step", "step", "batch"])
-                together = ensue.parse(plain.text).resume(together.snapshot(), engine=engine)
-                moved += engine == "batch"
-
-            assert together.push(event) == plain.push(event), (seed, number)
-        assert together.counts == plain.counts
+        library = ensue.parse(TYPES + "".join(shape.rule(f"R{n}", draw) for n in range(4)))
+        rule = partial(shape.rule, draw=draw)
+        moved += batches_on_the_way(library, events(draw, 60), draw, rule)
     assert moved > 3
 
 

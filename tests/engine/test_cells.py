@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from random import Random
 
 import pytest
@@ -14,6 +15,7 @@ from ensue.engine.step import StepStream, companies
 from ensue.engine.step.boards import Board
 from ensue.events.event import Event
 
+from .coming_and_going import batches_on_the_way
 from .test_groups import TYPES, events, rule
 
 FILTERS = [
@@ -109,30 +111,16 @@ def test_rules_in_cells_come_and_go_and_move_between_engines() -> None:
     moved = 0
     for seed in range(100, 112):
         draw = Random(seed)
-        plain, visited = (
-            ensue.parse(TYPES + "".join(texts(Random(seed), 5))).start(each)
-            for each in ("reference", "step")
-        )
+        library = ensue.parse(TYPES + "".join(texts(Random(seed), 5)))
         spare = [body(draw) for _ in range(2)]
-        for number, event in enumerate(events(draw, 50)):
-            names = [each.name for each in ensue.parse(plain.text).correlations]
-            what = draw.randrange(20)
-            if what == 0 and len(names) > 1:
-                gone = draw.choice(names)
-                plain.remove(gone)
-                visited.remove(gone)
-            elif what <= 2:
-                changed = text(draw.choice([*names, f"A{number}"]), draw.choice(spare), draw)
-                plain.replace(changed)
-                visited.replace(changed)
-            elif what <= 4:
-                engine = draw.choice(["step", "step", "batch"])
-                visited = ensue.parse(plain.text).resume(visited.snapshot(), engine=engine)
-                moved += engine == "batch"
-
-            assert visited.push(event) == plain.push(event), (seed, number)
-        assert visited.counts == plain.counts
+        moved += batches_on_the_way(
+            library, events(draw, 50), draw, partial(other_text, spare, draw)
+        )
     assert moved > 5
+
+
+def other_text(spare: list[str], draw: Random, name: str) -> str:
+    return text(name, draw.choice(spare), draw)
 
 
 def chains(count: int, clause: str) -> ensue.Library:

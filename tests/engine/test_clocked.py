@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+from functools import partial
 from random import Random
 
 import msgspec
@@ -16,6 +17,8 @@ from ensue.engine.step import StepStream, clocked_groups, companies
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from tests.engine.batch.test_alarmed import events, expression_rule, library_of, timer_rule
+
+from .coming_and_going import batches_on_the_way
 
 TYPES = """
 eventtype T { attribute string k; attribute long v; attribute string w; };
@@ -65,29 +68,13 @@ def test_rules_with_timers_come_and_go_and_move_between_engines() -> None:
     moved = 0
     for seed in range(200, 212):
         draw = Random(seed)
-        plain, visited = (library_of(seed, rules=5).start(each) for each in ("reference", "step"))
-        names = [f"R{number}" for number in range(5)]
-        for number, event in enumerate(events(seed, 60)):
-            what = draw.randrange(20)
-            if what == 0 and len(names) > 1:
-                gone = names.pop(draw.randrange(len(names)))
-                plain.remove(gone)
-                visited.remove(gone)
-            elif what <= 2:
-                kind = draw.choice([expression_rule, timer_rule])
-                name = draw.choice([*names, f"A{number}"])
-                names = list(dict.fromkeys([*names, name]))
-                changed = kind(name, draw, "by k")
-                plain.replace(changed)
-                visited.replace(changed)
-            elif what <= 4:
-                engine = draw.choice(["step", "step", "batch"])
-                visited = ensue.parse(plain.text).resume(visited.snapshot(), engine=engine)
-                moved += engine == "batch"
-
-            assert visited.push(event) == plain.push(event), (seed, number)
-        assert visited.finish(10**6) == plain.finish(10**6), seed
+        rule = partial(rule_with_timers, draw)
+        moved += batches_on_the_way(library_of(seed, rules=5), events(seed, 60), draw, rule)
     assert moved > 5
+
+
+def rule_with_timers(draw: Random, name: str) -> str:
+    return draw.choice([expression_rule, timer_rule])(name, draw, "by k")
 
 
 def reading(number: int, time: int, value: int, key: str = "k1") -> Event:
