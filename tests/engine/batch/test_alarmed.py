@@ -11,7 +11,7 @@ from ensue.engine.batch import BatchEngine, alarms, combinations, visits
 from ensue.engine.batch.alarmed import AlarmedGroup, shape_of_alarmed
 from ensue.engine.batch.correlations import ColumnCorrelation
 from ensue.engine.batch.groups import Member
-from ensue.engine.batch.timers import Timers
+from ensue.engine.core.timer_table import Timers
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
 from ensue.machine.plan import plan

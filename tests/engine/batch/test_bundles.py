@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.actions import Action, Push, Sent, Shape
 from ensue.engine.batch.bundles import bundles_of
+from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.events.event import Event
 from tests.engine.batch.test_abreast import TYPES
 

@@ -25,11 +25,11 @@ from ensue.engine.batch.groups import (
     table_of_ports,
 )
 from ensue.engine.batch.joint import JointStates
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.rule_tables import RuleTables
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.core.numbering import Numbers
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import FAR, compiled, inlined
+from ensue.engine.core.jit import FAR, compiled, inlined
 
 _U0, _U1, _U2, _U3, _U6 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(6)
 DONE, LACKS_MOVE, LACKS_ROOM = 0, 1, 2

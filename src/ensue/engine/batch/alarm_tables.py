@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensue.engine.batch.filled import FilledTable
-from ensue.engine.batch.ordered import ENDLESS, FilledWindow
-from ensue.engine.batch.timers import FilledTimed
 from ensue.engine.batch.visit_tables import VisitTables
+from ensue.engine.core.table import FilledTable
+from ensue.engine.core.timer_table import FilledTimed
+from ensue.engine.core.window_table import ENDLESS, FilledWindow
 from ensue.lang.syntax import Correlation, EventPort
 
 MOST_TIMER_PORTS = 4

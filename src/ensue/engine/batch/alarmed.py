@@ -21,7 +21,6 @@ from ensue.engine.batch.alarm_tables import MOST_TIMEOUTS, MOST_TIMER_PORTS, Ala
 from ensue.engine.batch.alarms import AlarmedStates, AlarmFirings
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.correlations import Path, Segment
-from ensue.engine.batch.filled import FilledTable
 from ensue.engine.batch.from_step import is_time
 from ensue.engine.batch.groups import (
     Company,
@@ -35,11 +34,12 @@ from ensue.engine.batch.made import Made, MadeInTurn
 from ensue.engine.batch.making import Readings
 from ensue.engine.batch.placing import Roots
 from ensue.engine.batch.timed import AlarmBatch
-from ensue.engine.batch.timers import FilledTimed, Timers
 from ensue.engine.batch.visits import Instants
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.batch.windowed import window_of
+from ensue.engine.core.table import FilledTable
+from ensue.engine.core.timer_table import FilledTimed, Timers
 from ensue.engine.counts import Counts
 from ensue.engine.renaming import numbered_ports, with_ports
 from ensue.events.times import microseconds_of

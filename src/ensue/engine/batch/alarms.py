@@ -20,21 +20,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch import alarm_kernels, firing_kernels
-from ensue.engine.batch.actions import Action
 from ensue.engine.batch.alarm_tables import AlarmTables
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import taller
-from ensue.engine.batch.kernels import FAR
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.last_events import LastEvents
-from ensue.engine.batch.ordered import FIRST_REGISTER
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.texts import read_only
 from ensue.engine.batch.timed_walk import TimedWalk
-from ensue.engine.batch.timers import FilledTimed
 from ensue.engine.batch.visits import FIRINGS_AT_ONCE, Instants, VisitedStates, by_key
 from ensue.engine.batch.walks import TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.core.effects import Action
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.timer_table import FilledTimed
+from ensue.engine.core.window_table import FIRST_REGISTER
 
 _EARLIER = 2**61
 """Keys that had started before a snapshot come before all that start after it."""

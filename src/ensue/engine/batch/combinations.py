@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch import slice_kernels
-from ensue.engine.batch.filled import taller
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.row_lists import RowNumbers
+from ensue.engine.core.numbering import Numbers, taller
 
 MOST_COMBINATIONS = 1 << 10
 FEWEST_COMBINATIONS = 16

@@ -15,27 +15,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.actions import EclActions, FilterActions
 from ensue.engine.batch.batches import Batch, EventBatch
-from ensue.engine.batch.bit_table import BitTable
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import FilledTable
-from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.keys import Keys
 from ensue.engine.batch.linear_walk import LinearWalk, fits_linear_walk
 from ensue.engine.batch.made import Made
 from ensue.engine.batch.making import OutputMaker, Readings
 from ensue.engine.batch.matching import Matcher, why_not_matched
 from ensue.engine.batch.order import past_positions
-from ensue.engine.batch.ordered import FilledWindow, OrderedTable
-from ensue.engine.batch.predicates import Parts, names_in
 from ensue.engine.batch.ranks import distinct
 from ensue.engine.batch.remembered import Remembered, read_event
 from ensue.engine.batch.timed_walk import TimedWalk
-from ensue.engine.batch.timers import FilledTimed, Timers, why_not_in_columns
 from ensue.engine.batch.walks import Firings, Patience, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.core.bit_table import BitTable
+from ensue.engine.core.effects import EclActions, FilterActions
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.table import FilledTable
+from ensue.engine.core.timer_table import FilledTimed, Timers, why_not_in_columns
+from ensue.engine.core.window_table import FilledWindow, OrderedTable
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.syntax import (
     Correlation,
     FilterCorrelation,

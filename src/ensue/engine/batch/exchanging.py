@@ -21,8 +21,8 @@ from ensue.engine.batch.by_event import EventCorrelation, SavedEvents
 from ensue.engine.batch.engine import BatchEngine
 from ensue.engine.batch.from_step import column_state
 from ensue.engine.batch.snapshots import ColumnState, arrow_table, decode_engine
-from ensue.engine.batch.timers import Timers
 from ensue.engine.batch.to_step import saved_rule
+from ensue.engine.core.timer_table import Timers
 from ensue.engine.step.machines import PlainMachine, to_plain
 from ensue.engine.step.saving import SavedRule, SavedStream
 from ensue.errors import SnapshotError

@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.column import Column
-from ensue.engine.batch.kernels import FAR
-from ensue.engine.batch.predicates import Parts
 from ensue.engine.batch.snapshots import ColumnState, arrow_bytes, object_bytes, pack_events
-from ensue.engine.batch.timers import Timers
 from ensue.engine.batch.walks import moving_states
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.timer_table import Timers
 from ensue.engine.step.rules import whole_key
 from ensue.engine.step.saving import (
     SavedEvent,
@@ -31,6 +30,7 @@ from ensue.engine.step.saving import (
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.lang.expressions.evaluation import MISSING, EventScope
+from ensue.lang.expressions.names import Parts
 from ensue.machine.model import Machine
 
 

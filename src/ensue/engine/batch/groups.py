@@ -20,8 +20,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.actions import EclActions, FilterActions
-from ensue.engine.batch.bit_table import BitTable
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.correlations import (
     SMALLEST_CLEARING,
@@ -31,16 +29,19 @@ from ensue.engine.batch.correlations import (
     asked_of,
     place_count,
 )
-from ensue.engine.batch.filled import FilledTable
-from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.keys import Keys
 from ensue.engine.batch.made import MadeInTurn
 from ensue.engine.batch.making import OutputMaker, Readings
-from ensue.engine.batch.ordered import FilledWindow, OrderedTable
 from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.row_lists import RowLists, RowNumbers
-from ensue.engine.batch.timers import FilledTimed, Timers
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.core.bit_table import BitTable
+from ensue.engine.core.effects import EclActions, FilterActions
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.table import FilledTable
+from ensue.engine.core.timer_table import FilledTimed, Timers
+from ensue.engine.core.window_table import FilledWindow, OrderedTable
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, FilterCorrelation

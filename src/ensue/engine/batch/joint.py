@@ -22,12 +22,11 @@ import numpy.typing as npt
 from ensue.engine.batch import joint_kernels
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.combinations import Combinations
-from ensue.engine.batch.filled import taller
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.last_events import LastEvents
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.rule_tables import RuleTables
 from ensue.engine.batch.walks import Firings, Patience, TableWalk
+from ensue.engine.core.numbering import Numbers, taller
 
 MOST_CELLS = 1 << 22
 """States of rules in all joint states, and joint moves; past it there is a clearing."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import compiled, inlined
 from ensue.engine.batch.slice_kernels import lowest
+from ensue.engine.core.jit import compiled, inlined
 
 _ONE = np.uint64(1)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import taller
+from ensue.engine.core.numbering import taller
 
 Readings = npt.NDArray[np.int64]
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import FAR, compiled, inlined, mixed_with
+from ensue.engine.core.jit import FAR, compiled, inlined
+from ensue.engine.core.numbering import mixed_with
 
 
 @inlined

@@ -13,12 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch import kernels, linear_kernels
-from ensue.engine.batch.actions import Action, emitted_types
+from ensue.engine.batch import linear_kernels
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import Symbols, taller
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.walks import Firings, Room, first_starts
+from ensue.engine.core.effects import Action, emitted_types
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.table import Symbols
 from ensue.machine.model import Bind, Emit, Fire, Machine
 
 _ENDLESS = 2**61
@@ -144,7 +145,7 @@ class LinearWalk:
         out = np.zeros(self.places.shape, np.bool_)
         for branch in self.machine.branches:
             for place, _, state in branch.places:
-                out[:, place] |= self.starts[:, state] != -kernels.FAR
+                out[:, place] |= self.starts[:, state] != -FAR
         return out
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.keys import Keys
+from ensue.engine.core.numbering import Numbers
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.tree import (
     Comparison,

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from ensue.engine.batch import rule_kernels
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.correlations import held_by
-from ensue.engine.batch.filled import FilledTable
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.walks import Firings, TableWalk
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.table import FilledTable
 
 _MOST_BITS = 8
 

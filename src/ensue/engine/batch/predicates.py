@@ -9,7 +9,7 @@ name, and else event by event, by the evaluation itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -23,6 +23,7 @@ from ensue.engine.batch.column import Column, Mask, Rows, column_of
 from ensue.engine.batch.concatenation import concatenated
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING, evaluate
+from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -30,16 +31,13 @@ from ensue.lang.expressions.tree import (
     Exists,
     Expression,
     In,
-    Like,
     Literal,
     Logic,
     Name,
-    Negate,
     Not,
 )
 from ensue.lang.expressions.values import FaultError, to_timestamp
 
-Parts = tuple[str, ...]
 Lookup = Callable[[Parts], Column]
 
 _SMALLEST = np.int64(-(2**63))
@@ -98,30 +96,6 @@ def values_by_row(expression: Expression, lookup: Lookup, rows: Rows) -> list[An
         outcome = evaluate(expression, scope)
         found.append(MISSING if outcome.errors else outcome.value)
     return found
-
-
-def names_in(expression: Expression) -> Iterator[Parts]:
-    match expression:
-        case Name(parts):
-            yield parts
-        case Exists(name):
-            yield name.parts
-        case Not(operand) | Negate(operand) | Like(operand):
-            yield from names_in(operand)
-        case In(operand, options):
-            yield from names_in(operand)
-            for option in options:
-                yield from names_in(option)
-        case Arithmetic(first, rest) | Comparison(first, rest):
-            yield from names_in(first)
-            for _, operand in rest:
-                yield from names_in(operand)
-        case Logic(operands):
-            for operand in operands:
-                yield from names_in(operand)
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from names_in(argument)
 
 
 class _Evaluation:

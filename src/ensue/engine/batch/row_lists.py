@@ -21,8 +21,8 @@ from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Mask
 from ensue.engine.batch.keys import TextNumbers
 from ensue.engine.batch.matching import port_tests
-from ensue.engine.batch.predicates import Parts
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.names import Parts
 from ensue.lang.expressions.tree import Comparison, Expression, Literal, Name
 from ensue.lang.syntax import EventPort
 

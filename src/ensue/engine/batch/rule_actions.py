@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ensue.engine.batch.actions import Action, Push, Sent, Shape
+from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.engine.renaming import numbered_ports, with_ports
 from ensue.lang.syntax import Correlation, PushNew, TimerPort
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.filled import NOT_STARTED, FilledTable, taller
 from ensue.engine.batch.rule_actions import RuleActions
+from ensue.engine.core.numbering import taller
+from ensue.engine.core.table import NOT_STARTED, FilledTable
 from ensue.lang.syntax import Correlation
 
 LETTERS = 256

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from ensue.engine.batch.kernels import compiled, lowered
+from ensue.engine.core.jit import compiled, lowered
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)

@@ -22,11 +22,11 @@ import numpy.typing as npt
 from ensue.engine.batch import slice_kernels
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.combinations import Combinations
-from ensue.engine.batch.filled import NOT_STARTED, FilledTable
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.last_events import LastEvents
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.walks import Firings, TableWalk
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.table import NOT_STARTED, FilledTable
 from ensue.machine.model import PortAtom
 
 MOST_TABLE_STATES = 32

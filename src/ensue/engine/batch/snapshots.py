@@ -25,7 +25,6 @@ from ensue.engine.batch.correlations import (
     held_by,
 )
 from ensue.engine.batch.groups import Member
-from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.linear_walk import LinearWalk
 from ensue.engine.batch.made import present_or_none
 from ensue.engine.batch.ranks import ranks_in
@@ -33,6 +32,7 @@ from ensue.engine.batch.remembered import read_event, write_event
 from ensue.engine.batch.timed_walk import TimedWalk
 from ensue.engine.batch.walks import TableWalk, first_starts, moving_states
 from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.core.jit import FAR
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
 from ensue.events.event import Event

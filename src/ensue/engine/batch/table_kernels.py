@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import compiled, inlined
+from ensue.engine.core.jit import compiled, inlined
 
 _ZERO, _ONE, _TWO, _THREE = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _HALF, _LOW, _UNKNOWN = np.uint64(32), np.uint64(2**32 - 1), np.uint64(2**64 - 1)
@@ -36,17 +36,6 @@ def _note(
     fired_action[fired] = action
     for place in range(width):
         fired_places[fired, place] = places[key, place]
-
-
-@compiled
-def look_up(patterns: Any, numbers: Any, found: Any) -> Any:
-    """Write the number of each pattern; returns the lowest, which is -1 if one has none."""
-    lowest = np.int32(0)
-    for at in range(patterns.size):
-        number = numbers[np.uint64(patterns[at])]
-        found[at] = number
-        lowest = min(lowest, number)
-    return lowest
 
 
 @compiled

@@ -18,17 +18,17 @@ import pyarrow as pa
 from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Column, Rows, absent
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment
-from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.made import Made
 from ensue.engine.batch.making import Readings
 from ensue.engine.batch.order import EVENT, alarm_positions, event_positions
-from ensue.engine.batch.predicates import Parts
 from ensue.engine.batch.table_reading import Instants
 from ensue.engine.batch.timed_walk import TimedFirings, TimedWalk
 from ensue.engine.batch.walks import Firings
+from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.names import Parts
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import FAR, compiled
+from ensue.engine.core.jit import FAR, compiled
 
 ONE = np.int64(1)
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch import kernels, timed_kernels
+from ensue.engine.batch import timed_kernels
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import taller
-from ensue.engine.batch.keys import Numbers
-from ensue.engine.batch.ordered import ENDLESS, OrderedState
-from ensue.engine.batch.timers import FilledTimed
 from ensue.engine.batch.walks import Firings, Room
 from ensue.engine.batch.window_walk import Starts, WindowWalk
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.timer_table import FilledTimed
+from ensue.engine.core.window_table import ENDLESS, OrderedState
 from ensue.machine.determinise import TableState
 
 
@@ -82,7 +82,7 @@ class TimedWalk(WindowWalk):
         size = len(self.states)
         if size > before:
             self.due = taller(self.due, size, 0)
-            self.next_due = taller(self.next_due, size, kernels.FAR)
+            self.next_due = taller(self.next_due, size, FAR)
             self.numbers = taller(self.numbers, size, 0)
 
     def is_busy(self) -> npt.NDArray[np.bool_]:
@@ -96,7 +96,7 @@ class TimedWalk(WindowWalk):
     ) -> bool:
         if isinstance(self.filled.machine_table.first, OrderedState):
             return super().take_starts(at, starts, started, most_states)
-        patterns, which = np.unique(starts != -kernels.FAR, axis=0, return_inverse=True)
+        patterns, which = np.unique(starts != -FAR, axis=0, return_inverse=True)
         numbers = [
             self.filled.number(TableState(frozenset(np.flatnonzero(pattern).tolist())))
             for pattern in patterns
@@ -107,12 +107,12 @@ class TimedWalk(WindowWalk):
     def due_of(self, chosen: Rows, timer: int) -> npt.NDArray[np.int64]:
         """When a timer of these keys is due; `FAR` where it does not run."""
         runs = self.filled.running[self.states[chosen]] >> timer & 1
-        return np.where(runs == 1, self.due[chosen, timer], kernels.FAR)
+        return np.where(runs == 1, self.due[chosen, timer], FAR)
 
     def take_due(self, at: Numbers, due: npt.NDArray[np.int64], numbers: Rows) -> None:
         """Go on from due times, by key and timer, and from the numbers of the keys."""
         self.due[at] = due
-        self.next_due[at] = due.min(axis=1, initial=kernels.FAR)
+        self.next_due[at] = due.min(axis=1, initial=FAR)
         self.numbers[at] = numbers
         self.started_count = int(np.count_nonzero(self.states))
 

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from ensue.engine.batch.correlations import TABLE_STATES, Path, asked_of
 from ensue.engine.batch.groups import RowGroup, common_key, table_of_ports
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.numbered import NumberedStates
 from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.slices import SlicedStates
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.core.numbering import Numbers
 from ensue.engine.counts import Counts
 from ensue.engine.renaming import numbered_ports, with_ports
 from ensue.events.types import TypeSystem

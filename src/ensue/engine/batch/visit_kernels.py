@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import compiled
 from ensue.engine.batch.slice_kernels import lowest
+from ensue.engine.core.jit import compiled
 
 _ONE = np.uint64(1)
 

@@ -13,14 +13,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ensue.engine.batch.filled import FilledTable, taller
-from ensue.engine.batch.ordered import (
+from ensue.engine.batch.rule_actions import RuleActions
+from ensue.engine.core.numbering import taller
+from ensue.engine.core.table import FilledTable
+from ensue.engine.core.window_table import (
     ENDLESS_START,
     FIRST_REGISTER,
     FilledWindow,
     OrderedState,
 )
-from ensue.engine.batch.rule_actions import RuleActions
 from ensue.lang.syntax import Correlation
 
 _HEAD, _MOVE = 8, 4

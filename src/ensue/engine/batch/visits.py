@@ -21,19 +21,18 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch import firing_kernels, rule_kernels, visit_kernels
-from ensue.engine.batch.actions import Action
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.combinations import Combinations
 from ensue.engine.batch.correlations import TABLE_STATES
-from ensue.engine.batch.filled import taller
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.last_events import LastEvents
-from ensue.engine.batch.ordered import FIRST_REGISTER, FilledWindow
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.texts import read_only
 from ensue.engine.batch.visit_tables import VisitTables
 from ensue.engine.batch.walks import EVENTS_AN_ENTRY, FREE_ENTRIES, Firings, Patience, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.core.effects import Action
+from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.window_table import FIRST_REGISTER, FilledWindow
 
 FIRINGS_AT_ONCE = 1 << 17
 FEWEST_ROWS, FIRST_ROWS, MOST_ROWS = 1 << 7, 1 << 12, 1 << 18

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch import kernels, table_kernels
-from ensue.engine.batch.actions import Action
+from ensue.engine.batch import table_kernels
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import NOT_STARTED, FilledTable, taller
-from ensue.engine.batch.keys import Numbers
+from ensue.engine.core.effects import Action
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.table import NOT_STARTED, FilledTable
 from ensue.machine.model import Machine
 
 FREE_ENTRIES = 1024
@@ -148,11 +149,11 @@ class TableWalk:
         Without a window it is enough that a start is there; the first states are as given.
         """
         machine = self.filled.machine_table.machine
-        by_state = np.full((len(self.filled.known), len(machine.names)), -kernels.FAR, np.int64)
+        by_state = np.full((len(self.filled.known), len(machine.names)), -FAR, np.int64)
         for number, state in enumerate(self.filled.known):
             active = machine.initial if state is None else state.active
             by_state[number, sorted(active)] = 0
-            by_state[number, sorted(active & machine.constant)] = kernels.FAR
+            by_state[number, sorted(active & machine.constant)] = FAR
         found: npt.NDArray[np.int64] = by_state[self.states[chosen]]
         return found
 
@@ -181,8 +182,8 @@ class Room:
 
 def first_starts(machine: Machine) -> npt.NDArray[np.int64]:
     """The starts of a key that has read nothing."""
-    starts = np.full(len(machine.names), -kernels.FAR, np.int64)
-    starts[sorted(machine.initial)] = kernels.FAR
+    starts = np.full(len(machine.names), -FAR, np.int64)
+    starts[sorted(machine.initial)] = FAR
     return starts
 
 

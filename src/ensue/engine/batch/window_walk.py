@@ -13,18 +13,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch import kernels, table_kernels
+from ensue.engine.batch import table_kernels
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import NOT_STARTED, FilledTable, taller
-from ensue.engine.batch.keys import Numbers
-from ensue.engine.batch.ordered import (
+from ensue.engine.batch.walks import Firings, Patience, Room
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.table import NOT_STARTED, FilledTable
+from ensue.engine.core.window_table import (
     ALWAYS,
     ENDLESS_START,
     FIRST_REGISTER,
     FilledWindow,
     OrderedState,
 )
-from ensue.engine.batch.walks import Firings, Patience, Room
 
 Starts = npt.NDArray[np.int64]
 
@@ -84,7 +85,7 @@ class WindowWalk:
             self.states = taller(self.states, size, NOT_STARTED)
             self.places = taller(self.places, size, 0)
             self.registers = taller(self.registers, size, 0)
-            self.registers[before:, ENDLESS_START] = kernels.FAR
+            self.registers[before:, ENDLESS_START] = FAR
 
     def _widen(self) -> None:
         self.widen(FIRST_REGISTER + self.filled.registers)
@@ -126,7 +127,7 @@ class WindowWalk:
         """For each of the keys and each state of the machine its start."""
         homes = self.filled.homes()[self.states[chosen]]
         held = np.take_along_axis(self.registers[chosen], np.maximum(homes, 0), axis=1)
-        return np.where(homes < 0, -kernels.FAR, held)
+        return np.where(homes < 0, -FAR, held)
 
     def started_of(self, chosen: Rows) -> npt.NDArray[np.bool_]:
         return np.asarray(self.states[chosen] != NOT_STARTED)
@@ -160,9 +161,9 @@ _NOWHERE = -3
 def _ranks(starts: Starts) -> npt.NDArray[np.int64]:
     """Where each start stands among those of its key, from 0; equal ones stand together."""
     ranks = np.full(starts.shape, _NOWHERE, np.int64)
-    ranks[starts == kernels.FAR] = ALWAYS
-    moving = (starts != kernels.FAR) & (starts != -kernels.FAR)
-    order = np.argsort(np.where(moving, starts, kernels.FAR), axis=1, kind="stable")
+    ranks[starts == FAR] = ALWAYS
+    moving = (starts != FAR) & (starts != -FAR)
+    order = np.argsort(np.where(moving, starts, FAR), axis=1, kind="stable")
     ordered = np.take_along_axis(starts, order, axis=1)
     steps = np.zeros(starts.shape, np.int64)
     steps[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

@@ -24,12 +24,12 @@ from ensue.engine.batch.groups import (
     remembered_by,
     table_of_ports,
 )
-from ensue.engine.batch.keys import Numbers
 from ensue.engine.batch.row_lists import RowNumbers
 from ensue.engine.batch.visit_tables import VisitTables
 from ensue.engine.batch.visits import Instants, VisitedStates
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.core.numbering import Numbers
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ensue.engine.core.atoms import mask_of
 from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
-from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.firing import Noted
 from ensue.engine.step.keys import FastKey, KeyInstance, whole_key
 from ensue.engine.step.rows import Row, Rows, Step

@@ -18,6 +18,7 @@ from typing import Literal
 
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, holds
+from ensue.lang.expressions.names import names_in
 from ensue.lang.label_logic import change_of, label_value
 from ensue.lang.syntax import (
     Change,
@@ -36,7 +37,6 @@ from ensue.machine.analyses.filter_steps import (
     TooManyWaysError,
     Triggered,
 )
-from ensue.machine.analyses.mentions import names_in
 from ensue.machine.from_ecl import machine_of_ecl
 from ensue.machine.from_filter import left_label_aborted, machine_of_filter
 from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom, State, Timer

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.expressions.names import names_in
 from ensue.lang.syntax import Correlation, EventPort, FilterCorrelation, PushNew, PushPort
 from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
 from ensue.machine.analyses.comparison import compare_behaviours
-from ensue.machine.analyses.mentions import names_in
 from ensue.machine.analyses.witness import Witness
 
 DEPENDENCY_WORK = 2_000_000

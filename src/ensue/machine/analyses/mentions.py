@@ -8,7 +8,7 @@ all that it can come to. Arithmetic, functions and one name against another are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,7 @@ from ensue.lang.expressions import (
     Negate,
     Not,
 )
-
-Parts = tuple[str, ...]
+from ensue.lang.expressions.names import Parts, names_in
 
 CLOCK_AND_IDENTITY = frozenset({"id", "time"})
 """Attributes that no representative event can stand for: each event has its own."""
@@ -46,28 +45,6 @@ class Mentions:
     listed: bool = False
     cast: bool = False
     bare: bool = False
-
-
-def names_in(x: Expression) -> Iterator[Parts]:
-    match x:
-        case Name(parts):
-            yield parts
-        case Exists(name):
-            yield name.parts
-        case Not(operand) | Negate(operand) | Like(operand):
-            yield from names_in(operand)
-        case In(operand, options):
-            for each in (operand, *options):
-                yield from names_in(each)
-        case Arithmetic(first, rest) | Comparison(first, rest):
-            for each in (first, *(operand for _, operand in rest)):
-                yield from names_in(each)
-        case Logic(operands):
-            for each in operands:
-                yield from names_in(each)
-        case Call(_, arguments):
-            for each in arguments:
-                yield from names_in(each)
 
 
 def is_plain(x: Expression) -> bool:

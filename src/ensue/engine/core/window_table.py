@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.actions import Entry
-from ensue.engine.batch.filled import Entries, FilledTable
+from ensue.engine.core.effects import Entry
+from ensue.engine.core.table import Entries, FilledTable
 from ensue.machine.determinise import Input, Move, Table, TableState
 from ensue.machine.model import Machine, State
 from ensue.machine.stepping import NOW, Starts, Stepper, Taken

@@ -13,9 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.actions import Action, Entry
-from ensue.engine.batch.keys import IntegerNumbers
-from ensue.engine.batch.table_kernels import look_up
+from ensue.engine.core.effects import Action, Entry
+from ensue.engine.core.numbering import IntegerNumbers, look_up, taller
 from ensue.machine.determinise import Table, TableState
 from ensue.machine.model import AnyAtom, Machine
 
@@ -232,9 +231,3 @@ class FilledTable:
                     for place, _, bound in branch.places:
                         by_state[number, place] |= bound in state.active
         return by_state
-
-
-def taller(array: Any, size: int, fill: Any) -> Any:
-    larger = np.full((max(size, len(array)), *array.shape[1:]), fill, array.dtype)
-    larger[: len(array)] = array
-    return larger

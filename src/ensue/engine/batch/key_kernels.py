@@ -1,46 +1,15 @@
-"""How loops are compiled, and the loops that number keys: texts and integers by hash tables.
-
-A loop takes plain arrays and returns how far it came. Where it meets what it cannot go on with (an
-entry of a table that has not been worked out, a full array) it stops there; Python mends that and
-calls it again from the same place. Compiled code is cached on disk, so that a new process only
-loads it. So it is with all modules that are named `..._kernels`; what the arrays mean stands with
-their owners, here with `keys`.
-"""
+"""The compiled loops that number texts by a hash table; what the arrays mean stands with `keys`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import types
 
-FAR = 2**62
-"""The start of what needs no earlier event; its negative says that a state is not active."""
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-inlined: Decorator = njit(inline="always")
-lowered: Decorator = intrinsic
-
-
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as a loop that is compiled at its first call, and kept on disk from then on.
-
-    Where there is no place to keep it (a container that is read-only and has no home, an executor
-    of a cluster) every process compiles it for itself.
-    """
-    kept: Callable[..., Any]
-    try:
-        kept = njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        kept = njit(nogil=True)(function)
-    return kept
-
-
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_SHIFT = np.uint64(29)
+from ensue.engine.core.jit import compiled, inlined, lowered
+from ensue.engine.core.numbering import MULTIPLIER, mixed_with
 
 
 @lowered
@@ -76,18 +45,9 @@ def _tail(data: Any, begin: Any, end: Any) -> Any:
 
 
 @inlined
-def mixed_with(mixed: Any, word: Any) -> Any:
-    """A hash with one more word in it."""
-    # The last characters are the high bits of a word: they go down before the product goes up.
-    mixed ^= word
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * _MULTIPLIER
-    return mixed ^ (mixed >> _SHIFT)
-
-
-@inlined
 def _hash_text(data: Any, begin: Any, end: Any, head: Any, tail: Any) -> Any:
     length = end - begin
-    mixed = mixed_with(mixed_with(np.uint64(length) * _MULTIPLIER, head), tail)
+    mixed = mixed_with(mixed_with(np.uint64(length) * MULTIPLIER, head), tail)
     if length > 16:
         at = begin + 8
         while at + 8 < end:
@@ -197,42 +157,3 @@ def place_texts(slots: Any, begins: Any, arena: Any, count: int) -> None:
         while slots[slot] != 0:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = _tag(mixed, end - begin) | np.uint64(number + 1)
-
-
-@compiled
-def number_integers(
-    values: Any, rows: Any, out: Any, first: int, slots: Any, known: Any, count: int
-) -> Any:
-    """The same for integers."""
-    mask = np.uint64(slots.size - 1)
-    everything = rows.size == 0
-    for at in range(first, out.size):
-        value = values[at if everything else rows[at]]
-        mixed = np.uint64(value) * _MULTIPLIER
-        slot = (mixed ^ (mixed >> np.uint64(32))) & mask
-        found = -1
-        while slots[slot] != 0:
-            if known[slots[slot] - 1] == value:
-                found = slots[slot] - 1
-                break
-            slot = (slot + np.uint64(1)) & mask
-        if found < 0:
-            if 2 * (count + 1) > slots.size or count + 1 > known.size:
-                return at, count
-            known[count] = value
-            slots[slot] = count + 1
-            found = count
-            count += 1
-        out[at] = found
-    return out.size, count
-
-
-@compiled
-def place_integers(slots: Any, known: Any, count: int) -> None:
-    mask = np.uint64(slots.size - 1)
-    for number in range(count):
-        mixed = np.uint64(known[number]) * _MULTIPLIER
-        slot = (mixed ^ (mixed >> np.uint64(32))) & mask
-        while slots[slot] != 0:
-            slot = (slot + np.uint64(1)) & mask
-        slots[slot] = number + 1

@@ -15,12 +15,12 @@ from typing import Protocol
 
 import numpy as np
 
-from ensue.engine.batch.actions import Entry
-from ensue.engine.batch.filled import Entries
-from ensue.engine.batch.ordered import FilledWindow, longer
-from ensue.engine.batch.predicates import names_in
+from ensue.engine.core.atoms import satisfies
+from ensue.engine.core.effects import Entry
+from ensue.engine.core.table import Entries
+from ensue.engine.core.window_table import FilledWindow, longer
 from ensue.engine.ports import Reading
-from ensue.engine.step.atoms import satisfies
+from ensue.lang.expressions.names import names_in
 from ensue.lang.syntax import Correlation, TimerPort
 from ensue.machine.determinise import Table, TableState
 from ensue.machine.model import Machine, PredicateAtom, State, Timer
