@@ -12,15 +12,15 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ensue.engine.batch.from_step import is_time
-from ensue.engine.batch.snapshots import (
+from ensue.engine.batch.column_state import (
     ColumnState,
     arrow_table,
     object_column,
     whole_events,
 )
-from ensue.engine.batch.walks import moving_states
+from ensue.engine.batch.correlations import is_time
 from ensue.engine.core.jit import FAR
+from ensue.engine.core.rule_table import moving_states
 from ensue.engine.core.timer_table import Timers
 from ensue.engine.ports import Key
 from ensue.engine.step.rules import fast_key

@@ -28,9 +28,22 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     Where there is no place to keep it (a container that is read-only and has no home, an executor
     of a cluster) every process compiles it for itself.
     """
+    return _kept(function)
+
+
+def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled loop that makes no arrays, so that no references to arrays are counted in it.
+
+    Each array that is handed to an inlined function would be counted otherwise, which costs ten
+    times what the step of a cell does.
+    """
+    return _kept(function, _nrt=False)
+
+
+def _kept(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     kept: Callable[..., Any]
     try:
-        kept = njit(cache=True, nogil=True)(function)
+        kept = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError:
-        kept = njit(nogil=True)(function)
+        kept = njit(nogil=True, **options)(function)
     return kept

@@ -20,11 +20,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ensue.engine.batch.correlations import TABLE_STATES
-from ensue.engine.batch.groups import table_of_ports
 from ensue.engine.core.bit_table import BitTable
 from ensue.engine.core.effects import Action, Emitted, FilterActions, Push, Sent
 from ensue.engine.core.numbering import taller
+from ensue.engine.core.rule_table import TABLE_STATES
 from ensue.engine.core.table import FilledTable, atoms_of_bits
 from ensue.engine.core.window_table import (
     ALWAYS,
@@ -34,6 +33,7 @@ from ensue.engine.core.window_table import (
     OrderedState,
 )
 from ensue.engine.step.emitting import Recipe, recipe_for
+from ensue.engine.step.port_tables import table_of_ports
 from ensue.engine.step.rules import Rule
 from ensue.engine.step.shapes import atoms_of
 from ensue.events.types import TypeSystem

@@ -30,17 +30,11 @@ from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, EventScope, holds
+from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, Key
 from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
-from ensue.machine.analyses.mentions import (
-    CLOCK_AND_IDENTITY,
-    Mentions,
-    Parts,
-    is_plain,
-    mentions_in,
-    names_in,
-)
+from ensue.machine.analyses.mentions import CLOCK_AND_IDENTITY, Mentions, is_plain, mentions_in
 from ensue.machine.analyses.values import ordinary_value, values_of
 
 ALPHABET_EVENTS = 20_000
