@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from ensue.errors import JobError, UsageError
 from ensue.library import parse
+from ensue.spark.batch.files import FileRun
 from ensue.spark.failures import in_words, reason_of
-from ensue.spark.files import FileRun
 from ensue.spark.streaming.config import Rules
-from ensue.spark.streaming.rules import WatchedTable
+from ensue.spark.streaming.rules_table import WatchedTable
 
 LIBRARY = "eventtype A {}\nA ecl R (A a) { a }\n"
 

@@ -205,7 +205,7 @@ def _tell_on_spark(library: Library, events: Sequence[Event], outputs: Sequence[
     if lacking is not None:
         _say(f"  skipped: {lacking}")
         return True
-    from ensue.spark.command import run_events, started_session
+    from ensue.spark.batch.events import run_events, started_session
 
     begun = time.monotonic()
     _progress("starting Spark on this machine; that takes some seconds")

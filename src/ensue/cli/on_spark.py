@@ -31,7 +31,7 @@ from ensue.events.reading import FORMATS, STDIN
 from ensue.library import Library
 
 if TYPE_CHECKING:
-    from ensue.spark.files import FileRun
+    from ensue.spark.batch.files import FileRun
 
 SPARK = "spark"
 _PATTERN = re.compile(r"[*?\[{]")
@@ -58,7 +58,7 @@ def start_on_spark(
 ) -> Run:
     """A run that gathers its events and has Spark run them when it is finished."""
     _refuse([lateness is not None and "--lateness", explain and "--explain"])
-    from ensue.spark.command import CollectedRun
+    from ensue.spark.batch.events import CollectedRun
 
     # It answers as a `Run` does in all that a bounded input asks of it.
     return cast(Run, CollectedRun(library, correlation))
@@ -124,8 +124,8 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
 
 
 def _run_on_executors(asked: FilesOnSpark) -> None:
-    from ensue.spark.command import session
-    from ensue.spark.files import FileRun, taken
+    from ensue.spark.batch.events import session
+    from ensue.spark.batch.files import FileRun, taken
 
     format_ = asked.format or _format_of(asked.events)
     if asked.out is not None and asked.writes_folder and asked.out.exists():
@@ -182,7 +182,7 @@ def _format_of(events: str) -> str:
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     shown = [each for each in files if each.name[:1] not in ("_", ".")]
     if path.is_dir() and not shown:
-        from ensue.spark.files import without_files
+        from ensue.spark.batch.files import without_files
 
         raise without_files(events)
     found = {FORMATS[each.suffix.lower()] for each in shown if each.suffix.lower() in FORMATS}

@@ -22,7 +22,7 @@ from ensue.library import Library
 if TYPE_CHECKING:
     from ensue.spark.streaming.config import PipelineConfig
     from ensue.spark.streaming.figures import Figures
-    from ensue.spark.streaming.rules import WatchedTable
+    from ensue.spark.streaming.rules_table import WatchedTable
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -64,11 +64,11 @@ def stream(files: StreamFiles) -> None:
                 "rules come from files, as `ensue stream rules.cor stream.toml`, or from the"
                 " table in `[rules]` of the configuration: give one of them, and only one"
             )
-        from ensue.spark.command import session
+        from ensue.spark.batch.events import session
         from ensue.spark.failures import FAILURES
         from ensue.spark.streaming import pipeline
         from ensue.spark.streaming.advice import told
-        from ensue.spark.streaming.rules import WatchedTable
+        from ensue.spark.streaming.rules_table import WatchedTable
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j", "pandas"):
             raise

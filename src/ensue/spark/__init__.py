@@ -7,8 +7,8 @@ Only the DataFrame API is used, so that all of it runs through Spark Connect as 
 imports this room needs PySpark; nobody else does.
 """
 
+from ensue.spark.batch.job import correlate, rejected
 from ensue.spark.explaining import explain
-from ensue.spark.job import correlate, rejected
 from ensue.spark.packaging import package
 
 __all__ = ["correlate", "explain", "package", "rejected"]

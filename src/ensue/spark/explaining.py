@@ -15,9 +15,9 @@ from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
-from ensue.spark.job import Job, LibraryLike
+from ensue.spark.batch.job import Job, LibraryLike
 from ensue.spark.plan import Group
-from ensue.spark.reading import Reading
+from ensue.spark.sql.scan import Reading
 from ensue.spark.streaming.groups import StreamGroup
 from ensue.spark.streaming.job import StreamJob
 

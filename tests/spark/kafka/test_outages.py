@@ -16,9 +16,9 @@ import pytest
 import ensue
 from ensue.errors import UsageError
 from ensue.spark.failures import FAILURES
+from ensue.spark.kafka.broker import TrialBroker
 from ensue.spark.streaming import pipeline
 from ensue.spark.streaming.advice import told
-from ensue.spark.streaming.broker import TrialBroker
 from ensue.spark.streaming.config import PipelineConfig, parse_config
 from tests.spark.streaming.processes import committed
 from tests.spark.streaming.sensors import LIBRARY, expected, found, heartbeat, readings

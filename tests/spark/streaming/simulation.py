@@ -14,7 +14,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
 from ensue.spark.streaming.bucket import run_bucket
-from ensue.spark.streaming.packing import BESIDE, Task, from_bytes, pack_columns, pack_events
+from ensue.spark.streaming.chunks import BESIDE, Task, from_bytes, pack_columns, pack_events
 
 
 class State:

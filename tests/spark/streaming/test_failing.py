@@ -17,9 +17,9 @@ from ensue.cli import main
 from ensue.cli.stream import RunningStream
 from ensue.errors import JobError, UsageError
 from ensue.spark.streaming import pipeline
-from ensue.spark.streaming.begun import check_place, rules_of_begun
+from ensue.spark.streaming.checkpoint_folder import hold
+from ensue.spark.streaming.checkpoint_rules import check_place, rules_of_begun
 from ensue.spark.streaming.config import parse_config
-from ensue.spark.streaming.holding import hold
 
 from .cutting import write_pieces
 from .processes import CONFIG, LATE_SINK
@@ -28,7 +28,7 @@ from .sensors import LIBRARY, readings, table
 ROWS = readings(12, Random(1))
 HOLDER = """
 import sys
-from ensue.spark.streaming.holding import hold
+from ensue.spark.streaming.checkpoint_folder import hold
 hold(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()

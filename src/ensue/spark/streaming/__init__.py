@@ -3,7 +3,7 @@
 `correlate` hands streams on to here (`dispatch`); `job` plans a library over a streaming DataFrame,
 `packing` and `bucket` are its workers. `split` takes apart the outputs and what was left out, and
 `FiguresListener` tells what every micro-batch has done, in all and for each rule. Names are
-imported when they are first used, since `ensue.spark.job` begins here.
+imported when they are first used, since `ensue.spark.batch.job` begins here.
 """
 
 from __future__ import annotations

@@ -20,11 +20,8 @@ import pyarrow.compute as pc
 
 from ensue.events.cloudevents import encode
 from ensue.events.times import format_time
-from ensue.spark.mapping import ARRIVAL
 from ensue.spark.outputs import OutputColumns, output_columns
-from ensue.spark.streaming.engines import Setting, engines_of
-from ensue.spark.streaming.measuring import Measures, read_measures, state_sizes, write_measures
-from ensue.spark.streaming.packing import (
+from ensue.spark.streaming.chunks import (
     BESIDE,
     MEASURES,
     REPORTS,
@@ -34,7 +31,10 @@ from ensue.spark.streaming.packing import (
     planned,
     to_bytes,
 )
+from ensue.spark.streaming.engines import Setting, engines_of
+from ensue.spark.streaming.measures import Measures, read_measures, state_sizes, write_measures
 from ensue.spark.streaming.state import VERSION, BucketState, read_state, write_state
+from ensue.spark.worker.event_rows import ARRIVAL
 
 KIND = "ensue_kind"
 """The column that says what a row is: `output`, `late` or `rejected`."""

@@ -29,10 +29,10 @@ from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 from ensue.library import parse
-from ensue.spark.mapping import DEFAULT_SOURCE, read_event, write_event
 from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
 from ensue.spark.plan import Group, Plan
-from ensue.spark.streaming.packing import EXTRAS, PAYLOAD, Task, planned
+from ensue.spark.streaming.chunks import EXTRAS, PAYLOAD, Task, planned
+from ensue.spark.worker.event_rows import DEFAULT_SOURCE, read_event, write_event
 
 Saved = tuple[str, bytes]
 """The text of the rules that ran, and the snapshot of their engine."""

@@ -17,7 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ensue.spark.streaming.measuring import Measures, read_measures
+from ensue.spark.streaming.measures import Measures, read_measures
 
 OBSERVED_INPUT = "ensue_input"
 OBSERVED_MEASURES = "ensue_measures"

@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 
 from ensue.errors import UsageError
-from ensue.spark.streaming.begun import local_folder
+from ensue.spark.streaming.checkpoint_rules import local_folder
 
 LIST = "_spark_metadata"
 LISTED_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text"})

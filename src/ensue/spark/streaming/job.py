@@ -23,14 +23,13 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.library import duration_microseconds
-from ensue.spark.conformance import check_columns, conforms, opaque_attributes
-from ensue.spark.job import LibraryLike, as_library
-from ensue.spark.layout import Layout, layout_of
-from ensue.spark.mapping import ARRIVAL
+from ensue.spark.batch.job import LibraryLike, as_library
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Plan, plan_of
-from ensue.spark.reading import Reading, check_arrival, reading_of, wanted_by_rule
-from ensue.spark.sql_values import NotInSqlError
+from ensue.spark.sql.conformance import check_columns, conforms, opaque_attributes
+from ensue.spark.sql.layout import Layout, layout_of
+from ensue.spark.sql.scan import Reading, check_arrival, reading_of, wanted_by_rule
+from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.streaming.bucket import (
     KIND,
     LEFT_OUT,
@@ -42,14 +41,7 @@ from ensue.spark.streaming.bucket import (
     run_bucket,
     unpacking,
 )
-from ensue.spark.streaming.figures import (
-    OBSERVED_INPUT,
-    OBSERVED_MEASURES,
-    observed_input,
-    observed_measures,
-)
-from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
-from ensue.spark.streaming.packing import (
+from ensue.spark.streaming.chunks import (
     CHUNK_DDL,
     TIME,
     Task,
@@ -58,7 +50,15 @@ from ensue.spark.streaming.packing import (
     pack_events,
     refused_rows,
 )
-from ensue.spark.worker import REJECTED_DDL
+from ensue.spark.streaming.figures import (
+    OBSERVED_INPUT,
+    OBSERVED_MEASURES,
+    observed_input,
+    observed_measures,
+)
+from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
+from ensue.spark.worker.event_rows import ARRIVAL
+from ensue.spark.worker.tasks import REJECTED_DDL
 
 BUCKETS_PER_PARTITION = 4
 """Several buckets for each partition even out what hashing gives to one of them..."""

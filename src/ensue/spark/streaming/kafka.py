@@ -22,6 +22,8 @@ from pyspark.sql import functions as sf
 from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.library import LibraryLike, as_library, duration_microseconds
+from ensue.spark.kafka.record_reader import COLUMNS, RecordReader
+from ensue.spark.kafka.records import MODES, STRUCTURED, write_record
 from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.bucket import (
@@ -34,6 +36,13 @@ from ensue.spark.streaming.bucket import (
     run_bucket,
     unpacking,
 )
+from ensue.spark.streaming.chunks import (
+    CHUNK_DDL,
+    Task,
+    bound,
+    pack_read,
+    planned,
+)
 from ensue.spark.streaming.figures import (
     OBSERVED_INPUT,
     OBSERVED_MEASURES,
@@ -41,15 +50,6 @@ from ensue.spark.streaming.figures import (
     observed_measures,
 )
 from ensue.spark.streaming.job import default_buckets
-from ensue.spark.streaming.packing import (
-    CHUNK_DDL,
-    Task,
-    bound,
-    pack_read,
-    planned,
-)
-from ensue.spark.streaming.reading import COLUMNS, RecordReader
-from ensue.spark.streaming.records import MODES, STRUCTURED, write_record
 
 RECORD_DDL = "key binary, value binary, headers array<struct<key: string, value: binary>>"
 REFUSED_DDL = f"topic string, partition int, offset bigint, {RECORD_DDL}, problems array<string>"

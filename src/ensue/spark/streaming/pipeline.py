@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from ensue.errors import UsageError
 from ensue.library import Library
 from ensue.spark.failures import reason_of
-from ensue.spark.streaming.begun import check_place, record_rules, rules_of_begun
+from ensue.spark.kafka.connector import with_kafka
+from ensue.spark.streaming.checkpoint_folder import hold
+from ensue.spark.streaming.checkpoint_rules import check_place, record_rules, rules_of_begun
 from ensue.spark.streaming.config import KAFKA, PipelineConfig
-from ensue.spark.streaming.connector import with_kafka
-from ensue.spark.streaming.holding import hold
 from ensue.spark.streaming.job import correlate_stream
 from ensue.spark.streaming.kafka import correlate_kafka
 from ensue.spark.streaming.sinks import check_sinks, parted, takes_apart, writer_of

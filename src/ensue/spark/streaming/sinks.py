@@ -17,8 +17,8 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.lang.diagnostics import did_you_mean
+from ensue.spark.batch.files import DATE, dated
 from ensue.spark.failures import in_words
-from ensue.spark.files import DATE, dated
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, PROBLEMS, REJECTED_KIND
 from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
 from ensue.spark.streaming.file_sink import LISTED_FORMATS, check_list

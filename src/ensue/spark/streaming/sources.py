@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ensue.errors import UsageError
 from ensue.spark.failures import FAILURES, reason_of
+from ensue.spark.kafka.connector import with_kafka
 from ensue.spark.streaming.config import KAFKA, Source
-from ensue.spark.streaming.connector import with_kafka
 
 _PATIENCE_SECONDS = 5.0
 
