@@ -58,10 +58,10 @@ def start_on_spark(
 ) -> Run:
     """A run that gathers its events and has Spark run them when it is finished."""
     _refuse([lateness is not None and "--lateness", explain and "--explain"])
-    from ensue.spark.batch.events import CollectedRun
+    from ensue.spark.batch.events import SparkRun
 
     # It answers as a `Run` does in all that a bounded input asks of it.
-    return cast(Run, CollectedRun(library, correlation))
+    return cast(Run, SparkRun(library, correlation))
 
 
 def _refuse(given: Sequence[str | bool]) -> None:
@@ -117,21 +117,21 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
     `given` has the options that were given and may have no meaning here.
     """
     _refuse(given)
-    from ensue.spark.failures import in_words
+    from ensue.spark.failures import as_job_error
 
-    with in_words(f"the run over `{asked.events}`"):
+    with as_job_error(f"the run over `{asked.events}`"):
         _run_on_executors(asked)
 
 
 def _run_on_executors(asked: FilesOnSpark) -> None:
-    from ensue.spark.batch.events import session
     from ensue.spark.batch.files import FileRun, taken
+    from ensue.spark.session import open_session
 
     format_ = asked.format or _format_of(asked.events)
     if asked.out is not None and asked.writes_folder and asked.out.exists():
         raise taken(str(asked.out))
     run = FileRun.of(
-        session(), asked.library, asked.events, format_, asked.until, asked.correlation
+        open_session(), asked.library, asked.events, format_, asked.until, asked.correlation
     )
     say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
     events, refused = run.counted()

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import LibraryError, UsageError
 from ensue.spark import correlate, explain, rejected
-from ensue.spark.batch.job import Job
+from ensue.spark.batch.job import BatchOptions, Job
 
 LIBRARY = """
 eventtype Reading { attribute long Sensor; attribute double Value; attribute string Note; };
@@ -155,7 +155,7 @@ def test_a_partition_that_does_not_fit_is_sorted_on_disk(spark: SparkSession) ->
     events = frame(spark, *rows)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "16")
     try:
-        small = Job.of(events, LIBRARY, gathered_bytes=1000).outputs()
+        small = Job.of(events, LIBRARY, options=BatchOptions(sort_buffer_bytes=1000)).outputs()
 
         assert found(small) == found(correlate(events, LIBRARY))
     finally:

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ensue
-from ensue.spark.streaming.checkpoint_rules import record_rules, rules_of_begun
+from ensue.spark.streaming.checkpoint_rules import record_rules, rules_of_planned_batch
 from ensue.spark.streaming.config import parse_config
 from ensue.spark.streaming.pipeline import start
 
@@ -35,21 +35,21 @@ def test_other_rules_than_those_of_a_begun_micro_batch_have_to_wait(checkpoint: 
     first, second = ensue.parse(JUMP), ensue.parse(LIBRARY)
     record_rules(NO_SESSION, str(checkpoint), first)
 
-    found = rules_of_begun(NO_SESSION, str(checkpoint), second)
+    found = rules_of_planned_batch(NO_SESSION, str(checkpoint), second)
 
     assert str(found) == str(first)
-    assert rules_of_begun(NO_SESSION, str(checkpoint), first) is None
+    assert rules_of_planned_batch(NO_SESSION, str(checkpoint), first) is None
 
 
 def test_after_a_micro_batch_that_was_committed_nobody_has_to_wait(checkpoint: Path) -> None:
     record_rules(NO_SESSION, f"file://{checkpoint}", ensue.parse(JUMP))
     (checkpoint / "commits" / "1").write_text("v1")
 
-    assert rules_of_begun(NO_SESSION, str(checkpoint), ensue.parse(LIBRARY)) is None
+    assert rules_of_planned_batch(NO_SESSION, str(checkpoint), ensue.parse(LIBRARY)) is None
 
 
 def test_a_checkpoint_without_a_record_is_gone_on_from(checkpoint: Path) -> None:
-    assert rules_of_begun(NO_SESSION, str(checkpoint), ensue.parse(LIBRARY)) is None
+    assert rules_of_planned_batch(NO_SESSION, str(checkpoint), ensue.parse(LIBRARY)) is None
 
 
 def reading(name: str, second: int, value: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.spark import correlate
-from ensue.spark.worker.packed_types import PACKED_TYPES, arrivals_of, types_of, with_type
+from ensue.spark.worker.packed_types import PACKED_TYPES, pack_type, unpack_arrivals, unpack_types
 
 LARGEST_ARRIVAL = (2**24 - 1 << 33) + 2**33 - 1
 """The last row of the last task for which there is room."""
@@ -16,7 +16,7 @@ LARGEST_ARRIVAL = (2**24 - 1 << 33) + 2**33 - 1
 
 def packed(spark: SparkSession, rows: list[tuple[int, str]], types: list[str]) -> pa.ChunkedArray:
     frame = spark.createDataFrame(rows, "arrival bigint, type string").coalesce(1)
-    column = with_type(sf.col("arrival"), sf.col("type"), types).alias("packed")
+    column = pack_type(sf.col("arrival"), sf.col("type"), types).alias("packed")
     return pa.chunked_array([[row.packed for row in frame.select(column).collect()]])
 
 
@@ -26,14 +26,14 @@ def test_arrivals_and_types_come_out_as_they_went_in(spark: SparkSession) -> Non
 
     found = packed(spark, rows, types)
 
-    decoded = types_of(found, types).to_pylist()
-    assert list(zip(arrivals_of(found).to_pylist(), decoded, strict=True)) == rows
+    decoded = unpack_types(found, types).to_pylist()
+    assert list(zip(unpack_arrivals(found).to_pylist(), decoded, strict=True)) == rows
 
 
 def test_a_type_whose_name_begins_another_is_not_taken_for_it(spark: SparkSession) -> None:
     found = packed(spark, [(1, "A"), (2, "AB"), (3, "B")], ["AB", "A", "B"])
 
-    assert types_of(found, ["AB", "A", "B"]).to_pylist() == ["A", "AB", "B"]
+    assert unpack_types(found, ["AB", "A", "B"]).to_pylist() == ["A", "AB", "B"]
 
 
 @pytest.mark.parametrize("count", [PACKED_TYPES, PACKED_TYPES + 1])

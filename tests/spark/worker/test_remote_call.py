@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 
 from ensue.errors import EnsueError, JobError
 from ensue.spark.failures import reason_of
-from ensue.spark.worker.remote_call import called
+from ensue.spark.worker.remote_call import for_workers
 
 pickling: Any = cloudpickle
 WORKER = """
@@ -27,29 +27,29 @@ list(call([1]))
 """
 
 
-def doubled(given: int, batches: list[int]) -> Iterator[int]:
+def doubled(given: tuple[int], batches: list[int]) -> Iterator[int]:
     for each in batches:
-        yield given * each
+        yield given[0] * each
 
 
-def refused(given: int, batches: list[int]) -> Iterator[int]:
-    yield given
+def refused(given: tuple[int], batches: list[int]) -> Iterator[int]:
+    yield given[0]
     raise JobError("the rows are not as SQL has them")
 
 
-def out_of_memory(given: int, batches: list[int]) -> Iterator[int]:
-    yield given
+def out_of_memory(given: tuple[int], batches: list[int]) -> Iterator[int]:
+    yield given[0]
     raise MemoryError
 
 
 def test_a_function_is_found_by_its_name_and_told_what_was_given() -> None:
-    sent = pickling.loads(pickling.dumps(called(doubled, 2)))
+    sent = pickling.loads(pickling.dumps(for_workers(doubled, (2,))))
 
     assert list(sent([1, 2, 3])) == [2, 4, 6]
 
 
 def test_a_worker_without_the_package_says_what_to_install(tmp_path: Path) -> None:
-    (tmp_path / "sent").write_bytes(pickling.dumps(called(doubled, 2)))
+    (tmp_path / "sent").write_bytes(pickling.dumps(for_workers(doubled, (2,))))
 
     done = subprocess.run(
         [sys.executable, "-c", WORKER, str(tmp_path / "sent")],
@@ -65,11 +65,11 @@ def test_a_worker_without_the_package_says_what_to_install(tmp_path: Path) -> No
 
 def test_an_error_of_ours_comes_without_the_way_that_it_took() -> None:
     with pytest.raises(EnsueError, match="not as SQL has them") as raised:
-        list(called(refused, 2)([1]))
+        list(for_workers(refused, (2,))([1]))
 
-    assert [each.name for each in raised.traceback][-1] == "call"
+    assert [each.name for each in raised.traceback][-1] == "call_by_name"
 
 
 def test_a_lack_of_memory_is_told_with_what_to_do() -> None:
     with pytest.raises(MemoryError, match=r"make more partitions .*or give workers more"):
-        list(called(out_of_memory, 2)([1]))
+        list(for_workers(out_of_memory, (2,))([1]))

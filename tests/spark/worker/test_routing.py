@@ -12,7 +12,7 @@ from ensue.engine.ports import Ports
 from ensue.events.event import Event
 from ensue.spark.plan import Group, Plan, plan_of
 from ensue.spark.worker.ordered_group import ALL_KEYS, NO_KEYS
-from ensue.spark.worker.routing import Wanting, bucket_of
+from ensue.spark.worker.routing import EventRouter, bucket_of
 
 LIBRARY = """
 eventtype Base { attribute long n; };
@@ -82,9 +82,9 @@ def test_an_event_goes_to_the_buckets_that_the_ports_of_a_group_say(rule: str | 
     events = [drawn(random) for _ in range(600)]
 
     for group in plan.groups:
-        wanting = Wanting(plan, group, keep_unkeyed=True)
+        router = EventRouter(plan, group, keep_unkeyed=True)
         for event in events:
-            assert (wanting.buckets(event), wanting.matched) == by_ports(plan, group, event)
+            assert (router.buckets(event), router.matched) == by_ports(plan, group, event)
 
 
 def test_a_whole_real_is_the_same_key_as_its_integer() -> None:

@@ -31,8 +31,8 @@ from ensue.events.event import Event, Rejected
 from ensue.events.times import datetime_of
 from ensue.events.types import TypeSystem
 from ensue.library import Library, parse
-from ensue.spark.batch.events import EventJob, outputs_in_order
-from ensue.spark.batch.job import Job
+from ensue.spark.batch.events import EncodedEventJob, ordered_outputs
+from ensue.spark.batch.job import BatchOptions, Job
 from ensue.spark.batch.unkeyed_counts import CountedOutputs
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.worker.event_rows import ARRIVAL, write_event
@@ -83,20 +83,23 @@ class FileRun:
         correlation: str | None = None,
     ) -> FileRun:
         """Raises `UsageError` for files that cannot be opened, or columns that do not fit."""
-        options: dict[str, Any] = {
-            "until": None if until is None else datetime_of(until),
-            "correlations": None if correlation is None else [correlation],
-            "counted": True,
-        }
-        whole: dict[str, Any] = {"order": True, "whole_events": True}
+        options = BatchOptions(
+            until=None if until is None else datetime_of(until),
+            correlations=None if correlation is None else [correlation],
+            count_unkeyed=True,
+        )
+        ordered = replace(options, order=True, whole_events=True)
         if format_ == "parquet":
             read = _open(spark.read.option("recursiveFileLookup", "true").format("parquet"), path)
             events, count = _with_places(read)
-            options["arrival"] = ARRIVAL
             return cls(
                 count,
-                _without_arrival(Job.of(events, library, **options)),
-                _without_arrival(Job.of(events, library, **options, **whole)),
+                _without_arrival(
+                    Job.of(events, library, options=replace(options, arrival=ARRIVAL))
+                ),
+                _without_arrival(
+                    Job.of(events, library, options=replace(ordered, arrival=ARRIVAL))
+                ),
             )
         rows, cells = (_lines(spark, path), ()) if format_ == "jsonl" else _cells(spark, path)
         ranked = _names(rows)
@@ -111,13 +114,13 @@ class FileRun:
         )
         return cls(
             len(ranked),
-            EventJob.of(events, library, **options),
-            EventJob.of(events, library, **options, **whole),
+            EncodedEventJob.of(events, library, options=options),
+            EncodedEventJob.of(events, library, options=ordered),
             records,
         )
 
     def counted(self) -> tuple[int, int]:
-        """How many events there are, and how many records that are none."""
+        """The number of events, and of rejected records."""
         if self.records is not None:
             all_, events = sf.count("*"), sf.count("payload")
             found = self.records.agg(all_.alias("all"), events.alias("events")).collect()[0]
@@ -138,7 +141,7 @@ class FileRun:
 
     def outputs(self, counts: Counts) -> Iterator[Event]:
         """The outputs in the order of every other engine, one by one."""
-        yield from outputs_in_order(self.in_order, counts)
+        yield from ordered_outputs(self.in_order, counts)
 
     def write(self, folder: str, counts: Counts) -> int:
         """The outputs as Parquet, in folders by correlation and by day; how many there are."""

@@ -1,9 +1,9 @@
-"""A library over a DataFrame: the plan made into DataFrames, and nothing run.
+"""A library over a bounded DataFrame, planned as lazy DataFrames. Nothing runs here.
 
-In come a DataFrame of events and a library; out go lazy DataFrames: the outputs, or the rows that
-are no events. What cannot work is said here, before a job starts. Each group of the plan is a scan
-that keeps the rows it wants, a shuffle by its key, and a worker over each partition; groups that
-read outputs of others come after them.
+In come a DataFrame of events and a library; out go the outputs, or the rejected rows. What cannot
+work is refused here, before a job starts. Each group of the plan is a scan that keeps the rows its
+rules want, a shuffle by their key, and a worker function over each partition; a group that reads
+outputs of other groups comes after them.
 """
 
 from __future__ import annotations
@@ -12,29 +12,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
+from typing import Self
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from ensue.engine.run import time_microseconds
 from ensue.errors import UsageError
-from ensue.library import LibraryLike as LibraryLike
-from ensue.library import as_library as as_library
-from ensue.spark.dispatch import also_over_streams, rejects_from_streams
+from ensue.library import LibraryLike, as_library
 from ensue.spark.outputs import OutputColumns, output_columns
-from ensue.spark.plan import Group, Plan, Rule, plan_of
-from ensue.spark.sql.conformance import check_columns, conforms, opaque_attributes
-from ensue.spark.sql.layout import Layout, layout_of
-from ensue.spark.sql.scan import Reading, check_arrival, reading_of
+from ensue.spark.plan import Group, Plan, plan_of
+from ensue.spark.sql.conformance import attributes_read_in_python, check_columns, conforms
+from ensue.spark.sql.layout import DataFrameLayout, layout_of
+from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
-from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, OUTPUT_DDL
-from ensue.spark.worker.external_sort import GATHERED_BYTES
-from ensue.spark.worker.packed_types import PACKED_TYPES, with_type
+from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, OUTPUT_DDL, REJECTED_DDL
+from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
+from ensue.spark.worker.packed_types import PACKED_TYPES, pack_type
+from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import (
     CLOCK,
-    REJECTED_DDL,
-    Task,
-    bound,
+    GroupTask,
     latest_time,
     map_outputs,
     map_rows,
@@ -44,83 +42,42 @@ from ensue.spark.worker.tasks import (
 )
 
 
-@also_over_streams
-def correlate(
-    events: DataFrame,
-    library: LibraryLike,
-    columns: Mapping[str, str] | None = None,
-    *,
-    until: str | datetime | None = None,
-    correlations: Sequence[str] | None = None,
-    order: bool = False,
-    whole_events: bool = False,
-    arrival: str | None = None,
-    partitions: int | None = None,
-) -> DataFrame:
-    """What follows from the events of a DataFrame: one row an output. Nothing runs yet.
+@dataclass(frozen=True)
+class BatchOptions:
+    """The options of `correlate` over a bounded DataFrame, and two for commands and tests.
 
-    `library` is a `Library`, its text, or the path of its file. `columns` says which column is
-    what, where the names differ: `{"type": "event_name", "time": "ts", "id": "uuid"}`.
-
-    `correlations` names those whose outputs are wanted; without it, all. With `whole_events` a
-    column `event` has each output as CloudEvents JSON, with all that came in, also what no type
-    declares. Events of equal times are read in the order of the DataFrame, or of the column of
-    integers `arrival`.
-
-    Only for a bounded DataFrame: at the end the clock stands at the last event's time, or at
-    `until` (RFC 3339, or a datetime) if that is later. With `order` there is a column `order` that
-    sorts the outputs as every other engine puts them out. `partitions` is how many there are after
-    a shuffle; without it, as many as Spark is set to.
-
-    Only for a stream: `lateness` ("10 s", or a timedelta) is by how much events may be out of
-    order, and how long they wait for that; without it, "0 s". `buckets` is into how many parts of
-    the state keys are spread; without it, four for each shuffle partition, up to 64. A stream has
-    three columns more, `ensue_kind`, `ensue_left_out` and `ensue_problems`, for events that came
-    too late and rows that are no events; `ensue.spark.streaming.split` takes them apart.
-
-    Raises `UsageError` for what cannot work, naming column and rule, and `LibraryError` for a
-    library with mistakes.
+    `count_unkeyed` adds rows that say how many events had no key, by rule. `sort_buffer_bytes` is
+    how much of a partition is sorted in memory.
     """
-    job = Job.of(
-        events,
-        library,
-        columns,
-        until=until,
-        correlations=correlations,
-        order=order,
-        whole_events=whole_events,
-        arrival=arrival,
-        partitions=partitions,
-    )
-    return job.outputs()
 
-
-@rejects_from_streams
-def rejected(
-    events: DataFrame, library: LibraryLike, columns: Mapping[str, str] | None = None
-) -> DataFrame:
-    """The rows that `correlate` leaves out: `row` as JSON text, and all `problems` with it.
-
-    Over a stream it is a stream of its own, which reads the source once more; what `correlate`
-    makes of a stream has the same rows already, and `ensue.spark.streaming.split` takes them apart.
-    """
-    return Job.of(events, library, columns).rejected()
+    until: str | datetime | None = None
+    correlations: Sequence[str] | None = None
+    order: bool = False
+    whole_events: bool = False
+    arrival: str | None = None
+    partitions: int | None = None
+    count_unkeyed: bool = False
+    sort_buffer_bytes: int = SORT_BUFFER_BYTES
 
 
 @dataclass(frozen=True)
 class Job:
-    """All that is known before anything runs."""
+    """The plan of a library over a DataFrame.
+
+    `python_reasons` says why rows must be read in Python, if they must. `scans` has, for each group
+    by its number, its scan in SQL, or the reason why Python reads its rows.
+    """
 
     events: DataFrame
-    layout: Layout
+    layout: DataFrameLayout
     plan: Plan
     columns: OutputColumns
-    task: Task
+    task: GroupTask
     until: int | None
     arrival: str | None
     partitions: int
-    unreadable: tuple[str, ...]
-    readings: Mapping[int, Reading | str] = field(default_factory=dict)
+    python_reasons: tuple[str, ...]
+    scans: Mapping[int, Scan | str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -128,55 +85,44 @@ class Job:
         events: DataFrame,
         library: LibraryLike,
         columns: Mapping[str, str] | None = None,
-        *,
-        until: str | datetime | None = None,
-        correlations: Sequence[str] | None = None,
-        order: bool = False,
-        whole_events: bool = False,
-        arrival: str | None = None,
-        partitions: int | None = None,
-        counted: bool = False,
-        gathered_bytes: int = GATHERED_BYTES,
-    ) -> Job:
+        options: BatchOptions | None = None,
+    ) -> Self:
         """Raises `UsageError` for what cannot work, naming column and rule."""
+        options = options or BatchOptions()
         if events.isStreaming:
             raise UsageError(
-                "the DataFrame is a stream, and `correlate` reads bounded ones: use `spark.read`"
+                "the DataFrame is a stream, and this call reads bounded ones: use `spark.read`"
                 " for `spark.readStream`"
             )
         loaded = as_library(library)
-        plan = plan_of(loaded.checked, correlations)
+        plan = plan_of(loaded.checked, options.correlations)
         layout = layout_of(events, columns)
-        check_arrival(events, arrival)
+        check_arrival(events, options.arrival)
         types = loaded.checked.types
-        rules = [rule for group in plan.groups for rule in group.rules if not _is_fed(plan, rule)]
-        check_columns(layout, types, rules)
-        # Whole events may hold anything; bytes carry it as it is.
-        unreadable = [*layout.opaque, *opaque_attributes(layout, types)]
-        unreadable += ["whole events are asked for"] if whole_events else []
-        task = Task(
+        check_columns(layout, types, plan.rules_over_input)
+        # Whole events may hold undeclared data of any kind, which only bytes carry unchanged.
+        python_reasons = [*layout.python_reasons, *attributes_read_in_python(layout, types)]
+        python_reasons += ["whole events are asked for"] if options.whole_events else []
+        task = GroupTask(
             loaded.tables(),
             plan.selected,
             0,
-            mode="count" if counted else "rows",
-            with_order=order,
-            with_event=whole_events,
-            gathered_bytes=gathered_bytes,
+            mode="count" if options.count_unkeyed else "rows",
+            with_order=options.order,
+            with_event=options.whole_events,
+            sort_buffer_bytes=options.sort_buffer_bytes,
         )
-        readings = {
-            group.number: _reading(group, layout, plan, unreadable) for group in plan.groups
-        }
         return cls(
             events,
             layout,
             plan,
-            output_columns(plan, with_order=order, with_event=whole_events),
+            output_columns(plan, with_order=options.order, with_event=options.whole_events),
             task,
-            None if until is None else time_microseconds(until),
-            arrival,
-            partitions or _shuffle_partitions(events),
-            tuple(unreadable),
-            readings,
+            None if options.until is None else time_microseconds(options.until),
+            options.arrival,
+            options.partitions or shuffle_partitions(events),
+            tuple(python_reasons),
+            {group.number: _scan(group, layout, plan, python_reasons) for group in plan.groups},
         )
 
     def outputs(self) -> DataFrame:
@@ -192,72 +138,72 @@ class Job:
     def rejected(self) -> DataFrame:
         types = self.plan.library.types
         rows = self.events
-        if not self.unreadable:
+        if not self.python_reasons:
             rows = rows.filter(~conforms(self.layout, types))
         read = rows.select(self.layout.row())
-        return read.mapInArrow(bound(rejected_rows, self.task), REJECTED_DDL)
+        return read.mapInArrow(for_workers(rejected_rows, self.task), REJECTED_DDL)
 
     # --- one group --------------------------------------------------------------------------------
 
     def _run(self, group: Group, mode: str, ddl: str) -> DataFrame:
         task = self.task._replace(group=group.number, mode=mode)
-        reading = self.readings[group.number]
-        if isinstance(reading, str):
+        scan = self.scans[group.number]
+        if isinstance(scan, str):
             return self._run_events(group, task, ddl)
-        return self._run_columns(group, task, reading, ddl)
+        return self._run_columns(group, task, scan, ddl)
 
-    def _run_columns(self, group: Group, task: Task, reading: Reading, ddl: str) -> DataFrame:
+    def _run_columns(self, group: Group, task: GroupTask, scan: Scan, ddl: str) -> DataFrame:
         arrival = self._arrival()
         rows = self.events
         if self._compares_groups(task):
-            # Numbered before rows are dropped, which costs the push-down into files.
+            # Numbered before rows are dropped, at the price of the push-down into files.
             rows = rows.withColumn(ARRIVAL, arrival)
             arrival = sf.col(ARRIVAL)
-        travelling = dict(reading.travelling)
-        packed = self._packed(reading)
+        shuffled = dict(scan.shuffled)
+        packed = self._packed(scan)
         if packed:
-            arrival = with_type(arrival, travelling.pop("type"), packed)
-        names = list(travelling)
-        columns = [column.alias(f"c{n}") for n, column in enumerate(travelling.values())]
-        rows = rows.filter(reading.wanted).select(*columns, arrival.alias(ARRIVAL))
-        keys = [made(sf.col(f"c{names.index(name)}")) for name, made in reading.keys]
+            arrival = pack_type(arrival, shuffled.pop("type"), packed)
+        names = list(shuffled)
+        columns = [column.alias(f"c{n}") for n, column in enumerate(shuffled.values())]
+        rows = rows.filter(scan.wanted).select(*columns, arrival.alias(ARRIVAL))
+        keys = [made(sf.col(f"c{names.index(name)}")) for name, made in scan.keys]
         rows = rows.repartition(self.partitions, *keys) if keys else rows.repartition(1)
         names.append(ARRIVAL)
         if group.has_timers:
             rows = self._with_clock(rows)
             names.append(CLOCK)
-        task = task._replace(names=tuple(names), nulls=reading.nulls, packed=packed)
-        return rows.mapInArrow(bound(run_columns, task), ddl)
+        task = task._replace(names=tuple(names), nulls=scan.nulls, packed=packed)
+        return rows.mapInArrow(for_workers(run_columns, task), ddl)
 
-    def _packed(self, reading: Reading) -> tuple[str, ...]:
-        """The types that travel as a number in the column of arrivals; none if they cannot."""
-        by_type = any(name == "type" for name, _ in reading.keys)
-        can = self.arrival is None and not by_type and len(reading.types) <= PACKED_TYPES
-        return reading.types if can else ()
+    def _packed(self, scan: Scan) -> tuple[str, ...]:
+        """The types that are packed as numbers into the column of arrivals, if they can be."""
+        by_type = any(name == "type" for name, _ in scan.keys)
+        fits = self.arrival is None and not by_type and len(scan.types) <= PACKED_TYPES
+        return scan.types if fits else ()
 
-    def _run_events(self, group: Group, task: Task, ddl: str) -> DataFrame:
-        wanted = self._mapped(task)
+    def _run_events(self, group: Group, task: GroupTask, ddl: str) -> DataFrame:
+        wanted = self._events_of_group(task)
         names = [rule.name for rule in group.fed_by]
         for feeder in sorted({self.plan.by_rule[name].number for name in names}):
             made = self._run(self.plan.groups[feeder], "feed", OUTPUT_DDL)
             fed = made.filter(sf.col("author").isin(*names))
-            wanted = wanted.unionAll(fed.mapInArrow(bound(map_outputs, task), EVENT_DDL))
+            wanted = wanted.unionAll(fed.mapInArrow(for_workers(map_outputs, task), EVENT_DDL))
         keyed = group.is_keyed
         rows = wanted.repartition(self.partitions, "bucket") if keyed else wanted.repartition(1)
         rows = rows.drop("bucket")
         if group.has_timers:
             rows = self._with_clock(rows)
-        return rows.mapInArrow(bound(run_events, task), ddl)
+        return rows.mapInArrow(for_workers(run_events, task), ddl)
 
-    def _mapped(self, task: Task) -> DataFrame:
-        """The events that a group wants, in bytes."""
+    def _events_of_group(self, task: GroupTask) -> DataFrame:
+        """The events that a group wants, as bytes."""
         rows = self.events.select(self.layout.row(), self._arrival().alias(ARRIVAL))
-        return rows.mapInArrow(bound(map_rows, task), EVENT_DDL)
+        return rows.mapInArrow(for_workers(map_rows, task), EVENT_DDL)
 
-    def _compares_groups(self, task: Task) -> bool:
-        """Whether places of one group are held against those of another, which drops other rows."""
-        placed = task.with_order or task.mode == "feed"
-        return placed and self.arrival is None and len(self.plan.groups) > 1
+    def _compares_groups(self, task: GroupTask) -> bool:
+        """Whether positions of different groups are compared, whose scans drop different rows."""
+        has_positions = task.with_order or task.mode == "feed"
+        return has_positions and self.arrival is None and len(self.plan.groups) > 1
 
     def _arrival(self) -> Column:
         if self.arrival is not None:
@@ -265,7 +211,7 @@ class Job:
         return sf.monotonically_increasing_id()
 
     def _with_clock(self, rows: DataFrame) -> DataFrame:
-        """Every row with the time at which the clock of the whole stream stands at its end."""
+        """The rows with a column that says where the clock of the whole input stands at its end."""
         latest = sf.max("latest")
         if self.until is not None:
             latest = sf.greatest(latest, sf.lit(self.until))
@@ -274,30 +220,28 @@ class Job:
 
     def _times(self) -> DataFrame:
         """A column `latest` with the times of all events, or the latest of each partition."""
-        if self.unreadable:
+        if self.python_reasons:
             read = self.events.select(self.layout.row())
-            return read.mapInArrow(bound(latest_time, self.task), "latest bigint")
+            return read.mapInArrow(for_workers(latest_time, self.task), "latest bigint")
         valid = self.events.filter(conforms(self.layout, self.plan.library.types))
         return valid.select(self.layout.time.alias("latest"))
 
 
-def _reading(group: Group, layout: Layout, plan: Plan, unreadable: Sequence[str]) -> Reading | str:
-    """How a group reads the DataFrame, or why Python must read it."""
+def _scan(
+    group: Group, layout: DataFrameLayout, plan: Plan, python_reasons: Sequence[str]
+) -> Scan | str:
+    """How SQL reads the rows for a group, or the reason why Python must read them."""
     if group.fed_by:
         fed = ", ".join(f"`{rule.name}`" for rule in group.fed_by)
         return f"it also reads what {fed} put out"
-    if unreadable:
-        return "; ".join(unreadable)
+    if python_reasons:
+        return "; ".join(python_reasons)
     try:
-        return reading_of(group, layout, plan.library.types)
+        return scan_of(group, layout, plan.library.types)
     except NotInSqlError as reason:
         return str(reason)
 
 
-def _is_fed(plan: Plan, rule: Rule) -> bool:
-    """Whether its events may come from other rules, so that no column need hold them."""
-    return any(rule.name in readers for readers in plan.library.feeds.values())
-
-
-def _shuffle_partitions(events: DataFrame) -> int:
+def shuffle_partitions(events: DataFrame) -> int:
+    """The number of partitions after a shuffle in the session of a DataFrame."""
     return int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)

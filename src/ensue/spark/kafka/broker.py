@@ -1,8 +1,8 @@
-"""A Kafka broker of one node, for trials and tests: started, used and gone.
+"""A Kafka broker of one node, for trials and tests.
 
-In comes nothing but Java and the jars of `jars`; out goes the address of a broker on the loopback
-interface of this machine, on ports that were free. Its data lie in a folder that goes with it. It
-is the real Kafka, in KRaft mode, and no more than a trial: one copy of everything, and no security.
+It needs Java and the jars of `jars`, and listens on free ports of the loopback interface. Its data
+lie in a temporary folder that is deleted when it stops. It is the real Kafka, in KRaft mode, with
+one replica and no security.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ group.initial.rebalance.delay.ms=0
 
 
 class BrokerError(EnsueError):
-    """The broker did not start; the message has the end of what it said."""
+    """The broker did not start; the message has the end of its log."""
 
 
 class TrialBroker:
     """`with TrialBroker() as broker:` gives `broker.servers`, as `127.0.0.1:41234`.
 
-    A topic comes into being, with `partitions` partitions, when it is first written to. `die` and
-    `revive` are for whoever wants to see what happens while it is away.
+    A topic is created, with `partitions` partitions, when it is first written to. `die` and
+    `revive` simulate an outage.
     """
 
     def __init__(self, partitions: int = 2) -> None:
@@ -77,7 +77,7 @@ class TrialBroker:
         said = ""
         for _ in range(_ATTEMPTS):
             self._folder = Path(tempfile.mkdtemp(prefix="ensue-kafka-"))
-            # Between finding a free port and taking it, somebody else may have taken it.
+            # Another process may take the port between the check and the start.
             port, controller = _free_ports(2)
             if self._begin(os.pathsep.join(map(str, jars)), port, controller):
                 return self
@@ -86,21 +86,21 @@ class TrialBroker:
         raise BrokerError(f"the Kafka broker did not start; the last that it said:\n{said}")
 
     def die(self) -> None:
-        """It is killed, and what it has on its disk stays."""
+        """Kill the broker; its data stay on disk."""
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
             process.stdin.close()
             process.wait()
 
     def revive(self) -> None:
-        """After `die`: the same broker, at the same address. Raises `BrokerError` if it fails."""
+        """After `die`: start the broker again at its address. Raises `BrokerError` if it fails."""
         if not self._run():
             said = self._said()
             self.stop()
             raise BrokerError(f"the Kafka broker did not come back; the last it said:\n{said}")
 
     def stop(self) -> None:
-        # Nothing of a trial is kept, so that there is nothing to be put in order either.
+        # Nothing of a trial is kept, so that it need not be shut down in order.
         self.die()
         folder, self._folder = self._folder, None
         if folder is not None:
@@ -151,7 +151,7 @@ class TrialBroker:
         return self._run()
 
     def _run(self) -> bool:
-        """Start what has been prepared; whether it answers."""
+        """Start the prepared broker; whether it answers."""
         assert self._folder is not None
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -159,7 +159,7 @@ class TrialBroker:
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
-                # Ctrl-C is for whoever uses the broker; it is stopped by its owner.
+                # Ctrl-C reaches the owner of the broker only, which then stops it.
                 start_new_session=True,
             )
         return self._answers(int(self.servers.rpartition(":")[2]))

@@ -1,8 +1,8 @@
 """Spark's own Kafka source and sink, in a session that was started without them.
 
-In comes a session; out goes the same one, in which `format("kafka")` works. Who starts Spark with
-the connector (`--jars`, `--packages`, or an image that has it) keeps that one. Otherwise a pinned
-set of jars is fetched and handed to the session, which sends them to its executors.
+In comes a session; out goes the same session, in which `format("kafka")` works. A connector that
+Spark was started with (`--jars`, `--packages`, or an image that has it) is used as it is. Otherwise
+a pinned set of jars is fetched and added to the session, which sends them to its executors.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ CONNECTORS = {
         "org.apache.commons:commons-pool2:2.13.1",
     )
 }
-"""By the version of Spark, what was tested with it. They are taken as they are, without what they
-ask for themselves, since Spark has all of that already."""
+"""The tested jars by version of Spark. Their own dependencies are not fetched, since Spark has all
+of them already."""
 
 
 _given_to: list[str] = []
-"""The application of this process that was given the jars, if one was."""
+"""The Spark application of this process to which the jars were added, if there is one."""
 
 
 def jars() -> list[str]:
@@ -46,7 +46,7 @@ def with_kafka(spark: SparkSession) -> SparkSession:
     if has_kafka(spark):
         return spark
     if is_remote:
-        # The server has jars of its own, which a client cannot add to.
+        # A client cannot add jars to a server.
         raise UsageError(
             "the Spark server has no Kafka connector, and a client cannot add it: start the server"
             " with the jars that `ensue.spark.kafka.connector.jars()` names, as"
@@ -66,8 +66,8 @@ def with_kafka(spark: SparkSession) -> SparkSession:
 def _check_first(spark: SparkSession) -> None:
     """Raises `UsageError` if another application of this process was given the connector.
 
-    Each has its own copy of the classes, and what they register with Java is there already: the
-    format would be known, and reading would fail.
+    Each application loads its own copy of the classes, and they can be registered with Java only
+    once: the format would be known, and reading would fail.
     """
     if _given_to and _given_to != [_application(spark)]:
         raise UsageError(
@@ -83,7 +83,7 @@ def _application(spark: SparkSession) -> str:
 
 
 def has_kafka(spark: SparkSession) -> bool:
-    """Whether Spark knows the format; no broker is asked."""
+    """Whether Spark knows the format; no broker is contacted."""
     reader = spark.readStream.format("kafka").option("subscribe", "any")
     try:
         _ = reader.option("kafka.bootstrap.servers", "localhost:9").load().schema

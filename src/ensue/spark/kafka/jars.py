@@ -1,9 +1,8 @@
-"""Jars of Maven Central, fetched once and kept: what Kafka needs besides PySpark and Java.
+"""Jars of Maven Central, fetched once and cached: what Kafka needs besides PySpark and Java.
 
-In come pinned coordinates; out go paths of jars in the cache of the user. The fetching is done by
-the Ivy that PySpark brings along, so that neither Maven nor a download of Kafka is needed. Once a
-set has been fetched it is found again without a network. Where Ivy looks, other than in Maven
-Central, is said by a settings file of Ivy in `ENSUE_IVY_SETTINGS`.
+In come pinned coordinates; out go paths of jars in the cache of the user. The Ivy that comes with
+PySpark fetches them, so that neither Maven nor a download of Kafka is needed. A cached set needs no
+network. A settings file of Ivy, named in `ENSUE_IVY_SETTINGS`, can replace Maven Central.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def fetch(coordinates: Sequence[str], *, with_dependencies: bool) -> list[Path]:
             command += ["-settings", settings]
         _run(command, coordinates)
         jars = [Path(each) for each in found.read_text().strip().split(os.pathsep)]
-        # Written aside and renamed, so that whoever fetches at the same time reads all or nothing.
+        # Renamed when it is complete, so that a concurrent fetch reads all of it or nothing.
         listed = Path(folder) / "listed.txt"
         listed.write_text("\n".join(map(str, jars)))
         listed.replace(kept)
@@ -52,7 +51,7 @@ def fetch(coordinates: Sequence[str], *, with_dependencies: bool) -> list[Path]:
 
 
 def cache_folder() -> Path:
-    """Where jars are kept between runs."""
+    """The folder of cached jars."""
     usual = os.environ.get("XDG_CACHE_HOME")
     return (Path(usual) if usual else Path.home() / ".cache") / "ensue" / "jars"
 
@@ -109,7 +108,7 @@ def _run(command: Sequence[str], coordinates: Sequence[str]) -> None:
 
 
 def _module(coordinates: Sequence[str], with_dependencies: bool) -> str:
-    """What Ivy is asked for. `master` is a jar alone, `default` a jar and all that it needs."""
+    """The module file for Ivy; `master` is a jar alone, `default` a jar and its dependencies."""
     wanted = "default" if with_dependencies else "master"
     dependencies = []
     for each in coordinates:

@@ -1,11 +1,10 @@
-"""Batches of Kafka records as events, by a short way for those that are as most are.
+"""Batches of Kafka records as events, with a fast path for usual records.
 
-In comes a batch of Spark's Kafka source; out goes, for each record, its arrival and its event, or
-what is wrong with it. What a record is was said once, in `records`, and what fits a type in
-`ensue.events.conformance`. Here a record is read without asking all of that, as long as everything
-about it is plain: no header twice, every required attribute there, a time in UTC, data in the form
-that their type has. At the first sign of anything else the record is read once more, from its
-start, by the general code, and that alone decides and words what is refused.
+In comes a batch of Spark's Kafka source; out goes, for each record, its arrival and its event or
+its problems. `records` defines what a record is, and `ensue.events.conformance` what fits a type.
+The fast path takes a record with unique headers, all required attributes, a time in UTC and data in
+the form of its type. Any other record is read from its start by the general code, which alone
+rejects records and words their problems.
 """
 
 from __future__ import annotations
@@ -39,38 +38,38 @@ from ensue.spark.kafka.records import (
 
 COLUMNS = ("key", "value", "topic", "partition", "offset", "headers")
 REMEMBERED = 4096
-"""How many seconds, fractions of a second and content types are remembered."""
+"""How many seconds, fractions of a second and content types are cached."""
 
 _decode_json = msgspec.json.Decoder().decode
 _encode_json = msgspec.json.Encoder().encode
 _Fit = Callable[[Event], Event]
 
 
-class _Shape(NamedTuple):
-    """Where in the headers of a record each attribute stands, by its number; None if nowhere."""
+class _HeaderShape(NamedTuple):
+    """The number of the header of each attribute; None if a record has no such header."""
 
     content_type: int | None
     required: tuple[int, int, int, int] | None
-    """Those of the id, the source, the type and the time, if the record may be in binary mode."""
+    """The headers of id, source, type and time, if the record may be in binary mode."""
     version: int | None
     others: tuple[tuple[str, int], ...]
 
 
 class _Content(NamedTuple):
-    """What a content type says."""
+    """A content type, decoded."""
 
     text: str
     is_json: bool
     mode: bool | None
-    """True for structured mode, False for any other content, None for what is not read here."""
+    """True for structured mode, False for other content, None for content of the general code."""
 
 
 class _UnusualError(Exception):
-    """This record is for the general code."""
+    """The record needs the general code."""
 
 
 class RecordReader:
-    """Reads the records of a stream; what it has compiled and remembered serves all batches."""
+    """Reads the records of a stream; compiled routines and caches serve all batches."""
 
     def __init__(self, types: TypeSystem) -> None:
         self._types = types
@@ -84,7 +83,7 @@ class RecordReader:
         self._fractions: dict[str, int] = {"Z": 0}
 
     def read(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Event | Rejected]]:
-        """Each record's arrival, and its event or what is wrong with it."""
+        """The arrival of each record, and its event or its problems."""
         column = dict(zip(COLUMNS, batch.columns, strict=True))
         firsts = column["headers"].offsets.to_pylist()
         inner = column["headers"].values
@@ -92,7 +91,7 @@ class RecordReader:
         words: list[str] = names.dictionary.to_pylist()
         codes = names.indices.to_numpy().astype(np.uint32).tobytes()
         contents = _objects(inner.field("value"))
-        shapes: dict[bytes, _Shape | None] = {}
+        shapes: dict[bytes, _HeaderShape | None] = {}
         plain = [_objects(column[name]) for name in COLUMNS[:-1]]
         rows = zip(firsts, firsts[1:], _orders(batch), *plain, strict=False)
         for first, end, order, key, value, topic, partition, offset in rows:
@@ -101,7 +100,7 @@ class RecordReader:
                 shape = shapes[code]
             except KeyError:
                 numbers = np.frombuffer(code, np.uint32).tolist()
-                shape = shapes[code] = shape_of(tuple(words[each] for each in numbers))
+                shape = shapes[code] = header_shape(tuple(words[each] for each in numbers))
             try:
                 if shape is None:
                     raise _UnusualError
@@ -117,7 +116,7 @@ class RecordReader:
 
     def _event(
         self,
-        shape: _Shape,
+        shape: _HeaderShape,
         contents: list[Any],
         first: int,
         value: bytes | None,
@@ -191,7 +190,7 @@ class RecordReader:
         return content
 
     def _instant(self, text: str) -> int:
-        """The time, from its second and its fraction, most of which were there before."""
+        """The time, from cached seconds and fractions."""
         second = self._seconds.get(text[:19])
         fraction = self._fractions.get(text[19:])
         if second is None:
@@ -212,8 +211,8 @@ class RecordReader:
 
 
 @lru_cache(maxsize=1024)
-def shape_of(names: tuple[str, ...]) -> _Shape | None:
-    """The shape of headers of these names in this order; None where the general code must look."""
+def header_shape(names: tuple[str, ...]) -> _HeaderShape | None:
+    """The shape of headers with these names in this order; None for the general code."""
     lowered = [name.lower() for name in names]
     told = [name for name in lowered if name == CONTENT_TYPE or name.startswith(PREFIX)]
     if len(set(told)) < len(told):
@@ -226,14 +225,14 @@ def shape_of(names: tuple[str, ...]) -> _Shape | None:
     }
     version = places.pop("specversion", None)
     if not places and version is None:
-        return _Shape(content_type, None, None, ())
+        return _HeaderShape(content_type, None, None, ())
     required = [places.pop(name, None) for name in ("id", "source", "type", "time")]
-    # Of the content type there is a header of its own, and what this one says is not heard.
-    silent = places.pop("datacontenttype", None)
-    if silent is not None or places.keys() & {"data", "data_base64"} or None in required:
+    # The header `content-type` decides, and `ce_datacontenttype` is ignored.
+    ignored = places.pop("datacontenttype", None)
+    if ignored is not None or places.keys() & {"data", "data_base64"} or None in required:
         return None
     one, two, three, four = (each for each in required if each is not None)
-    return _Shape(content_type, (one, two, three, four), version, tuple(places.items()))
+    return _HeaderShape(content_type, (one, two, three, four), version, tuple(places.items()))
 
 
 def _structured(value: bytes | None) -> tuple[str, str, str, str, Any, dict[str, Any]]:
@@ -267,7 +266,7 @@ def _structured(value: bytes | None) -> tuple[str, str, str, str, Any, dict[str,
 
 
 def _attributes(
-    shape: _Shape, contents: list[Any], first: int
+    shape: _HeaderShape, contents: list[Any], first: int
 ) -> tuple[str, str, str, str, dict[str, Any]]:
     """The required attributes and the extensions, from headers."""
     assert shape.required is not None
@@ -281,7 +280,7 @@ def _attributes(
             name: contents[first + place].decode() for name, place in shape.others
         }
     except (AttributeError, UnicodeDecodeError):
-        # A header without content, or one that is no text.
+        # A header without content, or with content that is no text.
         raise _UnusualError from None
     if not (id_ and source and type_):
         raise _UnusualError
@@ -291,17 +290,17 @@ def _attributes(
 
 
 def _json(text: bytes) -> Any:
-    """The same as `read_json`, which looks closer at texts that may give a member twice.
+    """As `read_json`, which is slower because it detects repeated members.
 
-    A text that is exactly what its value is written as gives none twice, and neither does one with
-    as many colons as that, if it has no escapes.
+    A text repeats no member if it equals its value written as JSON, or if it has as many colons as
+    that and no escapes.
     """
     try:
         value = _decode_json(text)
         written = _encode_json(value)
         if written != text and (b"\\" in text or written.count(b":") != text.count(b":")):
             return read_json(text)
-        # So many levels have at least two brackets each.
+        # A text beyond the nesting limit has at least that many opening brackets.
         is_long = len(text) > 2 * NESTING_LIMIT
         if is_long and text.count(b"{") + text.count(b"[") > NESTING_LIMIT:
             return read_json(text)
@@ -339,6 +338,6 @@ def _orders(batch: pa.RecordBatch) -> list[int]:
 
 
 def _objects(column: pa.Array) -> list[Any]:
-    """The same as `to_pylist`, in a tenth of its time."""
+    """As `to_pylist`, in a tenth of the time."""
     found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
     return found

@@ -40,7 +40,7 @@ Header = tuple[str, bytes | None]
 
 
 class Place(NamedTuple):
-    """Where a record stands."""
+    """The topic, partition and offset of a record."""
 
     topic: str
     partition: int
@@ -48,17 +48,17 @@ class Place(NamedTuple):
 
     @property
     def order(self) -> int:
-        """A number by which the records of a partition are in order, and those of several too.
+        """A number that sorts records by topic, partition and offset.
 
         It has the offset in its last 48 bits, before it 10 bits of the partition, and 5 of the
-        topic. Between partitions Kafka has no order; this one is the same in every run.
+        topic. Kafka has no order between partitions; this one is equal in every run.
         """
         topic = sum(self.topic.encode()) % 32
         return topic << 58 | self.partition % 1024 << 48 | self.offset % (1 << 48)
 
 
 class Record(NamedTuple):
-    """What is written to a topic."""
+    """A record for a topic."""
 
     key: bytes | None
     value: bytes | None
@@ -99,7 +99,7 @@ def is_structured(media_type: str) -> bool:
 
 
 def is_json(media_type: str) -> bool:
-    """Whether data of that type are JSON, as they are where none is said."""
+    """Whether data of a media type are JSON; without a media type they are."""
     return not media_type or media_type.endswith(("/json", "+json"))
 
 

@@ -1,10 +1,10 @@
-"""Does a row fit the type that it says it has? Asked in SQL, as `ensue.events.conformance` does.
+"""Whether a row fits its event type, in SQL: the rules of `ensue.events.conformance`.
 
-In come a `Layout` and the declared types; out go conditions, and columns with values in the form
-that engines rely on (reals as doubles, instants as timestamps). A column whose Spark type alone
-says that every value fits needs no condition, and so is not even read. A column in which no value
-could ever fit is refused before anything runs, naming the rule that needs it. The words for what is
-wrong with a row are Python's, and are found in `mapping`.
+In come a `DataFrameLayout` and the declared types; out go conditions, and columns with values in
+the form that engines rely on (reals as doubles, instants as timestamps). A column whose Spark type
+guarantees that every value fits needs no condition, and is not read for one. A column in which no
+value could fit is refused before anything runs, naming the rule that needs it. The problems of a
+rejected row are worded in Python, by `worker.event_rows`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ensue.events.conformance import describe
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.spark.plan import Rule
-from ensue.spark.sql.layout import Layout, Source, instant, kind_of_type, micros
+from ensue.spark.sql.layout import DataFrameLayout, InputColumn, instant, kind_of_type, micros
 from ensue.spark.sql.operators import balanced
 from ensue.spark.sql.values import NotInSqlError, Sql
 
-# From here on a real rounds to no 32-bit float.
+# The smallest real that is too large for a 32-bit float.
 _LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
 _LARGEST_REAL = 1.7976931348623157e308
 _BITS: dict[type[st.DataType], int] = {
@@ -45,8 +45,8 @@ def any_of(conditions: Sequence[Column]) -> Column:
     return balanced(conditions, operator.or_, False)
 
 
-def is_event(layout: Layout) -> list[Column]:
-    """What every event has, whatever its type. Never null."""
+def event_conditions(layout: DataFrameLayout) -> list[Column]:
+    """The conditions on an event of any type. Never null."""
     time = layout.time
     conditions = [sf.coalesce(time.between(sf.lit(EARLIEST), sf.lit(LATEST)), sf.lit(False))]
     for name in ("type", "id"):
@@ -63,8 +63,8 @@ def is_event(layout: Layout) -> list[Column]:
     return conditions
 
 
-def fits_type(layout: Layout, type_name: str, types: TypeSystem) -> list[Column]:
-    """The conditions on a row of a declared type, beyond `is_event`. Never null."""
+def type_conditions(layout: DataFrameLayout, type_name: str, types: TypeSystem) -> list[Column]:
+    """The conditions on an event of a declared type, beyond `event_conditions`. Never null."""
     attributes = types.attributes(type_name)
     conditions: list[Column] = []
     for name, type_ in attributes.items():
@@ -72,7 +72,7 @@ def fits_type(layout: Layout, type_name: str, types: TypeSystem) -> list[Column]
         if source is None:
             return [sf.lit(False)]
         if source.in_data and layout.data is not None and not conditions:
-            # Without its data such a row has none of the attributes, not even as null.
+            # A row without `data` lacks the attribute altogether, which is not the same as null.
             conditions.append(layout.data.isNotNull())
         fits = _fits(source, type_)
         if fits is not None:
@@ -80,10 +80,12 @@ def fits_type(layout: Layout, type_name: str, types: TypeSystem) -> list[Column]
     return conditions
 
 
-def alike(layout: Layout, names: Sequence[str], types: TypeSystem) -> list[list[str]]:
-    """The types of which something is asked, those together of which the same is asked.
+def types_by_conditions(
+    layout: DataFrameLayout, names: Sequence[str], types: TypeSystem
+) -> list[list[str]]:
+    """The types that need conditions, grouped by equal conditions.
 
-    Types below one another mostly add nothing, and a row need not be asked once for each of them.
+    Most subtypes declare no attribute, and share the conditions of the type above them.
     """
     found: dict[tuple[tuple[str, ValueType], ...] | None, list[str]] = {}
     for name in names:
@@ -101,18 +103,18 @@ def alike(layout: Layout, names: Sequence[str], types: TypeSystem) -> list[list[
     return list(found.values())
 
 
-def conforms(layout: Layout, types: TypeSystem) -> Column:
-    """Whether a row is an event, and one of a declared type fits it."""
+def conforms(layout: DataFrameLayout, types: TypeSystem) -> Column:
+    """Whether a row is an event and, if its type is declared, fits it."""
     type_column = layout.context["type"].column
-    conditions = is_event(layout)
-    for names in alike(layout, list(types.types), types):
-        fitting = all_of(fits_type(layout, names[0], types))
+    conditions = event_conditions(layout)
+    for names in types_by_conditions(layout, list(types.types), types):
+        fitting = all_of(type_conditions(layout, names[0], types))
         conditions.append(~type_column.isin(*names) | fitting)
     return sf.coalesce(all_of(conditions), sf.lit(False))
 
 
-def opaque_attributes(layout: Layout, types: TypeSystem) -> list[str]:
-    """Columns that hold what SQL reads otherwise than we do, and so make Python read the rows."""
+def attributes_read_in_python(layout: DataFrameLayout, types: TypeSystem) -> list[str]:
+    """The columns that SQL would read differently, each as a reason to read the rows in Python."""
     reasons = []
     for each in types:
         for name, type_ in types.attributes(each.name).items():
@@ -125,9 +127,9 @@ def opaque_attributes(layout: Layout, types: TypeSystem) -> list[str]:
     return list(dict.fromkeys(reasons))
 
 
-def check_columns(layout: Layout, types: TypeSystem, rules: Sequence[Rule]) -> None:
+def check_columns(layout: DataFrameLayout, types: TypeSystem, rules: Sequence[Rule]) -> None:
     """Raises `UsageError` if a rule reads a type that no row can fit."""
-    if layout.opaque and layout.data is None and "data" in dict(layout.renamed):
+    if layout.python_reasons and layout.data is None and "data" in dict(layout.renamed):
         return
     for rule in rules:
         for port in rule.event_ports:
@@ -136,7 +138,7 @@ def check_columns(layout: Layout, types: TypeSystem, rules: Sequence[Rule]) -> N
 
 
 def _check_attribute(
-    layout: Layout, rule: Rule, type_name: str, name: str, type_: ValueType
+    layout: DataFrameLayout, rule: Rule, type_name: str, name: str, type_: ValueType
 ) -> None:
     asked = f"`{rule.name}` reads events of type `{type_name}`, whose attribute `{name}` is"
     source = layout.attributes.get(name)
@@ -154,8 +156,8 @@ def _check_attribute(
         )
 
 
-def attribute(source: Source, type_: ValueType) -> Sql:
-    """A declared attribute in the form in which engines hold it, where the row fits."""
+def attribute_value(source: InputColumn, type_: ValueType) -> Sql:
+    """A declared attribute in the form that engines rely on, in rows that fit."""
     if type_.element is not None:
         return Sql(None, source.column)
     kind = type_.kind
@@ -175,14 +177,14 @@ def attribute(source: Source, type_: ValueType) -> Sql:
     return Sql(kind, source.column)
 
 
-def undeclared(source: Source) -> Sql:
-    """A column whose values are taken as they are."""
+def undeclared_value(source: InputColumn) -> Sql:
+    """A column that no type declares, with its values as they are."""
     if source.kind in ("integer", "boolean", "string"):
         column = source.column.cast("bigint") if source.kind == "integer" else source.column
         return Sql(source.kind, column)
     if isinstance(source.type, st.NullType):
         return Sql(None, source.column.cast("boolean"))
-    # Not every double is a number, and not every instant a date.
+    # A double may be NaN, and an instant may lie outside the years that events can have.
     raise NotInSqlError(f"`{source.origin}` is `{source.type.simpleString()}` and in no type")
 
 
@@ -196,7 +198,7 @@ def _needs_python(given: st.DataType, type_: ValueType) -> bool:
         return True
     if kind == "real" and type_.name == "unsigned long long":
         return True
-    # Decimals and dates are read as doubles and as text; Arrow does that, not SQL.
+    # Arrow turns decimals into doubles and dates into text; SQL would not.
     return isinstance(given, st.DecimalType | st.DateType) or (
         isinstance(given, st.StringType) and kind is None
     )
@@ -224,13 +226,13 @@ def _can_fit(given: st.DataType, type_: ValueType) -> bool:
     return kind == type_.kind
 
 
-def _always_fits(source: Source, type_: ValueType) -> bool:
+def _always_fits(source: InputColumn, type_: ValueType) -> bool:
     is_whole = source.kind == "integer" and type_.kind == "real"
     return _surely_fits(source.type, type_) or is_whole
 
 
-def _fits(source: Source, type_: ValueType) -> Column | None:
-    """Whether a value that is not null fits; None if all do."""
+def _fits(source: InputColumn, type_: ValueType) -> Column | None:
+    """The condition on a value that is not null; None if every value fits."""
     if _always_fits(source, type_):
         return None
     if not _can_fit(source.type, type_):
@@ -239,7 +241,7 @@ def _fits(source: Source, type_: ValueType) -> Column | None:
     if type_.name in INTEGER_RANGES:
         low, high = INTEGER_RANGES[type_.name]
         if source.kind == "real":
-            # Beyond 2**53 not every bound is a double, but the ends of all 64-bit types are.
+            # The bounds of the 64-bit types are exact doubles, although few integers there are.
             whole = sf.rint(column) == column
             inside = (column >= float(low)) & (column < float(min(high, 2**63 - 1) + 1))
             return whole & inside

@@ -1,10 +1,10 @@
 """The columns of a DataFrame as events: the rule of `ensue.events.columns`, in SQL.
 
-In comes a DataFrame and the renames; out goes a `Layout`: what stands for each attribute, as a
-`Column`, and of which kind it is. A struct `data` is opened into its fields. What SQL cannot read
-exactly as Python does (JSON text, times as text, decimals, maps) makes the layout *opaque*: then
-rows become events in Python, before the shuffle, and the layout says why. What no event can hold
-(bytes, intervals, variants) is left out there. Which values fit is told by `conformance`.
+In come a DataFrame and the renames of its columns; out goes a `DataFrameLayout`: for each attribute
+of an event its `Column` and its kind. A struct `data` is opened into its fields. Columns that SQL
+does not read exactly as Python does (JSON text, times as text, decimals, maps) are listed in
+`python_reasons`; rows then become events in Python, before the shuffle. Columns that no event can
+hold (bytes, intervals, variants) are left out. `conformance` says which values fit.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _REALS = (st.FloatType, st.DoubleType)
 _INSTANTS = (st.TimestampType, st.TimestampNTZType)
 _OTHERS = (st.BooleanType, st.StringType, st.DecimalType, st.DateType, st.TimeType, st.NullType)
-_HELD = (*_INTEGERS, *_REALS, *_INSTANTS, *_OTHERS)
+_EVENT_VALUES = (*_INTEGERS, *_REALS, *_INSTANTS, *_OTHERS)
 
 
 @dataclass(frozen=True)
-class Source:
-    """A column of the DataFrame, or a field of its `data`, and what it stands for.
+class InputColumn:
+    """A column of the DataFrame, or a field of its `data`.
 
-    `kind` is None for a column that no operator of ours can compute with in SQL.
+    `origin` is its name there, with its path. `kind` is the kind of its values in CESQL, or None if
+    no operator of CESQL can compute with them in SQL.
     """
 
     origin: str
@@ -50,37 +51,38 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """`renamed` lists every column of the DataFrame with its name in the rule, for Python.
+class DataFrameLayout:
+    """What each column of a DataFrame means.
 
-    `left_out` are those that no event can hold. `fields` are those of `data`, where it is a struct.
+    `renamed` pairs the name of every column in `ensue.events.columns` with its name in the
+    DataFrame. `left_out` has the columns that no event can hold, `fields` the fields of a struct
+    `data`, and `python_reasons` why Python must read the rows, if it must.
     """
 
     renamed: tuple[tuple[str, str], ...]
-    context: Mapping[str, Source]
-    extensions: Mapping[str, Source]
-    attributes: Mapping[str, Source]
+    context: Mapping[str, InputColumn]
+    extensions: Mapping[str, InputColumn]
+    attributes: Mapping[str, InputColumn]
     data: Column | None = None
     fields: tuple[st.StructField, ...] = ()
     left_out: frozenset[str] = frozenset()
-    opaque: tuple[str, ...] = ()
+    python_reasons: tuple[str, ...] = ()
 
     def row(self) -> Column:
-        """All that an event can hold, each under the name that the rule knows it by, as one column.
+        """All columns that an event can hold, renamed, as the fields of one struct column.
 
-        On its way to Python, Spark takes a dot in the name of a column for a path into one, and in
-        that of a field for nothing but a dot.
+        Spark takes a dot in the name of a column for a path, but not in the name of a field.
         """
-        held = [
-            (self._held_data() if name == DATA_COLUMN else sf.col(_quoted(origin))).alias(name)
+        columns = [
+            (self._data_column() if name == DATA_COLUMN else sf.col(_quoted(origin))).alias(name)
             for name, origin in self.renamed
             if name not in self.left_out
         ]
-        return sf.struct(*held).alias(ROW)
+        return sf.struct(*columns).alias(ROW)
 
-    def _held_data(self) -> Column:
+    def _data_column(self) -> Column:
         data = sf.col(_quoted(dict(self.renamed)[DATA_COLUMN]))
-        kept = [each.name for each in self.fields if can_be_held(each.dataType)]
+        kept = [each.name for each in self.fields if is_event_value(each.dataType)]
         if len(kept) == len(self.fields):
             return data
         parts = [data.getField(name).alias(name) for name in kept]
@@ -99,42 +101,42 @@ class Layout:
         return sf.when(given.column != "", given.column).otherwise(sf.lit(DEFAULT_SOURCE))
 
 
-def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> Layout:
-    """Raises `UsageError` for columns that cannot make events, naming them."""
-    minds_case = events.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-    _refuse_twins("the DataFrame has two columns", events.columns, minds_case)
+def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrameLayout:
+    """Raises `UsageError` for columns that do not make events, naming them."""
+    case_sensitive = events.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+    _refuse_equal_names("the DataFrame has two columns", events.columns, case_sensitive)
     fields = {each.name: each.dataType for each in events.schema.fields}
     renamed = _renamed(list(fields), columns or {})
-    # The rule refuses what it cannot take by the names that it would see.
+    # Names are refused as they are after renaming.
     rows = RowLayout.of([name for name, _ in renamed], "the DataFrame")
     if "id" not in rows.context:
         raise UsageError(
             "the DataFrame has no column `id`, and without ids nobody could tell which events an"
             ' output comes from: name the column that holds them, as `columns={"id": "uuid"}`'
         )
-    context: dict[str, Source] = {}
-    extensions: dict[str, Source] = {}
-    attributes: dict[str, Source] = {}
-    opaque: list[str] = []
+    context: dict[str, InputColumn] = {}
+    extensions: dict[str, InputColumn] = {}
+    attributes: dict[str, InputColumn] = {}
+    python_reasons: list[str] = []
     data: Column | None = None
     for name, origin in renamed:
         source = _source(origin, sf.col(_quoted(origin)), fields[origin])
         if name == DATA_COLUMN:
             if isinstance(source.type, st.StructType):
                 data = source.column
-            elif not can_be_held(source.type):
+            elif not is_event_value(source.type):
                 raise UsageError(
                     f"the column `{origin}`, which is to be the data of events, is"
                     f" {_shown(source.type)}: it must be a struct, a map or JSON text; cast it, or"
                     " drop it"
                 )
             elif not isinstance(source.type, st.NullType):
-                opaque.append(f"`{origin}` holds the data as {_shown(source.type)}")
+                python_reasons.append(f"`{origin}` holds the data as {_shown(source.type)}")
         elif name in TEXT_ATTRIBUTES:
             extensions[name] = source
         elif name in CONTEXT_COLUMNS:
             context[name] = source
-            opaque += _check_context(name, source)
+            python_reasons += _check_context(name, source)
         elif name.startswith(EXTENSION_PREFIX) and name != EXTENSION_PREFIX:
             extensions[name.removeprefix(EXTENSION_PREFIX)] = source
         else:
@@ -145,36 +147,47 @@ def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> La
         struct = fields[origin]
         assert isinstance(struct, st.StructType)
         inner = tuple(struct.fields)
-        _refuse_twins(f"`{origin}` has two fields", struct.fieldNames(), minds_case)
-        _open_data(origin, inner, attributes, opaque)
+        _refuse_equal_names(f"`{origin}` has two fields", struct.fieldNames(), case_sensitive)
+        _open_data(origin, inner, attributes, python_reasons)
     left_out = frozenset(
-        name for name, origin in renamed if name != DATA_COLUMN and not can_be_held(fields[origin])
+        name
+        for name, origin in renamed
+        if name != DATA_COLUMN and not is_event_value(fields[origin])
     )
-    return Layout(
-        tuple(renamed), context, extensions, attributes, data, inner, left_out, tuple(opaque)
+    return DataFrameLayout(
+        tuple(renamed),
+        context,
+        extensions,
+        attributes,
+        data,
+        inner,
+        left_out,
+        tuple(python_reasons),
     )
 
 
 def _open_data(
     origin: str,
     fields: tuple[st.StructField, ...],
-    attributes: dict[str, Source],
-    opaque: list[str],
+    attributes: dict[str, InputColumn],
+    python_reasons: list[str],
 ) -> None:
     for each in fields:
         place = f"{origin}.{each.name}"
         inner = sf.col(_quoted(origin)).getField(each.name)
         if each.name in attributes or not is_attribute_column(each.name):
-            opaque.append(f"`{each.name}` is a field of `{origin}`, and of the events themselves")
+            python_reasons.append(
+                f"`{each.name}` is a field of `{origin}`, and of the events themselves"
+            )
             continue
         attributes[each.name] = _source(place, inner, each.dataType, in_data=True)
 
 
-def _refuse_twins(what: str, names: Sequence[str], minds_case: bool) -> None:
+def _refuse_equal_names(what: str, names: Sequence[str], case_sensitive: bool) -> None:
     """Raises `UsageError` for names that Spark cannot tell apart."""
     seen: dict[str, str] = {}
     for name in names:
-        known = name if minds_case else name.lower()
+        known = name if case_sensitive else name.lower()
         if known not in seen:
             seen[known] = name
         elif seen[known] == name:
@@ -195,14 +208,14 @@ def _renamed(present: list[str], columns: Mapping[str, str]) -> list[tuple[str, 
             )
     taken = {origin: name for name, origin in columns.items()}
     renamed = [(taken.get(origin, origin), origin) for origin in present]
-    # A column whose name was given to another is data that nobody asked for.
+    # A column whose own name was given to another column is left out.
     return [
         (name, origin) for name, origin in renamed if name not in columns or columns[name] == origin
     ]
 
 
-def _check_context(name: str, source: Source) -> list[str]:
-    """Why Python must read this column; raises `UsageError` if nobody can."""
+def _check_context(name: str, source: InputColumn) -> list[str]:
+    """The reasons why Python must read this column. Raises `UsageError` if it cannot either."""
     if isinstance(source.type, st.NullType):
         return [f"`{source.origin}` is null in every row"]
     if name == "time":
@@ -222,12 +235,12 @@ def _check_context(name: str, source: Source) -> list[str]:
     )
 
 
-def _source(origin: str, column: Column, type_: st.DataType, in_data: bool = False) -> Source:
-    return Source(origin, column, type_, kind_of_type(type_), in_data)
+def _source(origin: str, column: Column, type_: st.DataType, in_data: bool = False) -> InputColumn:
+    return InputColumn(origin, column, type_, kind_of_type(type_), in_data)
 
 
 def kind_of_type(type_: st.DataType) -> str | None:
-    """What values of a Spark type are to us; None where SQL and Python read them differently."""
+    """The CESQL kind of a Spark type; None where SQL and Python read its values differently."""
     if isinstance(type_, _INTEGERS):
         return "integer"
     if isinstance(type_, _REALS):
@@ -236,30 +249,30 @@ def kind_of_type(type_: st.DataType) -> str | None:
         return "boolean"
     if isinstance(type_, _INSTANTS):
         return "timestamp"
-    # With another collation, texts that differ would be equal.
+    # Under another collation, different texts could be equal.
     return "string" if type_.simpleString() == "string" else None
 
 
-def can_be_held(type_: st.DataType) -> bool:
-    """Whether an event can hold values of a Spark type; a column of others is left out."""
+def is_event_value(type_: st.DataType) -> bool:
+    """Whether an event can hold values of a Spark type."""
     if isinstance(type_, st.ArrayType):
-        return can_be_held(type_.elementType)
+        return is_event_value(type_.elementType)
     if isinstance(type_, st.MapType):
-        return can_be_held(type_.valueType)
+        return is_event_value(type_.valueType)
     if isinstance(type_, st.StructType):
-        return all(can_be_held(each.dataType) for each in type_.fields)
-    return isinstance(type_, _HELD)
+        return all(is_event_value(each.dataType) for each in type_.fields)
+    return isinstance(type_, _EVENT_VALUES)
 
 
-def instant(source: Source) -> Column:
-    """A timestamp as Spark's own; what has no zone is in UTC."""
+def instant(source: InputColumn) -> Column:
+    """A column of timestamps with a zone; a timestamp without one is in UTC."""
     if isinstance(source.type, st.TimestampNTZType):
         text = sf.concat(source.column.cast("string"), sf.lit("Z"))
         return sf.try_to_timestamp(text)
     return source.column
 
 
-def micros(source: Source) -> Column:
+def micros(source: InputColumn) -> Column:
     return sf.unix_micros(instant(source))
 
 

@@ -1,9 +1,8 @@
-"""Operators and functions of CESQL in Spark SQL, each exactly as in Python or not at all.
+"""Operators and functions of CESQL in Spark SQL, with exactly the results of Python.
 
-In come values in SQL; out go values in SQL, null where CESQL has an error. Every operator passes
-errors on, and so does every SQL operator used here; `IN` needs more care. Nothing can throw, in
-ANSI mode or out of it. Functions that follow Python's rules for text are refused with
-`NotInSqlError`.
+In come SQL values; out go SQL values, null where CESQL has an error. Operators of both pass errors
+on, except `IN`, which is written out. Nothing can throw, with ANSI mode on or off. Functions that
+follow Python's rules for text raise `NotInSqlError`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _LARGEST_LENGTH = 2**31 - 1
 def balanced(
     conditions: Sequence[Column], join: Callable[[Column, Column], Column], nothing: bool
 ) -> Column:
-    """The conditions joined as a tree that is no deeper than it must be: Spark's stack is short."""
+    """The conditions joined as a balanced tree, since a deep one overflows Spark's stack."""
     if len(conditions) <= 1:
         return conditions[0] if conditions else sf.lit(nothing)
     middle = len(conditions) // 2
@@ -57,13 +56,13 @@ def _finite(column: Column) -> Column:
     return sf.when(sf.abs(column) <= _LARGEST_REAL, column)
 
 
-def opposite(operand: Sql) -> Sql:
+def negation(operand: Sql) -> Sql:
     if operand.kind == "integer":
         return Sql("integer", sf.try_subtract(sf.lit(0).cast("bigint"), operand.column))
     return Sql("real", -operand.column) if operand.kind == "real" else error()
 
 
-def computed(sign: str, left: Sql, right: Sql) -> Sql:
+def arithmetic(sign: str, left: Sql, right: Sql) -> Sql:
     if left.kind is None or right.kind is None:
         return error()
     if left.kind == right.kind == "integer":
@@ -72,7 +71,7 @@ def computed(sign: str, left: Sql, right: Sql) -> Sql:
 
 
 def _quotient(x: Column, y: Column) -> Column:
-    # The smallest integer has no opposite, so this one quotient is out of range.
+    # The smallest integer has no negative, so this one quotient is out of range.
     overflows = (x == SMALLEST_INTEGER) & (y == -1)
     divisor = sf.when((y != 0) & ~overflows, y)
     return sf.call_function("div", x, divisor)
@@ -98,7 +97,7 @@ _REALS: dict[str, Callable[[Column, Column], Column]] = {
 }
 
 
-def compared(sign: str, left: Sql, right: Sql) -> Column:
+def comparison(sign: str, left: Sql, right: Sql) -> Column:
     if sign in ("=", "!="):
         kind = "timestamp" if left.kind == "timestamp" else _family(right.kind)
         equal = _equal_as(kind, left, right)
@@ -136,13 +135,13 @@ def _equal_as(kind: str | None, left: Sql, right: Sql) -> Column:
     return error().column
 
 
-def is_among(operand: Sql, options: Sequence[Sql]) -> Column:
-    """Every option is compared, so that no order hides a failing cast: one error is an error."""
+def membership(operand: Sql, options: Sequence[Sql]) -> Column:
+    """Every option is compared: an error in any comparison makes the whole an error."""
     family = _family(operand.kind)
     equal = [_equal_as(family, operand, option) for option in options]
     any_equal = balanced(equal, operator.or_, False)
     if all(option.constant is not MISSING for option in options):
-        # Constants are in error always or never, and the operand is null in all or in none.
+        # The cast of a constant fails always or never, and all comparisons share the operand.
         casts = {"boolean": to_boolean, "string": to_string, "timestamp": to_timestamp}
         cast = casts.get(family or "", to_number)
         if any(_fails(cast, option.constant) for option in options):
@@ -165,7 +164,7 @@ def _family(kind: str | None) -> str | None:
 
 
 def like_pattern(pattern: str) -> str:
-    """The pattern for Spark, where a backslash that is one must be doubled."""
+    """The pattern for Spark, which wants a literal backslash doubled."""
     written, place = [], 0
     while place < len(pattern):
         if pattern[place] == "\\" and pattern[place + 1 : place + 2] in ("%", "_"):
@@ -180,7 +179,7 @@ def like_pattern(pattern: str) -> str:
 # --- functions ----------------------------------------------------------------------------------
 
 
-def called(name: str, arguments: Sequence[Sql]) -> Sql:
+def function_call(name: str, arguments: Sequence[Sql]) -> Sql:
     function = FUNCTIONS.get(name)
     if function is None or not function.accepts(len(arguments)):
         return error()
@@ -219,7 +218,7 @@ def _concatenated(arguments: Sequence[Sql]) -> Sql:
 
 
 def _joined(arguments: Sequence[Sql]) -> Sql:
-    # Spark's own `concat_ws` leaves nulls out; here one null makes the whole one.
+    # Spark's `concat_ws` skips nulls; in CESQL one null makes the whole null.
     delimiter, *texts = (as_string(each) for each in arguments)
     parts = [part for text in texts for part in (delimiter, text)][1:]
     joined = sf.concat(sf.lit(""), *parts)

@@ -1,11 +1,10 @@
-"""Predicates as Spark SQL: exactly what `ensue.lang.expressions.evaluation` says, or not at all.
+"""CESQL predicates as Spark SQL, with exactly the results of `ensue.lang.expressions.evaluation`.
 
-In come a CESQL expression and what each name is in SQL; out goes a `Column`. SQL's null stands for
-an error of CESQL: every operator passes errors on, and so does every SQL operator used here; only
-AND, OR and IN need more care. Nothing here can throw, in ANSI mode or out of it. What SQL cannot
-say to the letter (the text of a real, Python's idea of upper case, text that holds a number) is
-refused with `NotInSqlError`, and is then evaluated by Python in the worker. Values and operators
-are those of `sql_values` and `sql_operators`.
+In come an expression and the SQL value of each name; out goes a `Column`. SQL's null stands for an
+error of CESQL: operators of both pass errors on, except AND, OR and IN, which are written out.
+Nothing here can throw, with ANSI mode on or off. What SQL would compute differently (the text of a
+real, Python's upper case, numbers in text) raises `NotInSqlError`, and Python evaluates it in the
+worker. Values and operators stand in `values` and `operators`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,14 @@ from ensue.lang.expressions import (
     Not,
 )
 from ensue.lang.expressions.evaluation import evaluate
-from ensue.spark.sql.operators import called, compared, computed, is_among, like_pattern, opposite
+from ensue.spark.sql.operators import (
+    arithmetic,
+    comparison,
+    function_call,
+    like_pattern,
+    membership,
+    negation,
+)
 from ensue.spark.sql.values import (
     NotInSqlError,
     Sql,
@@ -47,11 +53,11 @@ _LARGEST_WEIGHT = 5000
 _LONGEST_CHAIN = 200
 
 Resolve = Callable[[tuple[str, ...]], Sql | None]
-"""What a name stands for; None if no event can have it. May raise `NotInSqlError`."""
+"""The value of a name; None if no event can have it. May raise `NotInSqlError`."""
 
 
 def holds(expression: Expression, resolve: Resolve) -> Column:
-    """True where the predicate holds; false or null where it does not."""
+    """True where the predicate holds, false or null elsewhere."""
     _check_size(expression)
     found = _Translation(resolve).sql(expression)
     return found.column if found.kind == "boolean" else sf.lit(False)
@@ -82,31 +88,31 @@ class _Translation:
             case Not(operand):
                 return Sql("boolean", ~as_boolean(self.sql(operand)))
             case Negate(operand):
-                return opposite(as_number(self.sql(operand)))
+                return negation(as_number(self.sql(operand)))
             case Like(operand, pattern, negated):
                 matched = as_string(self.sql(operand)).like(like_pattern(pattern))
                 return Sql("boolean", ~matched if negated else matched)
             case In(operand, options, negated):
-                among = is_among(self.sql(operand), [self.sql(each) for each in options])
+                among = membership(self.sql(operand), [self.sql(each) for each in options])
                 return Sql("boolean", ~among if negated else among)
             case Arithmetic(first, rest):
                 result = self.sql(first)
                 for sign, operand in rest:
-                    result = computed(sign, as_number(result), as_number(self.sql(operand)))
+                    result = arithmetic(sign, as_number(result), as_number(self.sql(operand)))
                 return result
             case Comparison(first, rest):
                 result = self.sql(first)
                 for sign, operand in rest:
-                    result = Sql("boolean", compared(sign, result, self.sql(operand)))
+                    result = Sql("boolean", comparison(sign, result, self.sql(operand)))
                 return result
             case Logic(operands, operators):
                 return Sql("boolean", self._logic(operands, operators))
             case Call(function, arguments):
-                return called(function, [self.sql(each) for each in arguments])
+                return function_call(function, [self.sql(each) for each in arguments])
         raise AssertionError(expression)
 
     def _logic(self, operands: Sequence[Expression], operators: Sequence[str]) -> Column:
-        """From the right. An operand that is not read cannot be in error; one that is read can."""
+        """Built from the right. Only an operand that is evaluated can make the whole an error."""
         result = as_boolean(self.sql(operands[-1]))
         for operand, sign in zip(reversed(operands[:-1]), reversed(operators), strict=True):
             left = as_boolean(self.sql(operand))
@@ -122,7 +128,7 @@ class _Translation:
 
 
 def weight(expression: Expression) -> int:
-    """About how many nodes the expression has in SQL, where some parts are written twice."""
+    """An estimate of the number of SQL nodes of an expression, some of which are written twice."""
     match expression:
         case Literal() | Name() | Exists():
             return 1

@@ -1,8 +1,8 @@
-"""What a group asks of a DataFrame, in SQL: which rows it wants, their keys, and their columns.
+"""The scan of a group in SQL: which rows its rules want, their keys, and the columns to shuffle.
 
-In come a group of rules and a `Layout`; out goes a `Reading` of plain `Column`s, or the reasons why
-Python must read the rows. A predicate that SQL cannot say lets all rows of its port through, for
-the worker asks it again, and then it is named here.
+In come a group of rules and a `DataFrameLayout`; out goes a `Scan` of plain `Column`s, or
+`NotInSqlError` with the reason why Python must read the rows. A predicate that SQL cannot express
+exactly is listed in the scan and filters nothing, for the worker evaluates every predicate again.
 """
 
 from __future__ import annotations
@@ -20,32 +20,20 @@ from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.diagnostics import did_you_mean
-from ensue.lang.expressions import (
-    Arithmetic,
-    Call,
-    Comparison,
-    Exists,
-    Expression,
-    In,
-    Like,
-    Logic,
-    Name,
-    Negate,
-    Not,
-)
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
+from ensue.machine.analyses.mentions import names_in
 from ensue.spark.plan import Group, Rule
 from ensue.spark.sql.conformance import (
-    alike,
     all_of,
     any_of,
-    attribute,
-    fits_type,
-    is_event,
-    undeclared,
+    attribute_value,
+    event_conditions,
+    type_conditions,
+    types_by_conditions,
+    undeclared_value,
 )
-from ensue.spark.sql.layout import Layout, Source, instant, kind_of_type, micros
+from ensue.spark.sql.layout import DataFrameLayout, InputColumn, instant, kind_of_type, micros
 from ensue.spark.sql.predicates import Resolve, conjuncts, holds
 from ensue.spark.sql.values import NotInSqlError, Sql, literal
 
@@ -53,49 +41,51 @@ KeyColumn = tuple[str, Callable[[Column], Column]]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """`keys` decide the partition of a row; equal keys are equal there, and others may be.
+class Scan:
+    """Which rows a group reads, and what of them.
 
-    Each key is the name of a travelling column and what is made of it. `travelling` are the columns
-    that go through the shuffle, by their names in the rule, and `nulls` the attributes that no rule
-    asks for, which the worker puts in as nulls. `types` are those that wanted rows have.
+    `wanted` is the condition on rows. `keys` decide the partition of a row, each as the name of a
+    shuffled column and a function of it that is equal for equal keys. `shuffled` has the columns
+    that go through the shuffle, by their names in `ensue.events.columns`, and `nulls` the declared
+    attributes that no rule reads, which the worker adds as nulls. `python_predicates` are left to
+    the worker. `types` are the event types of wanted rows.
     """
 
     wanted: Column
     keys: tuple[KeyColumn, ...]
-    travelling: tuple[tuple[str, Column], ...]
+    shuffled: tuple[tuple[str, Column], ...]
     nulls: tuple[str, ...]
-    in_python: tuple[str, ...]
+    python_predicates: tuple[str, ...]
     types: tuple[str, ...]
 
 
-def reading_of(group: Group, layout: Layout, types: TypeSystem) -> Reading:
-    """Raises `NotInSqlError` if a key cannot be told in SQL."""
+def scan_of(group: Group, layout: DataFrameLayout, types: TypeSystem) -> Scan:
+    """Raises `NotInSqlError` if a key cannot be computed in SQL."""
     in_python: list[str] = []
-    # A hundred rules may ask the same of a row, which then is asked once.
-    asked = {
+    # Ports of several rules may have equal conditions, which are then evaluated once.
+    distinct = {
         (port.type, port.source, port.where): (rule, port)
         for rule in group.rules
         for port in rule.event_ports
     }
-    ports = [_port(rule, port, layout, types, in_python) for rule, port in asked.values()]
-    conditions = [any_of(ports), *is_event(layout)]
+    ports = [_port(rule, port, layout, types, in_python) for rule, port in distinct.values()]
+    conditions = [any_of(ports), *event_conditions(layout)]
     type_column = layout.context["type"].column
     read = tuple(_types_read(group, types))
     conditions += [
-        ~type_column.isin(*names) | all_of(fits_type(layout, names[0], types))
-        for names in alike(layout, read, types)
+        ~type_column.isin(*names) | all_of(type_conditions(layout, names[0], types))
+        for names in types_by_conditions(layout, read, types)
     ]
     keys = _keys(group, layout)
-    travelling = _travelling(group, layout, types)
-    conditions += [dict(travelling)[name].isNotNull() for name, _ in keys]
-    present = {name for name, _ in travelling}
+    shuffled = _travelling(group, layout, types)
+    conditions += [dict(shuffled)[name].isNotNull() for name, _ in keys]
+    present = {name for name, _ in shuffled}
     declared = dict.fromkeys(
         name for type_name in types.types for name in types.attributes(type_name)
     )
     nulls = tuple(n for n in declared if n not in present and is_attribute_column(n))
     python = tuple(dict.fromkeys(in_python))
-    return Reading(all_of(conditions), keys, travelling, nulls, python, read)
+    return Scan(all_of(conditions), keys, shuffled, nulls, python, read)
 
 
 def check_arrival(events: DataFrame, arrival: str | None) -> None:
@@ -115,14 +105,14 @@ def check_arrival(events: DataFrame, arrival: str | None) -> None:
         )
 
 
-def wanted_by_rule(group: Group, layout: Layout, types: TypeSystem) -> dict[str, Column]:
-    """Which rows that are events each rule wants, as far as SQL can tell."""
+def wanted_by_rule(group: Group, layout: DataFrameLayout, types: TypeSystem) -> dict[str, Column]:
+    """Which events each rule wants, as far as SQL can tell."""
     keys = [name for name, _ in _keys(group, layout)]
     found: dict[str, Column] = {}
     for rule in group.rules:
         ports = [_port(rule, port, layout, types, []) for port in rule.event_ports]
-        travelling = dict(_travelling(group, layout, types))
-        found[rule.name] = all_of([any_of(ports), *(travelling[n].isNotNull() for n in keys)])
+        shuffled = dict(_travelling(group, layout, types))
+        found[rule.name] = all_of([any_of(ports), *(shuffled[n].isNotNull() for n in keys)])
     return found
 
 
@@ -133,7 +123,7 @@ def _types_read(group: Group, types: TypeSystem) -> Iterator[str]:
 
 
 def _port(
-    rule: Rule, port: EventPort, layout: Layout, types: TypeSystem, in_python: list[str]
+    rule: Rule, port: EventPort, layout: DataFrameLayout, types: TypeSystem, in_python: list[str]
 ) -> Column:
     accepted = types.subtypes(port.type)
     conditions = [layout.context["type"].column.isin(*accepted)]
@@ -153,8 +143,8 @@ def _port(
 # --- names --------------------------------------------------------------------------------------
 
 
-def resolver(layout: Layout, type_name: str, types: TypeSystem) -> Resolve:
-    """What names stand for in rows of a type and the types below it."""
+def resolver(layout: DataFrameLayout, type_name: str, types: TypeSystem) -> Resolve:
+    """The values of names in rows of a type and its subtypes."""
 
     def resolve(parts: tuple[str, ...]) -> Sql | None:
         name, *inner = parts
@@ -175,14 +165,16 @@ def resolver(layout: Layout, type_name: str, types: TypeSystem) -> Resolve:
     return resolve
 
 
-def _candidates(name: str, layout: Layout, type_name: str, types: TypeSystem) -> Iterator[Sql]:
-    """What a name may stand for, the first first; nothing comes after what is always there."""
+def _candidates(
+    name: str, layout: DataFrameLayout, type_name: str, types: TypeSystem
+) -> Iterator[Sql]:
+    """The values that a name may stand for, by precedence, up to one that is never missing."""
     always = _context(name, layout)
     if always is not None:
         yield always
         return
     if (extension := layout.extensions.get(name)) is not None:
-        yield undeclared(extension)
+        yield undeclared_value(extension)
     if (source := layout.attributes.get(name)) is not None:
         yield _data(name, source, type_name, types)
     lower = name.lower()
@@ -190,10 +182,10 @@ def _candidates(name: str, layout: Layout, type_name: str, types: TypeSystem) ->
         if (always := _context(lower, layout)) is not None:
             yield always
         elif (extension := layout.extensions.get(lower)) is not None:
-            yield undeclared(extension)
+            yield undeclared_value(extension)
 
 
-def _context(name: str, layout: Layout) -> Sql | None:
+def _context(name: str, layout: DataFrameLayout) -> Sql | None:
     match name:
         case "id":
             return Sql("string", layout.context["id"].column.cast("string"))
@@ -208,16 +200,16 @@ def _context(name: str, layout: Layout) -> Sql | None:
     return None
 
 
-def _data(name: str, source: Source, type_name: str, types: TypeSystem) -> Sql:
+def _data(name: str, source: InputColumn, type_name: str, types: TypeSystem) -> Sql:
     declared = types.attributes(type_name).get(name)
     if declared is not None:
-        return attribute(source, declared)
+        return attribute_value(source, declared)
     below = {
         types.attributes(each)[name]
         for each in types.subtypes(type_name)
         if name in types.attributes(each)
     }
-    plain = undeclared(source)
+    plain = undeclared_value(source)
     if any(each.kind != plain.kind for each in below):
         raise NotInSqlError(f"`{name}` is of another kind in a type below `{type_name}`")
     return plain
@@ -226,7 +218,7 @@ def _data(name: str, source: Source, type_name: str, types: TypeSystem) -> Sql:
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def _keys(group: Group, layout: Layout) -> tuple[KeyColumn, ...]:
+def _keys(group: Group, layout: DataFrameLayout) -> tuple[KeyColumn, ...]:
     if not group.key_set:
         return ()
     if len(group.key_set) > 1:
@@ -234,8 +226,8 @@ def _keys(group: Group, layout: Layout) -> tuple[KeyColumn, ...]:
     return tuple(_key(name, layout) for name in group.key_set[0])
 
 
-def _key(name: str, layout: Layout) -> KeyColumn:
-    """Equal for equal keys, by the column alone: a number is the same key in every type."""
+def _key(name: str, layout: DataFrameLayout) -> KeyColumn:
+    """A function that is equal for equal keys, across integer and real columns too."""
     if name in ("id", "type"):
         return name, _unchanged
     if name == "time":
@@ -264,20 +256,22 @@ def _unchanged(column: Column) -> Column:
 
 
 def _as_double(column: Column) -> Column:
-    # A sum with zero makes one of the two zeros that a double has.
+    # Adding zero turns -0.0 into 0.0.
     return column.cast("double") + sf.lit(0.0)
 
 
-def _micros(source: Source, column: Column) -> Column:
+def _micros(source: InputColumn, column: Column) -> Column:
     return micros(replace(source, column=column))
 
 
-# --- columns that travel ------------------------------------------------------------------------
+# --- shuffled columns ---------------------------------------------------------------------------
 
 
-def _travelling(group: Group, layout: Layout, types: TypeSystem) -> tuple[tuple[str, Column], ...]:
-    names = set(_names_asked(group))
-    forwarded = set(_types_sent_on(group, types))
+def _travelling(
+    group: Group, layout: DataFrameLayout, types: TypeSystem
+) -> tuple[tuple[str, Column], ...]:
+    names = set(_names_read(group))
+    forwarded = set(_forwarded_types(group, types))
     for type_name in forwarded:
         names |= set(types.attributes(type_name))
     found: list[tuple[str, Column]] = [
@@ -299,7 +293,7 @@ def _lower(names: set[str]) -> set[str]:
     return {name.lower() for name in names}
 
 
-def _types_sent_on(group: Group, types: TypeSystem) -> Iterator[str]:
+def _forwarded_types(group: Group, types: TypeSystem) -> Iterator[str]:
     for rule in group.rules:
         ports = {port.name: port for port in rule.event_ports}
         for statement in _statements(rule):
@@ -307,22 +301,22 @@ def _types_sent_on(group: Group, types: TypeSystem) -> Iterator[str]:
                 yield from types.subtypes(ports[statement.port].type)
 
 
-def _names_asked(group: Group) -> Iterator[str]:
-    """The first part of every name that is looked for in an event."""
+def _names_read(group: Group) -> Iterator[str]:
+    """The first part of every name that a rule of the group reads."""
     for rule in group.rules:
         for names in rule.key_set:
             yield from names
         for port in rule.event_ports:
             if port.where is not None:
-                yield from (name.parts[0] for name in names_in(port.where))
+                yield from (parts[0] for parts in names_in(port.where))
         if isinstance(rule.correlation, EclCorrelation):
             for part in expressions_in(rule.correlation.body):
                 if isinstance(part, Holds):
-                    yield from (name.parts[0] for name in names_in(part.predicate))
+                    yield from (parts[0] for parts in names_in(part.predicate))
         for statement in _statements(rule):
             if isinstance(statement, PushNew):
                 for assignment in statement.assignments:
-                    yield from (n.parts[1] for n in names_in(assignment.value) if n.parts[1:])
+                    yield from (parts[1] for parts in names_in(assignment.value) if parts[1:])
 
 
 def _statements(rule: Rule) -> Iterator[object]:
@@ -331,26 +325,3 @@ def _statements(rule: Rule) -> Iterator[object]:
         yield from correlation.initially
         for case in correlation.cases:
             yield from case.statements
-
-
-def names_in(expression: Expression) -> Iterator[Name]:
-    match expression:
-        case Name():
-            yield expression
-        case Exists(name):
-            yield name
-        case Not(operand) | Negate(operand) | Like(operand, _, _):
-            yield from names_in(operand)
-        case In(operand, options, _):
-            for each in (operand, *options):
-                yield from names_in(each)
-        case Arithmetic(first, rest) | Comparison(first, rest):
-            yield from names_in(first)
-            for _, each in rest:
-                yield from names_in(each)
-        case Logic(operands, _):
-            for each in operands:
-                yield from names_in(each)
-        case Call(_, arguments):
-            for each in arguments:
-                yield from names_in(each)

@@ -1,9 +1,8 @@
-"""Values of CESQL in Spark SQL, and the casts from one kind to another.
+"""CESQL values in Spark SQL, and the casts from one kind to another.
 
-In comes a value of Python, or a value in SQL of one kind; out goes a value in SQL of the kind that
-an operator wants. SQL's null stands for an error of CESQL. A cast that SQL would do otherwise (the
-text of a real, text that holds a number or a time) is refused with `NotInSqlError`, so that Python
-does it in the worker. What operators make of values stands in `sql_operators`.
+In comes a Python constant or a SQL value; out goes a SQL value of the kind that an operator needs.
+SQL's null stands for an error of CESQL. A cast that SQL would do differently (the text of a real, a
+number or a time in text) raises `NotInSqlError`, and Python does it in the worker.
 """
 
 from __future__ import annotations
@@ -30,16 +29,15 @@ from ensue.lang.expressions.values import (
 
 
 class NotInSqlError(Exception):
-    """SQL cannot say this exactly. The message says what."""
+    """SQL would give another result than Python; the message names the operation."""
 
 
 @dataclass(frozen=True)
 class Sql:
     """A value in SQL: null where CESQL has an error.
 
-    `kind` is `boolean`, `integer`, `real`, `string` or `timestamp`; None is for what no operator
-    takes (a sequence, or what is always in error), so that all one can ask is whether it is there.
-    `constant` is set where the value is known before anything runs.
+    `kind` is `boolean`, `integer`, `real`, `string` or `timestamp`, or None for a value that only
+    `EXISTS` takes (a sequence, or an error). `constant` is the value of a constant expression.
     """
 
     kind: str | None
@@ -52,10 +50,10 @@ def error() -> Sql:
 
 
 def literal(constant: Any) -> Sql:
-    """A value of Python in SQL."""
+    """A Python constant as a SQL value."""
     kind = kind_of(constant)
     if isinstance(constant, datetime):
-        # By its number: Spark's own literals take old dates through another calendar.
+        # As a number, since Spark converts timestamp literals before 1582 to another calendar.
         return Sql(kind, sf.timestamp_micros(sf.lit(microseconds_of(constant))), constant)
     if kind == "integer":
         if constant > LARGEST_INTEGER:
@@ -70,7 +68,7 @@ def literal(constant: Any) -> Sql:
 
 
 def _cast(found: Sql, cast: Callable[[Any], Any]) -> Sql | None:
-    """The cast of a constant; None for what is none."""
+    """The cast of a constant; None for a value that is no constant."""
     if found.constant is MISSING:
         return None
     try:
@@ -91,7 +89,7 @@ def as_boolean(found: Sql) -> Column:
 
 
 def as_number(found: Sql) -> Sql:
-    """An integer or a real; of no kind where the value never is one."""
+    """An integer or a real; an error for a value that is never a number."""
     if (known := _cast(found, to_number)) is not None:
         return known
     if found.kind in ("integer", "real"):

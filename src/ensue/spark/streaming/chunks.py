@@ -1,13 +1,13 @@
-"""Events on their way to buckets: many rows as few chunks, before the shuffle.
+"""Chunks of events for buckets, packed before the shuffle, so that few rows are shuffled.
 
-In come the rows of a micro-batch, partition by partition; out go rows of another kind: a group, a
-bucket of it, and a chunk of Arrow with the events for that bucket, in the order in which they came.
-In the end every bucket is told the latest time in the partition, whether it got events or not, so
-that all of them know the one clock of the stream. What is late is decided in `bucket`: here nobody
-knows what came before.
+In come the rows of a micro-batch, partition by partition; out go rows with a group of rules, a
+bucket of it, and an Arrow stream of the events for that bucket, in the order of arrival. At the end
+every bucket gets the latest time of the partition, also a bucket without events, so that all
+buckets have the one clock of the stream. `bucket` decides which events are late, since it has the
+state of the earlier micro-batches.
 
-Rows are read in one of two forms. With `columns`, SQL has told which group wants a row, and its
-bucket. With `events`, rows become events here, for what SQL cannot say exactly.
+Rows come in one of two forms. With `columns`, SQL has computed which group wants a row, and its
+bucket. With `events`, rows become events here, where SQL cannot read them exactly.
 """
 
 from __future__ import annotations
@@ -25,25 +25,31 @@ from ensue.library import parse
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.streaming.groups import StreamGroup, stream_groups
 from ensue.spark.streaming.measures import Measures, write_measures
-from ensue.spark.worker.event_rows import ARRIVAL, ROW, read_rows, write_event
-from ensue.spark.worker.remote_call import called
-from ensue.spark.worker.routing import Wanting
+from ensue.spark.worker.event_rows import (
+    ARRIVAL,
+    ROW,
+    read_rows,
+    rejected_batch,
+    rejected_records,
+    write_event,
+)
+from ensue.spark.worker.routing import EventRouter
 
 TIME = "ensue_time"
 """The time of an event in microseconds since 1970."""
 REPORTS = "ensue_reports"
-"""Whether this copy of an event is the one that is put out if the event is late."""
+"""Whether this copy of an event reports it if it is late; copies for other groups do not."""
 PAYLOAD = "payload"
-REFUSED, MEASURES = "refused", "measures"
-BESIDE = (REFUSED, MEASURES)
-"""Groups of no rules: what stands in their chunks is passed on, and keeps no state."""
+REJECTED, MEASURES = "rejected", "measures"
+STATELESS_GROUPS = (REJECTED, MEASURES)
+"""Groups without rules or state: rejected rows, and measures of partitions."""
 EXTRAS = (TIME, REPORTS, ARRIVAL)
 
 CHUNK_BYTES = 32 * 2**20
-"""How much of a partition is gathered before it is cut into chunks."""
+"""How much of a partition is collected before it is packed into chunks."""
 EVENTS_AT_ONCE = 1 << 16
 _Row = tuple[int, int, bool, int, bytes]
-"""A bucket, a time, whether this copy reports, an arrival, and the event in bytes."""
+"""A bucket, a time, whether this copy reports, an arrival, and the event as bytes."""
 
 CHUNK_DDL = "`group` string, bucket int, partition int, part int, latest bigint, chunk binary"
 CHUNK_SCHEMA = pa.schema(
@@ -58,11 +64,11 @@ CHUNK_SCHEMA = pa.schema(
 )
 
 
-class Task(NamedTuple):
-    """What every worker of a stream is told, as plain data.
+class StreamTask(NamedTuple):
+    """A library over a stream for a worker, as plain data.
 
-    `form` is `columns` or `events`. In columns, `names` are those of the columns that travel, and
-    `travelling` says for each group which of them it needs, and which attributes are null.
+    `form` is `columns` or `events`. In columns, `names` are the names of the shuffled columns, and
+    `shuffled` has for each group the numbers of its columns, and its null attributes.
     """
 
     library: str
@@ -71,14 +77,9 @@ class Task(NamedTuple):
     buckets: int
     form: str
     names: tuple[str, ...] = ()
-    travelling: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = ()
+    shuffled: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = ()
     has_arrival: bool = False
     with_event: bool = False
-
-
-def bound(function: Any, task: Task) -> Any:
-    """The function for one task, in the form that Spark sends to workers."""
-    return called(function, tuple(task))
 
 
 @lru_cache(maxsize=16)
@@ -88,10 +89,10 @@ def planned(library: str, selected: tuple[str, ...]) -> tuple[Plan, tuple[Stream
 
 
 @lru_cache(maxsize=16)
-def _wanting(library: str, selected: tuple[str, ...]) -> tuple[Wanting, ...]:
-    """For each group who is asked, with all that was compiled for earlier micro-batches."""
+def _routers(library: str, selected: tuple[str, ...]) -> tuple[EventRouter, ...]:
+    """A router for each group, kept with its compiled routines for later micro-batches."""
     plan, groups = planned(library, selected)
-    return tuple(Wanting(plan, each.group, keep_unkeyed=False) for each in groups)
+    return tuple(EventRouter(plan, each.group, keep_unkeyed=False) for each in groups)
 
 
 def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
@@ -107,9 +108,9 @@ def from_bytes(data: bytes) -> pa.Table:
 
 
 class _Packer:
-    """Cuts tables of one partition into chunks."""
+    """Packs the rows of one partition into chunks."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: StreamTask) -> None:
         from pyspark import TaskContext
 
         context = TaskContext.get()
@@ -119,14 +120,14 @@ class _Packer:
         self._part = 0
         self.latest: int | None = None
 
-    def see(self, latest: int | None) -> None:
+    def observe_time(self, latest: int | None) -> None:
         if latest is not None:
             self.latest = latest if self.latest is None else max(self.latest, latest)
 
     def pack(
         self, group: StreamGroup, buckets: Any, rows: Any, table: pa.Table
     ) -> Iterator[pa.RecordBatch]:
-        """Some rows of a table for a group; `buckets` says for each of them its bucket."""
+        """Rows of a table for a group; `buckets` has the bucket of each of these rows."""
         order = np.argsort(buckets, kind="stable")
         table = table.take(pa.array(rows[order])).combine_chunks()
         found, firsts = np.unique(buckets[order], return_index=True)
@@ -138,8 +139,8 @@ class _Packer:
         self._part += 1
         yield _batch(packed)
 
-    def clocks(self) -> Iterator[pa.RecordBatch]:
-        """For every bucket the time that the partition has reached."""
+    def clock_rows(self) -> Iterator[pa.RecordBatch]:
+        """For every bucket the latest time of the partition."""
         if self.latest is not None:
             yield _batch(
                 [
@@ -149,20 +150,21 @@ class _Packer:
                 ]
             )
 
-    def refuse(self, refused: Sequence[Rejected]) -> Iterator[pa.RecordBatch]:
-        """Rows that are no events, each with all that is wrong with it."""
-        if refused:
-            yield self._beside(REFUSED, to_bytes(pa.Table.from_batches([_told(refused)])))
+    def reject(self, rejected: Sequence[Rejected]) -> Iterator[pa.RecordBatch]:
+        """Rejected rows, each with all its problems."""
+        if rejected:
+            table = pa.Table.from_batches([rejected_batch(rejected)])
+            yield self._stateless(REJECTED, to_bytes(table))
 
     def measured(self, measures: Measures) -> Iterator[pa.RecordBatch]:
         measures.latest = self.latest
         if self.latest is not None:
-            yield self._beside(MEASURES, write_measures(measures).encode())
+            yield self._stateless(MEASURES, write_measures(measures).encode())
 
-    def _beside(self, group: str, chunk: bytes) -> pa.RecordBatch:
+    def _stateless(self, group: str, chunk: bytes) -> pa.RecordBatch:
         bucket = self._partition % self._buckets
         self._part += 1
-        # Nobody asks for its time, but pandas would turn a column with nulls into one of floats.
+        # The time is unused, but a null in it would make pandas turn the column into floats.
         return _batch([(group, bucket, self._partition, self._part, self.latest or 0, chunk)])
 
     def _row(self, group: str, bucket: int, chunk: bytes | None) -> tuple[Any, ...]:
@@ -183,57 +185,37 @@ def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
 def pack_columns(
     given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a time, a bucket for each group (or null), what travels, and last what is no event.
+    """Rows of a time, a bucket (or null) for each group, the shuffled columns, and rejected rows.
 
-    That last column is a list, which is empty or null in the rows that are events.
+    The last column is a list with the rejected row, and empty or null in rows that are events.
     """
-    task = Task(*given)
+    task = StreamTask(*given)
     packer = _Packer(task)
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        yield from packer.refuse(_refused(task, batch.column(batch.num_columns - 1)))
+        yield from packer.reject(_rejected_in(task, batch.column(batch.num_columns - 1)))
         if batch.num_rows:
             held.append(batch)
             size += batch.nbytes
-            packer.see(pc.max(batch.column(0)).as_py())
+            packer.observe_time(pc.max(batch.column(0)).as_py())
         if size > CHUNK_BYTES:
             yield from _packed(packer, task, pa.Table.from_batches(held))
             held, size = [], 0
     if held:
         yield from _packed(packer, task, pa.Table.from_batches(held))
-    yield from packer.clocks()
+    yield from packer.clock_rows()
 
 
-def _refused(task: Task, column: pa.Array) -> list[Rejected]:
-    """What is wrong with rows that SQL has taken for no events."""
+def _rejected_in(task: StreamTask, column: pa.Array) -> list[Rejected]:
+    """The problems of rows that SQL has rejected."""
     if column.null_count == len(column):
         return []
-    return _rejected(task, pa.RecordBatch.from_arrays([column.flatten()], [ROW]))
-
-
-def _rejected(task: Task, rows: pa.RecordBatch) -> list[Rejected]:
     types = planned(task.library, task.selected)[0].library.types
-    found = [each for _, each in read_rows(iter([rows]), types, with_arrival=False)]
-    return [each for each in found if isinstance(each, Rejected)]
+    return rejected_records(pa.RecordBatch.from_arrays([column.flatten()], [ROW]), types)
 
 
-def _told(refused: Sequence[Rejected]) -> pa.RecordBatch:
-    texts = [each.raw if isinstance(each.raw, str) else each.raw.decode() for each in refused]
-    problems = pa.array([list(each.problems) for each in refused], pa.list_(pa.string()))
-    return pa.RecordBatch.from_pydict({"row": pa.array(texts, pa.string()), "problems": problems})
-
-
-def refused_rows(
-    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Of rows of any columns those that are no events, with all that is wrong with them."""
-    task = Task(*given)
-    for batch in batches:
-        yield _told(_rejected(task, batch))
-
-
-def _packed(packer: _Packer, task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
+def _packed(packer: _Packer, task: StreamTask, table: pa.Table) -> Iterator[pa.RecordBatch]:
     first_bucket = 2 if task.has_arrival else 1
     first_column = first_bucket + len(packer.groups)
     claimed = np.zeros(len(table), np.bool_)
@@ -242,7 +224,7 @@ def _packed(packer: _Packer, task: Task, table: pa.Table) -> Iterator[pa.RecordB
         rows = np.flatnonzero(buckets >= 0)
         if not len(rows):
             continue
-        columns, _ = task.travelling[number]
+        columns, _ = task.shuffled[number]
         kept = {TIME: table.column(0), REPORTS: pa.array(~claimed)}
         if task.has_arrival:
             kept[ARRIVAL] = table.column(1)
@@ -258,45 +240,42 @@ def _packed(packer: _Packer, task: Task, table: pa.Table) -> Iterator[pa.RecordB
 def pack_events(
     given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of any columns. Those that are no events, or do not fit, are put out as refused."""
-    task = Task(*given)
+    """Rows of any columns; rows that are no events, or do not fit, come out as rejected."""
+    task = StreamTask(*given)
     types = planned(task.library, task.selected)[0].library.types
     yield from pack_read(task, read_rows(batches, types, with_arrival=task.has_arrival))
 
 
 def pack_read(
-    task: Task, records: Iterator[tuple[int, Event | Rejected]]
+    task: StreamTask, records: Iterator[tuple[int, Event | Rejected]]
 ) -> Iterator[pa.RecordBatch]:
-    """Events that fit their types and records that are none, each with its arrival.
-
-    Wherever they were read from, what is refused keeps its text and its problems.
-    """
+    """Events that fit their types and rejected records, each with its arrival."""
     packer = _Packer(task)
-    wanting = _wanting(task.library, task.selected)
-    held: list[list[_Row]] = [[] for _ in wanting]
-    refused: list[Rejected] = []
+    routers = _routers(task.library, task.selected)
+    held: list[list[_Row]] = [[] for _ in routers]
+    rejected: list[Rejected] = []
     read: dict[tuple[str, ...], list[int]] = {}
-    asked = [
-        (rows, wants, group.buckets(task.buckets))
-        for rows, wants, group in zip(held, wanting, packer.groups, strict=True)
+    destinations = [
+        (rows, router, group.buckets(task.buckets))
+        for rows, router, group in zip(held, routers, packer.groups, strict=True)
     ]
     latest: int | None = None
     waiting = 0
     for arrival, event in records:
         if isinstance(event, Rejected):
-            refused.append(event)
+            rejected.append(event)
             continue
         time = event.time
         if latest is None or time > latest:
             latest = time
         payload = None
-        for rows, wants, count in asked:
-            found = wants.buckets(event)
+        for rows, router, count in destinations:
+            found = router.buckets(event)
             if not found:
                 continue
-            counted = read.get(wants.matched)
+            counted = read.get(router.matched)
             if counted is None:
-                read[wants.matched] = [1, time]
+                read[router.matched] = [1, time]
             else:
                 counted[0] += 1
                 if time > counted[1]:
@@ -309,24 +288,24 @@ def pack_read(
                 reports = False
                 waiting += 1
         if waiting >= EVENTS_AT_ONCE:
-            packer.see(latest)
+            packer.observe_time(latest)
             yield from _packed_events(packer, task, held)
             for rows in held:
                 rows.clear()
             waiting = 0
-        if len(refused) >= EVENTS_AT_ONCE:
-            packer.see(latest)
-            yield from packer.refuse(refused)
-            refused = []
-    packer.see(latest)
-    yield from packer.refuse(refused)
-    yield from packer.measured(_measures(read))
+        if len(rejected) >= EVENTS_AT_ONCE:
+            packer.observe_time(latest)
+            yield from packer.reject(rejected)
+            rejected = []
+    packer.observe_time(latest)
+    yield from packer.reject(rejected)
+    yield from packer.measured(_measures_of(read))
     yield from _packed_events(packer, task, held)
-    yield from packer.clocks()
+    yield from packer.clock_rows()
 
 
-def _measures(read: Mapping[tuple[str, ...], Sequence[int]]) -> Measures:
-    """How many events came for each rule, from what came for rules that want the same events."""
+def _measures_of(read: Mapping[tuple[str, ...], Sequence[int]]) -> Measures:
+    """The number of events for each rule, from counts by sets of rules that read an event."""
     measures = Measures()
     for names, (count, latest) in read.items():
         measures.count_read(names, latest, count)
@@ -334,7 +313,7 @@ def _measures(read: Mapping[tuple[str, ...], Sequence[int]]) -> Measures:
 
 
 def _packed_events(
-    packer: _Packer, task: Task, held: Sequence[Sequence[_Row]]
+    packer: _Packer, task: StreamTask, held: Sequence[Sequence[_Row]]
 ) -> Iterator[pa.RecordBatch]:
     for group, rows in zip(packer.groups, held, strict=True):
         if rows:

@@ -1,9 +1,9 @@
-"""What workers tell of each rule beside its outputs, as text that a query gathers.
+"""Measures of workers by rule, as text that a query collects.
 
-In comes what a partition or a bucket has done in one micro-batch; out goes a `Measures` as JSON.
-Every bucket writes one, the query hands all of them to the driver with its progress, and `figures`
-adds them up. The size of a state is that of its bytes in the checkpoint, rule by rule; events that
-wait to be put in order belong to all rules of a bucket, and are not in it.
+A partition or a bucket writes one `Measures` as JSON in each micro-batch. The query brings all of
+them to the driver with its progress report, and `figures` adds them up. The size of a state is its
+bytes in the checkpoint, rule by rule; waiting events belong to all rules of a bucket and are not
+counted in it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 
 class RuleMeasures(msgspec.Struct, omit_defaults=True):
-    """`latest` is the time of the latest event that came for the rule."""
+    """`read` counts events that the rule wants, and `latest` is the latest time of them."""
 
     read: int = 0
     late: int = 0
@@ -44,9 +44,9 @@ class RuleMeasures(msgspec.Struct, omit_defaults=True):
 
 
 class Measures(msgspec.Struct, omit_defaults=True):
-    """`late` counts events, each once, whatever the number of rules that they came for.
+    """`late` counts an event once, also if several rules want it.
 
-    `latest` is the time of the latest event that came, wanted or not, where workers read the rows.
+    `latest` is the latest time of all events, wanted or not, where workers read the rows.
     """
 
     late: int = 0
@@ -65,7 +65,7 @@ class Measures(msgspec.Struct, omit_defaults=True):
             self.rule(name).add(measures)
 
     def count_read(self, matched: Iterable[str], time: int, count: int = 1) -> None:
-        """Events came that these rules want, the latest of them from that time."""
+        """Add events that all these rules want; `time` is the latest time of them."""
         for name in matched:
             rule = self.rule(name)
             rule.read += count
@@ -89,7 +89,7 @@ def write_measures(measures: Measures) -> str:
 
 
 def read_measures(texts: Iterable[str]) -> Measures:
-    """The sum of what was written."""
+    """The sum of measures that were written."""
     total = Measures()
     for text in texts:
         total.add(msgspec.json.decode(text, type=Measures))
@@ -105,10 +105,10 @@ class _EventSnapshot(msgspec.Struct):
 
 
 def state_sizes(engine: str, rules: Sequence[str], snapshot: bytes) -> Mapping[str, int]:
-    """How many bytes each rule has in the snapshot of an engine; `rules` as the library has them.
+    """The bytes of each rule in the snapshot of an engine; `rules` in the order of the library.
 
-    Only the outline of a snapshot is read here, not what is in it. A snapshot of another outline
-    has no sizes, for no figure is worth a stream that stops.
+    Only the outer structure of a snapshot is decoded. An unknown structure gives no sizes, since a
+    missing figure must not stop a stream.
     """
     held: list[int]
     try:

@@ -1,9 +1,9 @@
-"""A table of rules that is read again while a stream runs: a row a piece of the library.
+"""A table of rules that is read again while a stream runs; each row is a piece of the library.
 
-In come a session and the `[rules]` of a configuration; out go the texts of the table by their
-names, and the library that they make. Pieces are put together in the order of their names; a name
-stands in diagnostics where the name of a file would. Whether texts have changed since the last look
-is told here; what becomes of a running stream then is decided by who looks.
+In come a session and the `[rules]` of a configuration; out go the texts of the table by name, and
+the library of all texts in the order of their names. In diagnostics the name of a row stands where
+the name of a file would. The table detects changes; the caller decides what becomes of the running
+stream.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEEDED = ("name", "text")
 
 
 class WatchedTable:
-    """The rules of a table as they were when it was last looked at."""
+    """The rules of a table as of the last look."""
 
     def __init__(self, spark: SparkSession, rules: Rules) -> None:
         self._spark = spark
@@ -70,7 +70,6 @@ def read_texts(spark: SparkSession, rules: Rules) -> Mapping[str, str]:
     try:
         reader: Any = spark.read.format(rules.format).options(**rules.options)
         table = spark.table(rules.table) if rules.table else reader.load(rules.path)
-        # A table that was written anew has other files than Spark remembers.
         missing = [name for name in NEEDED if name not in table.columns]
         if missing:
             raise UsageError(

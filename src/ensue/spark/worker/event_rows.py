@@ -1,32 +1,33 @@
-"""Rows to events in Python, on the map side: for what SQL cannot say exactly.
+"""Rows to events in Python, before the shuffle: for rows that SQL cannot read exactly.
 
-In come rows of any columns, or outputs of an earlier stage; out go, for one group, the events that
-one of its rules wants (`wanting`), each with its position and the bucket of its key, once for each
-bucket that reads it. An event travels as bytes of msgpack. The same reading also tells which rows
-are no events, and why, and the times of those that are.
+In come rows of any columns, or outputs of an earlier stage; out go, for one group of rules, the
+events that a rule wants (`routing`), each with its position and the bucket of its key, once for
+each bucket that reads it. An event travels as bytes of msgpack. Rows that are no events come out as
+`Rejected`, with all their problems.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
 
+from ensue.errors import JobError
 from ensue.events.arrow import read_batches
 from ensue.events.cloudevents import decode, encode, text_problem
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
 from ensue.spark.worker import positions
-from ensue.spark.worker.routing import Wanting
+from ensue.spark.worker.routing import EventRouter
 
 ARRIVAL = "ensue_arrival"
 """The column that keeps the order in which rows with equal times were given."""
 ROW = "row"
-"""The column that has all others of a row as its fields."""
+"""The column with all other columns of a row as its fields."""
 DEFAULT_SOURCE = "spark"
-"""The source of events that say none."""
+"""The `source` of events without one."""
 
 EVENT_SCHEMA = pa.schema(
     [
@@ -39,6 +40,7 @@ EVENT_SCHEMA = pa.schema(
 )
 EVENT_DDL = "position binary, author string, bucket bigint, mask bigint, payload binary"
 OUTPUT_DDL = "position binary, author string, payload binary"
+REJECTED_DDL = "row string, problems array<string>"
 
 _write_event = msgspec.msgpack.Encoder().encode
 _read_event = msgspec.msgpack.Decoder(Event).decode
@@ -60,11 +62,13 @@ def read_event(payload: bytes, types: TypeSystem) -> Event:
 
 
 def event_rows(
-    records: Iterator[tuple[bytes, str | None, Event]], wanting: Wanting, rows_at_once: int = 8192
+    records: Iterator[tuple[bytes, str | None, Event]],
+    router: EventRouter,
+    rows_at_once: int = 8192,
 ) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[bytes, str | None, int, int, bytes]] = []
     for position, author, event in records:
-        buckets = wanting.buckets(event)
+        buckets = router.buckets(event)
         if buckets:
             payload = write_event(event)
             rows += [(position, author, *each, payload) for each in buckets.items()]
@@ -89,7 +93,7 @@ Record = tuple[int, Event | Rejected]
 def read_rows(
     batches: Iterator[pa.RecordBatch], types: TypeSystem, with_arrival: bool = True
 ) -> Iterator[Record]:
-    """Each row (`ROW`) as an event or as what is wrong with it, with its arrival."""
+    """Each row (`ROW`) as an event or as `Rejected`, with its arrival."""
     done = 0
     for given in batches:
         arrivals = given.column(ARRIVAL).to_pylist() if with_arrival else [0] * given.num_rows
@@ -100,7 +104,7 @@ def read_rows(
         )
         for arrival, record, identity in zip(arrivals, records, ids, strict=True):
             if not identity.is_valid:
-                # Elsewhere the number of its row is the id, but rows of a DataFrame have none.
+                # In a file the number of a row stands in for its id; a DataFrame has no numbers.
                 problem = text_problem("id", None)
                 if isinstance(record, Rejected):
                     record = Rejected(0, record.raw, (problem, *record.problems))
@@ -116,3 +120,24 @@ def positioned(
     for arrival, record in records:
         if isinstance(record, Event):
             yield positions.event_position(record.time, arrival), None, record
+
+
+def rejected_records(batch: pa.RecordBatch, types: TypeSystem) -> list[Rejected]:
+    """The rows (`ROW`) of a batch that are no events or do not fit their types."""
+    found = [record for _, record in read_rows(iter([batch]), types, with_arrival=False)]
+    return [record for record in found if isinstance(record, Rejected)]
+
+
+def rejected_batch(rejected: Sequence[Rejected]) -> pa.RecordBatch:
+    """Rejected rows as JSON text, each with all its problems, by `REJECTED_DDL`."""
+    texts = [each.raw if isinstance(each.raw, str) else each.raw.decode() for each in rejected]
+    problems = pa.array([list(each.problems) for each in rejected], pa.list_(pa.string()))
+    return pa.RecordBatch.from_pydict({"row": pa.array(texts, pa.string()), "problems": problems})
+
+
+def disagreement(rejected: Sequence[Rejected]) -> JobError:
+    """The error for rows that SQL has accepted and Python rejects."""
+    shown = "; ".join(problem for each in rejected[:3] for problem in each.problems)
+    return JobError(
+        f"rows that SQL took for events were refused in the worker; please report this: {shown}"
+    )

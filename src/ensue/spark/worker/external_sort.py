@@ -1,10 +1,9 @@
-"""The rows of a partition, in order, whether they fit in memory or not.
+"""An external sort of the rows of a partition.
 
-In come batches as Spark's shuffle hands them over; out come batches in the order of a key: a time
-and an arrival, or a position. A partition that fits is sorted as a whole, which is next to nothing:
-shuffle blocks are runs that are in order already. One that does not is sorted in pieces that are
-written to disk as they fill up, and merged. The size that decides is known only here, where the
-rows are; before a job, and through Spark Connect, nobody could tell it.
+In come batches as Spark's shuffle hands them over; out come tables in the order of a key: a time
+and an arrival, or a position. A partition that fits in memory is sorted as a whole, which costs
+little: shuffle blocks are sorted runs already. A larger one is sorted in runs on disk, which are
+merged. The choice is made here because the size of a partition is not known before the job runs.
 """
 
 from __future__ import annotations
@@ -18,38 +17,40 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-GATHERED_BYTES = 512 * 2**20
-"""How much of a partition is held in memory before it is sorted and written to disk."""
-MERGED_ROWS = 1 << 16
-"""How many rows of each sorted piece are read back at a time."""
+SORT_BUFFER_BYTES = 512 * 2**20
+"""How much of a partition is held in memory before it is written to disk as a sorted run."""
+MERGE_ROWS = 1 << 16
+"""How many rows of each run are read back at a time."""
 
 
-def in_order(
-    batches: Iterator[pa.RecordBatch], keys: Sequence[str], gathered_bytes: int = GATHERED_BYTES
+def sorted_tables(
+    batches: Iterator[pa.RecordBatch],
+    keys: Sequence[str],
+    sort_buffer_bytes: int = SORT_BUFFER_BYTES,
 ) -> Iterator[pa.Table]:
-    """The rows by their keys, which are columns of instants, numbers or bytes without nulls."""
+    """The rows by their keys, columns of instants, integers or bytes without nulls."""
     held: list[pa.RecordBatch] = []
     size = 0
     with tempfile.TemporaryDirectory(prefix="ensue-sorted-") as folder:
-        pieces: list[Path] = []
+        on_disk: list[Path] = []
         for batch in batches:
             if batch.num_rows == 0:
                 continue
             held.append(batch)
             size += batch.nbytes
-            if size > gathered_bytes:
-                path = Path(folder) / f"{len(pieces)}.arrow"
+            if size > sort_buffer_bytes:
+                path = Path(folder) / f"{len(on_disk)}.arrow"
                 _write(path, _sorted(pa.Table.from_batches(held), keys))
-                pieces.append(path)
+                on_disk.append(path)
                 held, size = [], 0
         last = _sorted(pa.Table.from_batches(held), keys) if held else None
-        if not pieces:
+        if not on_disk:
             if last is not None:
                 yield last
             return
-        runs = [_read(path) for path in pieces]
+        runs = [_read(path) for path in on_disk]
         if last is not None:
-            runs.append(iter(last.to_batches(max_chunksize=MERGED_ROWS)))
+            runs.append(iter(last.to_batches(max_chunksize=MERGE_ROWS)))
         yield from _merged(runs, keys)
 
 
@@ -66,7 +67,7 @@ def _sorted(table: pa.Table, keys: Sequence[str]) -> pa.Table:
 
 
 def _order(numbers: Sequence[Any]) -> Any:
-    """The order by several columns of numbers. Most times differ, and most ties are in order."""
+    """The order by one or two columns, where most rows of equal times are sorted already."""
     times = numbers[0]
     order = np.argsort(times, kind="stable")
     if len(numbers) == 1:
@@ -87,7 +88,7 @@ def _numbers(column: pa.ChunkedArray) -> Any:
 
 def _write(path: Path, table: pa.Table) -> None:
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
-        writer.write_table(table, max_chunksize=MERGED_ROWS)
+        writer.write_table(table, max_chunksize=MERGE_ROWS)
 
 
 def _read(path: Path) -> Iterator[pa.RecordBatch]:
@@ -96,11 +97,11 @@ def _read(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def _merged(runs: list[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> Iterator[pa.Table]:
-    """Runs that are in order, as one. Only the head of each is in memory."""
+    """A merge of sorted runs, with one batch of each in memory."""
     heads: list[pa.Table | None] = [_next(run) for run in runs]
     while any(head is not None for head in heads):
         present = [(n, head) for n, head in enumerate(heads) if head is not None]
-        # Up to the smallest of the last keys nothing unread can come before.
+        # No unread row comes before the smallest of the last keys in memory.
         bound = min(_key(head, head.num_rows - 1, keys) for _, head in present)
         ready = []
         for number, head in present:

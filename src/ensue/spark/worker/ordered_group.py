@@ -1,9 +1,9 @@
 """The rules of a group over the events of one partition, with a position for every output.
 
-As `ensue.engine.stream`, and with its parts, but what is read next is told by positions and not by
-a queue: events of the input, outputs of earlier stages (which are read at the moment that made
-them), outputs of rules of this group, and timers. So partitions and stages that know nothing of
-each other make outputs that sort into the one order of the whole run.
+It works as `ensue.engine.stream` does, but positions decide what is read next instead of a queue:
+events of the input, outputs of earlier stages (at the moment that made them), outputs of rules of
+this group, and timers. So outputs of independent partitions and stages sort into the order of the
+whole run.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ALL_KEYS = -1
 """The mask of an event that may be read under all of its keys."""
 
 NO_KEYS = 0
-"""The mask of an event that has no key, and is here to be counted."""
+"""The mask of an event without a key, which is only counted."""
 
 Positioned = tuple[bytes, Event]
 
 
 @dataclass(slots=True)
-class _Started:
-    """An instance: when it started, and how often its timers have fired at one moment."""
+class _InstanceState:
+    """An instance, the position of its start, and the number of its firings at the due time."""
 
     instance: Instance
     started: bytes
@@ -42,7 +42,7 @@ class _Started:
 
 
 class OrderedGroup:
-    """Reads what comes in the order of positions; the caller has put it in order."""
+    """Reads events that the caller has sorted by position."""
 
     def __init__(self, plan: Plan, group: Group, counts: Counts) -> None:
         self._counts = counts
@@ -50,35 +50,35 @@ class OrderedGroup:
         feeds = plan.part(group).feeds
         self._feeds = {name: frozenset(readers) for name, readers in feeds.items()}
         self._alarms: list[tuple[bytes, int, _RunningRule, Key]] = []
-        self._waiting: list[tuple[bytes, int, str, Event]] = []
+        self._pending: list[tuple[bytes, int, str, Event]] = []
         self._pushed = 0
 
     def read(
         self, position: bytes, event: Event, author: str | None, mask: int
     ) -> list[Positioned]:
-        """Read an event; `author` is the rule that put it out, if one did."""
-        made = self._until(position)
-        made += self._spread(position, event, author, mask)
+        """Read an event; `author` is the rule of an event that is an output."""
+        made = self._run_until(position)
+        made += self._deliver(position, event, author, mask)
         return made
 
     def finish(self, clock: int | None) -> list[Positioned]:
-        """What follows when the clock goes on to the end of the stream."""
-        made = self._until(None)
+        """The outputs of timers up to the end of the stream."""
+        made = self._run_until(None)
         if clock is not None:
-            made += self._until(positions.before_events(clock))
+            made += self._run_until(positions.before_events(clock))
         return made
 
-    def _until(self, position: bytes | None) -> list[Positioned]:
-        """Everything that comes before a position; without one, all but timers."""
+    def _run_until(self, position: bytes | None) -> list[Positioned]:
+        """Run outputs and timers that come before a position; without one, outputs only."""
         made: list[Positioned] = []
         while True:
             alarm = self._alarms[0][0] if self._alarms and position is not None else None
-            waiting = self._waiting[0][0] if self._waiting else None
+            waiting = self._pending[0][0] if self._pending else None
             if waiting is not None and (alarm is None or waiting < alarm):
                 if position is not None and waiting >= position:
                     return made
-                at, _, author, event = heapq.heappop(self._waiting)
-                made += self._spread(at, event, author, ALL_KEYS)
+                at, _, author, event = heapq.heappop(self._pending)
+                made += self._deliver(at, event, author, ALL_KEYS)
             elif alarm is not None and position is not None and alarm < position:
                 made += self._fire()
             else:
@@ -87,7 +87,7 @@ class OrderedGroup:
     def _fire(self) -> list[Positioned]:
         moment, due, running, key = heapq.heappop(self._alarms)
         state = running.started[key]
-        # What has become of an instance since may have moved its due time elsewhere.
+        # Lazy deletion: the due time of the instance may have changed since.
         if due != state.instance.next_due():
             return []
         state.fired = state.fired + 1 if state.due == due else 0
@@ -96,24 +96,24 @@ class OrderedGroup:
         outputs = state.instance.fire(due)
         self._arm(running, key, state)
         at = positions.firing_position(moment, state.fired)
-        return self._placed(running.rule, at, 0, 0, outputs)
+        return self._with_positions(running.rule, at, 0, 0, outputs)
 
-    def _spread(
+    def _deliver(
         self, position: bytes, event: Event, author: str | None, mask: int
     ) -> list[Positioned]:
         made: list[Positioned] = []
         readers = None if author is None else self._readers(author)
         for running in self._running:
             if readers is None or running.rule.name in readers:
-                made += self._let_read(running, position, event, mask)
+                made += self._read_by_rule(running, position, event, mask)
         return made
 
     def _readers(self, author: str) -> frozenset[str]:
         known = self._feeds.get(author)
-        # What comes from an earlier stage may be read by all rules of this one.
+        # Any rule of this group may read an output of an earlier stage.
         return known if known is not None else frozenset(r.rule.name for r in self._running)
 
-    def _let_read(
+    def _read_by_rule(
         self, running: _RunningRule, position: bytes, event: Event, mask: int
     ) -> list[Positioned]:
         matched = running.ports.matched(event)
@@ -126,26 +126,26 @@ class OrderedGroup:
         count = 0
         for place, (key, reading) in enumerate(readings.items()):
             if mask == ALL_KEYS or any(running.bits[port] & mask for port in reading.ports):
-                outputs = self._read_by(running, position, place, key, reading)
-                made += self._placed(running.rule, position, place, count, outputs)
+                outputs = self._read_by_instance(running, position, place, key, reading)
+                made += self._with_positions(running.rule, position, place, count, outputs)
                 count += len(outputs)
         return made
 
-    def _read_by(
+    def _read_by_instance(
         self, running: _RunningRule, position: bytes, place: int, key: Key, reading: Reading
     ) -> list[Event]:
         state = running.started.get(key)
         outputs: list[Event] = []
         if state is None:
             instance = running.start(key, reading.time)
-            state = _Started(instance, positions.start_of(position, place))
+            state = _InstanceState(instance, positions.start_of(position, place))
             running.started[key] = state
             outputs += instance.start(reading)
         outputs += state.instance.read(reading)
         self._arm(running, key, state)
         return outputs
 
-    def _arm(self, running: _RunningRule, key: Key, state: _Started) -> None:
+    def _arm(self, running: _RunningRule, key: Key, state: _InstanceState) -> None:
         instance = state.instance
         due = instance.next_due()
         if due is not None and due != instance.armed_for:
@@ -153,7 +153,7 @@ class OrderedGroup:
             heapq.heappush(self._alarms, (moment, due, running, key))
         instance.armed_for = due
 
-    def _placed(
+    def _with_positions(
         self, rule: Rule, position: bytes, place: int, count: int, outputs: Sequence[Event]
     ) -> list[Positioned]:
         made: list[Positioned] = []
@@ -162,17 +162,17 @@ class OrderedGroup:
             made.append((at, output))
             if self._feeds.get(rule.name):
                 self._pushed += 1
-                heapq.heappush(self._waiting, (at, self._pushed, rule.name, output))
+                heapq.heappush(self._pending, (at, self._pushed, rule.name, output))
         return made
 
 
 class _RunningRule:
-    """A rule, its instances, and for each port the bit that stands for its key."""
+    """A rule, its instances, and for each port the bit of its key in masks."""
 
     def __init__(self, rule: Rule, group: Group, types: TypeSystem) -> None:
         self.rule = rule
         self.ports = Ports(rule.correlation, types)
-        self.started: dict[Key, _Started] = {}
+        self.started: dict[Key, _InstanceState] = {}
         self._types = types
         self._start = instance_starter(rule.correlation, types)
         places = {names: place for place, names in enumerate(group.key_set)}

@@ -1,12 +1,11 @@
-"""Where in a run something happens: bytes that sort as the reference engine works.
+"""Positions of events and outputs: bytes that sort in the order of the reference engine.
 
-In come times, arrivals, and the way an output was made; out go byte strings whose order is the
-order of the whole run, so that parts of it may be made on different machines and still be put
-together exactly. A *moment* is an event, or one firing of a timer (which comes before the events of
-its time, by correlation and then by the start of the instance). A *position* is a moment and, for
-an output, the path of outputs that led to it: those of fewer steps come first, as rules over rules
-are first in, first out. Every part has a length that its beginning tells, so no two of different
-meaning are compared.
+In come times, arrivals, and the rules that led to an output; out go byte strings whose order is the
+order of the whole run, so that outputs of different machines can be sorted together. A *moment* is
+an event, or one firing of a timer, which comes before the events of its time, by correlation and
+then by the start of its instance. A *position* is a moment and, for an output, the path of outputs
+that led to it; shorter paths come first, since rules over rules are first in, first out. The
+beginning of each part gives its length, so that only parts of equal meaning are compared.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _number = struct.Struct(">I").pack
 _key_place = struct.Struct(">H").pack
 _before_events = struct.Struct(">QB").pack
 
-# How many steps the path has stands before them, for the order, and behind, to find the beginning.
+# The number of steps stands before the path, for the order, and behind it, to find its beginning.
 _NO_STEPS = _depth.pack(0) * 2
 
 
@@ -34,27 +33,27 @@ def event_position(time: int, arrival: int) -> bytes:
 
 
 def before_events(time: int) -> bytes:
-    """What comes after all timers that are due at a time, and before all of its events."""
+    """A position after all timers that are due at a time, and before all its events."""
     return _before_events(time + _SIGN, 1)
 
 
 def alarm_moment(due: int, correlation: int, started: bytes) -> bytes:
-    """The moment of a timer; `started` tells its instance from the others of the correlation."""
+    """The moment of a timer; `started` identifies its instance within the correlation."""
     return _alarm_moment(due + _SIGN, 0, correlation) + started
 
 
 def firing_position(moment: bytes, number: int) -> bytes:
-    """The position of one of the firings that an instance has at one moment."""
+    """The position of a firing, by its number among those of its instance at one moment."""
     return moment + _number(number) + _NO_STEPS
 
 
 def start_of(position: bytes, key_place: int) -> bytes:
-    """When an instance was started: by what it read first, and as which of its keys."""
+    """The start of an instance: the position of its first event, and which of its keys it is."""
     return position + _key_place(key_place)
 
 
 def output_position(read: bytes, correlation: int, key_place: int, number: int) -> bytes:
-    """The position of an output, from that of what was read."""
+    """The position of an output, from the position of the event that it was made at."""
     (depth,) = _depth.unpack(read[-2:])
     steps_end = len(read) - 2
     steps_begin = steps_end - _STEP_SIZE * depth

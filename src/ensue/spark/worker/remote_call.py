@@ -1,10 +1,10 @@
-"""How a worker finds what it is to run, and what it says when it cannot.
+"""Functions in the form in which Spark sends them to workers.
 
-In come a function of ours and what it is told; out goes what Spark sends to workers. It names the
-function instead of holding it, and travels as its own few lines (Spark's pickling takes this module
-by value), so that a worker that has no `ensue` can say so, with what to do, at the end of a trace
-of one line. Errors of ours and a lack of memory are told in the same way. Other failures keep all
-of their trace, for they are mistakes to be found.
+In come a function and the task that is its first argument; out goes a callable for `mapInArrow` and
+its kin. It holds the name of the function instead of the function, and Spark pickles this module by
+value, so that a worker without `ensue` can report that in one line, with what to do. `EnsueError`
+and a lack of memory are reported in one line too. Any other failure keeps its whole traceback, for
+it is a mistake in the code.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _pickling: Any = cloudpickle
 _pickling.register_pickle_by_value(sys.modules[__name__])
 
 
-def called(function: Callable[..., Any], *given: Any) -> Any:
-    """The function with what it is told first, in the form that Spark sends to workers."""
-    return partial(call, function.__module__, function.__name__, *given)
+def for_workers(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+    """The function with its task, which travels as a plain tuple."""
+    return partial(call_by_name, function.__module__, function.__name__, tuple(task))
 
 
-def call(module: str, name: str, *arguments: Any) -> Iterator[Any]:
-    """Runs where there may be nothing but Python and PySpark, so that it brings what it needs."""
+def call_by_name(module: str, name: str, *arguments: Any) -> Iterator[Any]:
+    """Runs where only Python and PySpark are certain, so that it imports what it needs itself."""
     from importlib import import_module
 
     try:

@@ -1,9 +1,9 @@
-"""Which events a group wants, and under which buckets of keys: asked once for each event.
+"""Which events a group of rules wants, and the buckets of their keys.
 
-In come events that fit their types; out go the buckets that read them. The questions of all ports
-are put together for each event type and compiled by the step engine (`routines`), so that every
-distinct predicate is asked once, and only of events whose type some port takes. What follows from
-the answers is worked out once for each combination of them and remembered.
+In come events that fit their types; out go the buckets that read them. The step engine compiles
+the predicates of all ports into one routine for each event type, so that a distinct predicate is
+evaluated once, and only for events whose type a port takes. The route that follows from a
+combination of results is cached.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from ensue.spark.plan import Group, Plan, Rule
 from ensue.spark.worker.ordered_group import ALL_KEYS, NO_KEYS
 
 BUCKETS_REMEMBERED = 1 << 16
-"""For how many keys the bucket is remembered: a digest costs more than all other questions."""
+"""How many buckets are cached by key, since a digest costs more than everything else here."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The rules that want an event, and for each of them its keys with the bits they have there."""
+class _Route:
+    """The rules that want an event, with the keys of each and the bits of their ports."""
 
     names: tuple[str, ...]
     keys: tuple[tuple[tuple[int, int], ...], ...]
     only: tuple[int, int] | None
-    """The one key that all of them ask for, if it is one, with the bits of all."""
+    """The one key that all rules share, if they do, with the bits of all ports."""
 
 
-class _TypeQuestions(TypeTests):
-    """What the rules of a group ask of events of one type."""
+class _TypeRoutes(TypeTests):
+    """The tests that the rules of a group make of events of one type."""
 
     def __init__(
         self, name: str, types: TypeSystem, rules: Sequence[Rule], bits: Mapping[KeyNames, int]
     ) -> None:
         super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
-        self.plans: dict[int, _Wanted | tuple[()]] = {}
+        self.plans: dict[int, _Route | tuple[()]] = {}
         self._wants: list[tuple[str, list[tuple[int, int, int]]]] = []
         for rule in rules:
             ports = [
@@ -60,21 +60,21 @@ class _TypeQuestions(TypeTests):
     def is_wanted(self) -> bool:
         return bool(self._wants)
 
-    def make_plan(self, tests: int) -> _Wanted | tuple[()]:
-        """Who wants an event of which exactly these tests hold."""
+    def make_plan(self, tests: int) -> _Route | tuple[()]:
+        """The route of an event for which exactly these tests hold."""
         wants = [
             (name, tuple((key, bit) for needed, key, bit in ports if needed & tests == needed))
             for name, ports in self._wants
         ]
         wants = [each for each in wants if each[1]]
-        plan: _Wanted | tuple[()] = ()
+        plan: _Route | tuple[()] = ()
         if wants:
             pairs = [pair for _, keys in wants for pair in keys]
             together = 0
             for _, bit in pairs:
                 together |= bit
             is_one = len({key for key, _ in pairs}) == 1
-            plan = _Wanted(
+            plan = _Route(
                 tuple(name for name, _ in wants),
                 tuple(keys for _, keys in wants),
                 (pairs[0][0], together) if is_one else None,
@@ -91,8 +91,8 @@ def _bit(bits: Mapping[KeyNames, int], rule: Rule, port: EventPort) -> int:
     return bits[rule.key_names(port)] if bits else 1
 
 
-class Wanting:
-    """Which events a group wants, and under which buckets."""
+class EventRouter:
+    """Routes events to the buckets of a group."""
 
     def __init__(self, plan: Plan, group: Group, keep_unkeyed: bool) -> None:
         self._types = plan.library.types
@@ -101,12 +101,12 @@ class Wanting:
         self._keyed = group.is_keyed
         self._keep_unkeyed = keep_unkeyed
         self._looks: dict[str, Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]] = {}
-        self._known: dict[FastKey, int] = {}
+        self._buckets: dict[FastKey, int] = {}
         self.matched: tuple[str, ...] = ()
-        """The rules that have a port for the last event, and a key if they want one."""
+        """The rules that read the last event: a port matches and, with `by`, it has a key."""
 
     def buckets(self, event: Event) -> dict[int, int]:
-        """The buckets that read an event, each with the bits of its keys there."""
+        """The buckets that read an event, each with the mask of its ports there."""
         self.matched = ()
         look = self._looks.get(event.type)
         if look is None:
@@ -126,11 +126,11 @@ class Wanting:
         if key is None:
             return {-1: NO_KEYS} if self._keep_unkeyed else {}
         self.matched = plan.names
-        bucket = self._known.get(key)
+        bucket = self._buckets.get(key)
         return {self._bucket(key) if bucket is None else bucket: bits}
 
-    def _under_keys(self, plan: _Wanted, keys: Sequence[FastKey | None]) -> dict[int, int]:
-        """Ports that ask for different keys, each of which may be missing."""
+    def _under_keys(self, plan: _Route, keys: Sequence[FastKey | None]) -> dict[int, int]:
+        """The buckets where ports have different keys, each of which may be missing."""
         found: dict[int, int] = {}
         matched = []
         for name, pairs in zip(plan.names, plan.keys, strict=True):
@@ -141,22 +141,22 @@ class Wanting:
                 bucket = self._bucket(key)
                 found[bucket] = found.get(bucket, 0) | bit
         if len(matched) < len(plan.names) and self._keep_unkeyed:
-            # Counted once, whatever else becomes of the event.
+            # Counted once, even if other rules read the event.
             found.setdefault(-1, NO_KEYS)
         self.matched = tuple(matched)
         return found
 
     def _bucket(self, key: FastKey) -> int:
-        bucket = self._known.get(key)
+        bucket = self._buckets.get(key)
         if bucket is None:
             bucket = bucket_of(whole_key(key))
-            if len(self._known) < BUCKETS_REMEMBERED:
-                self._known[key] = bucket
+            if len(self._buckets) < BUCKETS_REMEMBERED:
+                self._buckets[key] = bucket
         return bucket
 
     def _look_for(self, type_: str) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
-        questions = _TypeQuestions(type_, self._types, self._rules, self._bits)
-        return compile_look(questions) if questions.is_wanted else _unwanted
+        routes = _TypeRoutes(type_, self._types, self._rules, self._bits)
+        return compile_look(routes) if routes.is_wanted else _unwanted
 
 
 def _unwanted(_: Event) -> tuple[tuple[()], tuple[()]]:
@@ -164,7 +164,7 @@ def _unwanted(_: Event) -> tuple[tuple[()], tuple[()]]:
 
 
 def bucket_of(key: Key) -> int:
-    """The same number for the same key, wherever it is worked out."""
+    """A number that is equal for equal keys in every process."""
     text = repr([_plain(kind, value) for kind, value in key])
     digest = hashlib.blake2b(text.encode(), digest_size=7)
     return int.from_bytes(digest.digest(), "big")
