@@ -21,6 +21,7 @@ from ensue.spark.plan import Group
 from ensue.spark.sql.scan import Scan
 from ensue.spark.streaming.groups import StreamGroup
 from ensue.spark.streaming.job import StreamJob, StreamOptions
+from ensue.spark.worker.tasks import runs_in_columns
 
 
 def explain(
@@ -96,7 +97,7 @@ def _group(job: Job, group: Group) -> Iterator[str]:
         yield f"  rows are read in Python before the shuffle, because {scan}"
     if group.has_timers:
         yield "  clock: timers need the latest time of all events, one more pass over the input"
-    fast = isinstance(scan, Scan) and not job.task.with_order and not job.columns.structs
+    fast = isinstance(scan, Scan) and runs_in_columns(job.plan, group, job.task)
     yield f"  engine: {'batch, in columns' if fast else 'step, event by event'}"
 
 

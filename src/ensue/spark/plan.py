@@ -79,6 +79,34 @@ class Rule:
     def output_types(self) -> Iterator[Output]:
         yield from outputs_of(self.correlation)
 
+    @property
+    def pushes_initially(self) -> bool:
+        """Whether an instance puts something out when it starts, before it reads an event."""
+        correlation = self.correlation
+        return isinstance(correlation, FilterCorrelation) and any(
+            isinstance(each, PushNew | PushPort) for each in correlation.initially
+        )
+
+    @property
+    def assigned(self) -> Mapping[str, tuple[str, ...]] | None:
+        """The attributes that outputs of each type have, in order; None where they may differ.
+
+        They may differ where an event is sent on (`push a`), where statements for one type assign
+        different attributes, and in ECL.
+        """
+        if not isinstance(self.correlation, FilterCorrelation) or self.pushes_initially:
+            return None
+        found: dict[str, tuple[str, ...]] = {}
+        for case in self.correlation.cases:
+            for statement in case.statements:
+                if isinstance(statement, PushPort):
+                    return None
+                if isinstance(statement, PushNew):
+                    names = tuple(each.name for each in statement.assignments)
+                    if found.setdefault(statement.type, names) != names:
+                        return None
+        return found
+
 
 @dataclass(frozen=True)
 class Group:
@@ -97,6 +125,11 @@ class Group:
     @property
     def has_timers(self) -> bool:
         return any(rule.has_timers for rule in self.rules)
+
+    @property
+    def has_plain_outputs(self) -> bool:
+        """Whether the columns of an output determine the whole event."""
+        return all(rule.assigned is not None for rule in self.rules)
 
 
 @dataclass(frozen=True)
@@ -119,6 +152,21 @@ class Plan:
     @cached_property
     def by_rule(self) -> Mapping[str, Group]:
         return {rule.name: group for group in self.groups for rule in group.rules}
+
+    @property
+    def numbered_names(self) -> list[str]:
+        """The names of all correlations of the library, in its order."""
+        return [each.name for each in self.library.correlations]
+
+    def orders_by_row(self, group: Group) -> bool:
+        """Whether a row and a rule determine the position of an output of a group.
+
+        Timers fire between rows, instances put out what they start with before they read a row, and
+        outputs that rules of the group read come after it.
+        """
+        if any(rule.pushes_initially for rule in group.rules):
+            return False
+        return not group.has_timers and not any(self.part(group).feeds.values())
 
     def part(self, group: Group) -> CheckedLibrary:
         """The library with the rules of one group only."""

@@ -100,9 +100,10 @@ class Job:
         check_arrival(events, options.arrival)
         types = loaded.checked.types
         check_columns(layout, types, plan.rules_over_input)
-        # Whole events may hold undeclared data of any kind, which only bytes carry unchanged.
         python_reasons = [*layout.python_reasons, *attributes_read_in_python(layout, types)]
-        python_reasons += ["whole events are asked for"] if options.whole_events else []
+        # Undeclared data of any kind is sent on, which only bytes carry unchanged.
+        if options.whole_events and not all(group.has_plain_outputs for group in plan.groups):
+            python_reasons.append("whole events are asked for, and a rule sends events on")
         task = GroupTask(
             loaded.tables(),
             plan.selected,

@@ -14,13 +14,14 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ensue.engine.batch import BatchEngine
 from ensue.engine.counts import Counts
 from ensue.events.arrow import read_batches
 from ensue.events.event import Event, Rejected
 from ensue.library import Library
-from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
+from ensue.spark.outputs import OutputColumns, new_events, output_columns
 from ensue.spark.plan import Group, Plan, plan_of
 from ensue.spark.worker import positions
 from ensue.spark.worker.event_rows import (
@@ -39,6 +40,7 @@ from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES, sorted_tables
 from ensue.spark.worker.ordered_group import ALL_KEYS, OrderedGroup, Positioned
 from ensue.spark.worker.packed_types import unpack_arrivals, unpack_types
 from ensue.spark.worker.routing import EventRouter
+from ensue.spark.worker.row_positions import SortedRows, output_positions
 
 CLOCK = "ensue_clock"
 """The column that has in every row the time of the clock at the end of the whole input."""
@@ -100,31 +102,62 @@ def run_columns(given: tuple[Any, ...], batches: Batches) -> Batches:
     renamed = (pa.RecordBatch.from_arrays(b.columns, names=list(task.names)) for b in batches)
     keys = ["time", ARRIVAL] if ARRIVAL in task.names else ["time"]
     tables = sorted_tables(renamed, keys, task.sort_buffer_bytes)
-    is_plain = not (task.with_order or task.with_event or prepared.columns.structs)
-    if task.mode != "feed" and is_plain:
+    if task.mode != "feed" and runs_in_columns(prepared.plan, prepared.group, task):
         yield from _in_columns(prepared, task, tables)
     else:
         yield from _rows(prepared, task, _by_event(prepared, task, tables))
+
+
+def runs_in_columns(plan: Plan, group: Group, task: GroupTask) -> bool:
+    """Whether the batch engine can make the rows of a result, or the step engine has to."""
+    columns = output_columns(plan)
+    can_order = not task.with_order or plan.orders_by_row(group)
+    can_write = not task.with_event or group.has_plain_outputs
+    return can_order and can_write and not columns.structs
 
 
 def _in_columns(prepared: PreparedGroup, task: GroupTask, tables: Iterator[pa.Table]) -> Batches:
     plan, group, columns = prepared
     engine = BatchEngine(plan.part(group))
     clock: int | None = None
-    all_selected = {rule.name for rule in group.rules} <= set(plan.selected)
+    selected = None
+    if not {rule.name for rule in group.rules} <= set(plan.selected):
+        selected = pa.array(list(plan.selected))
 
-    def rows(made: pa.Table) -> Batches:
+    def rows(made: pa.Table, order: pa.Array | None = None) -> Batches:
+        if selected is not None:
+            kept = pc.is_in(made.column("ce_correlation"), selected)
+            made = made.filter(kept)
+            order = None if order is None else order.filter(kept.combine_chunks())
         if made.num_rows:
-            kept = made if all_selected else selected_rows(made, plan.selected)
-            yield from columns.table(kept).combine_chunks().to_batches()
+            events = new_events(made, plan) if task.with_event else None
+            yield from columns.table(made, order, events).combine_chunks().to_batches()
 
     for table in tables:
+        arrivals = _arrivals(table, task)
         clock, table = _event_columns(table, task, clock)
-        yield from rows(engine.push_batch(table, DEFAULT_SOURCE))
-        if engine.rejected or engine.late:
-            raise disagreement(engine.rejected)
+        if not task.with_order:
+            yield from rows(_pushed(engine, table))
+            continue
+        sorted_rows = SortedRows(table, arrivals)
+        for begin, end in sorted_rows.distinct_slices():
+            made = _pushed(engine, table.slice(begin, end - begin))
+            order = output_positions(sorted_rows, begin, end, made, plan.numbered_names)
+            yield from rows(made, order)
     if clock is not None:
         yield from rows(engine.finish(clock))
+
+
+def _pushed(engine: BatchEngine, table: pa.Table) -> pa.Table:
+    made = engine.push_batch(table, DEFAULT_SOURCE)
+    if engine.rejected or engine.late:
+        raise disagreement(engine.rejected)
+    return made
+
+
+def _arrivals(table: pa.Table, task: GroupTask) -> pa.ChunkedArray:
+    given = table.column(ARRIVAL)
+    return unpack_arrivals(given) if task.packed else given
 
 
 def _event_columns(
@@ -152,8 +185,7 @@ def _by_event(
     running = OrderedGroup(plan, group, counts)
     clock: int | None = None
     for table in tables:
-        given = table.column(ARRIVAL)
-        arrivals = (unpack_arrivals(given) if task.packed else given).to_pylist()
+        arrivals = _arrivals(table, task).to_pylist()
         clock, table = _event_columns(table, task, clock)
         records = read_batches(
             table.to_batches(), table.schema, plan.library.types, DEFAULT_SOURCE, where="the rows"
