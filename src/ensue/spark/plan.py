@@ -80,6 +80,16 @@ class Rule:
         yield from outputs_of(self.correlation)
 
     @property
+    def sends_on(self) -> bool:
+        """Whether an output is an event that was read (`push a`)."""
+        correlation = self.correlation
+        return isinstance(correlation, FilterCorrelation) and any(
+            isinstance(each, PushPort)
+            for statements in (correlation.initially, *(c.statements for c in correlation.cases))
+            for each in statements
+        )
+
+    @property
     def pushes_initially(self) -> bool:
         """Whether an instance puts something out when it starts, before it reads an event."""
         correlation = self.correlation

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -118,7 +120,7 @@ def test_a_pattern_chooses_files(spark: SparkSession, tmp_path: Path) -> None:
     ("format_", "bad", "problem"),
     [
         ("jsonl", '{"broken', "no JSON"),
-        ("csv", "x,Reading", "the row has another number of cells than 6"),
+        ("csv", "x,Reading", "the row has 2 cells, but the first line names 6 columns"),
         ("csv", "x,Reading,2024-01-01T00:00:00Z,many,1.0,n", "attribute `Sensor` of `Reading`"),
     ],
 )
@@ -129,13 +131,118 @@ def test_a_record_that_is_no_event_is_named_and_kept(
     with (events / f"a.{format_}").open("a") as file:
         file.write(f"{bad}\n")
 
-    answer = run(tmp_path, events, "--dead-letter", tmp_path / "bad")
+    answer = run(tmp_path, events, "--dead-letter", tmp_path / "bad.jsonl")
 
     told = [line for line in answer.stderr.splitlines() if problem in line]
     assert len(told) == 1, answer.stderr
     assert f"/events/a.{format_}:" in told[0]
     assert "60 events read, 1 refused" in answer.stderr
-    assert bad in (tmp_path / "bad").read_text()
+    assert bad in (tmp_path / "bad.jsonl").read_text()
+
+
+# Every tenth row is broken, each in another way.
+BROKEN_CELLS = [
+    "x,Reading",
+    "x,Reading,2024-01-01 00:00:00Z,1,1.0,",
+    "x,Reading,2024-01-01T00:00:00,1,1.0,",
+    "x,Reading,,1,1.0,",
+    "x,,2024-01-01T00:00:00Z,1,1.0,",
+    "x,Reading,2024-01-01T00:00:00Z,many,1.0,",
+    "x,Reading,2024-01-01T00:00:00Z,1,nan,",
+    "x,Reading,2024-01-01T00:00:00Z,99999999999,1.0,",
+    '"x"y,Reading,2024-01-01T00:00:00Z,1,1.0,',
+    "x,Reading,2024-01-01T00:00:00Z,1,1.0,,,,",
+    "x,Reading,2024-02-30T00:00:00Z,1,1.0,",
+    "x,Reading,2024-01-01T00:00:00Z,1.5,1.0,",
+]
+BROKEN_LINES = [
+    '{"broken',
+    "[1]",
+    '{"id": "x"}',
+    '{"id": "x", "source": "s", "type": "Reading", "time": "2024-01-01 00:00:00Z"}',
+    '{"id": "x", "source": "s", "type": "Reading", "time": "2024-01-01T00:00:00Z", "data": 7}',
+    '{"id": "x", "id": "y", "source": "s", "type": "Reading", "time": "2024-01-01T00:00:00Z"}',
+    '{"id": 7, "source": "s", "type": "Reading", "time": "2024-01-01T00:00:00Z"}',
+]
+
+
+@pytest.mark.parametrize("format_", ["csv", "jsonl"])
+@pytest.mark.parametrize("rules", [LIBRARY, RULES])
+def test_the_refusals_of_a_file_are_those_of_reading_row_by_row(
+    spark: SparkSession, tmp_path: Path, format_: str, rules: str
+) -> None:
+    """In columns where no rule sends events on, and event by event where one does."""
+    (tmp_path / "rules.cor").write_text(rules)
+    path = tmp_path / f"e.{format_}"
+    WRITERS[format_](path, [row for row in ROWS if row["type"] == "Reading"][:50])
+    lines = path.read_text().replace(",\nof", ", of").splitlines()
+    broken = BROKEN_CELLS if format_ == "csv" else BROKEN_LINES
+    for number, each in enumerate(broken):
+        lines.insert(3 + 4 * number, each)
+    lines.insert(7, "")
+    # Unusual, and good.
+    if format_ == "csv":
+        lines.append("last,Reading,2030-01-01T01:00:00+01:00, 7 ,1e1,")
+    path.write_text("\n".join(lines) + "\n")
+
+    here = run(tmp_path, path, "--dead-letter", tmp_path / "here.jsonl", engine="reference")
+    with split_every(spark, 700):
+        there = run(tmp_path, path, "--dead-letter", tmp_path / "there.jsonl")
+        folder = run(tmp_path, path, "--dead-letter", tmp_path / "there")
+
+    assert there.exit_code == 0, there.stderr
+    assert there.stdout == here.stdout == folder.stdout
+    assert there.stderr.replace("there.jsonl", "here.jsonl") == here.stderr
+    assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
+    parts = [each.read_text() for each in sorted((tmp_path / "there").glob("part-*"))]
+    assert sorted("".join(parts).splitlines()) == sorted(
+        (tmp_path / "here.jsonl").read_text().splitlines()
+    )
+    assert len("".join(parts).splitlines()) == len(broken)
+
+
+@contextmanager
+def split_every(spark: SparkSession, size: int) -> Iterator[None]:
+    """Spark parts files into blocks of that many bytes, each read by a task."""
+    name = "spark.sql.files.maxPartitionBytes"
+    before = spark.conf.get(name)
+    spark.conf.set(name, str(size))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
+
+
+def test_a_row_of_parquet_that_is_refused_has_the_number_that_it_has_everywhere(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.cor").write_text(RULES)
+    rows = [row | ({"Value": float("nan")} if n % 10 == 3 else {}) for n, row in enumerate(ROWS)]
+    write_columns(tmp_path / "e.parquet", rows)
+
+    here = run(
+        tmp_path, tmp_path / "e.parquet", "--dead-letter", tmp_path / "a.jsonl", engine="step"
+    )
+    there = run(tmp_path, tmp_path / "e.parquet", "--dead-letter", tmp_path / "b.jsonl")
+
+    assert there.stdout == here.stdout
+    assert there.stderr.replace("b.jsonl", "a.jsonl") == here.stderr
+    assert (tmp_path / "a.jsonl").read_text() == (tmp_path / "b.jsonl").read_text()
+
+
+def test_of_a_flood_a_sample_is_named_and_all_are_counted_and_kept(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.cor").write_text(LIBRARY)
+    (tmp_path / "e.jsonl").write_text("{\n" * 50_000)
+
+    answer = run(tmp_path, tmp_path / "e.jsonl", "--dead-letter", tmp_path / "dead")
+
+    assert len([line for line in answer.stderr.splitlines() if "no JSON" in line]) == 20
+    assert "more records are refused than are named here; all are in" in answer.stderr
+    assert "0 events read, 50,000 refused" in answer.stderr
+    parts = [each.read_text() for each in (tmp_path / "dead").glob("part-*")]
+    assert sum(text.count("{\n") for text in parts) == 50_000
 
 
 def test_strict_stops_at_a_record_that_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -206,7 +313,7 @@ def test_only_places_are_made_on_the_driver(
         raise AssertionError("the driver has read events")
 
     monkeypatch.setattr("ensue.cli.run.read_events", refuse)
-    monkeypatch.setattr("ensue.spark.batch.files.decode", refuse)
+    monkeypatch.setattr("ensue.spark.worker.line_records.decode", refuse)
 
     assert run(tmp_path, events).exit_code == 0
 
@@ -227,9 +334,14 @@ def test_files_of_several_formats_are_refused(spark: SparkSession, tmp_path: Pat
     assert "has files of several formats (`csv`, `jsonl`): choose one" in answer.stderr
 
 
-def test_what_only_spark_can_reach_is_left_to_it() -> None:
-    assert on_spark.is_for_executors("s3a://bucket/events", None)
-    assert on_spark.is_for_executors("may-*.parquet", None)
-    assert on_spark.is_for_executors("one.parquet", Path("found.parquet"))
-    assert not on_spark.is_for_executors("one.parquet", Path("found.jsonl"))
-    assert not on_spark.is_for_executors("-", None)
+def test_what_only_spark_can_reach_is_left_to_it(tmp_path: Path) -> None:
+    write_lines(tmp_path / "one.jsonl", ROWS)
+    write_columns(tmp_path / "one.parquet", ROWS)
+    (tmp_path / "without-ids.csv").write_text("type,time\n")
+
+    assert on_spark.is_for_executors("s3a://bucket/events")
+    assert on_spark.is_for_executors("may-*.parquet")
+    assert on_spark.is_for_executors(str(tmp_path / "one.jsonl"))
+    assert on_spark.is_for_executors(str(tmp_path / "one.parquet"))
+    assert not on_spark.is_for_executors(str(tmp_path / "without-ids.csv"))
+    assert not on_spark.is_for_executors("-")

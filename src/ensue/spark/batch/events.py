@@ -23,7 +23,7 @@ from ensue.spark.failures import as_job_error
 from ensue.spark.session import open_session
 from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, write_event
 from ensue.spark.worker.remote_call import for_workers
-from ensue.spark.worker.tasks import UNKEYED_COUNT, GroupTask, map_payloads
+from ensue.spark.worker.tasks import UNKEYED_COUNT, GroupTask, map_payloads, payload_types
 
 
 def outputs_of_events(
@@ -123,6 +123,11 @@ class EncodedEventJob(Job):
         return self.events.select(ARRIVAL, "payload").mapInArrow(
             for_workers(map_payloads, task), EVENT_DDL
         )
+
+    def event_types(self) -> set[str]:
+        payloads = self.events.select("payload")
+        found = payloads.mapInArrow(for_workers(payload_types, self.task), "type string")
+        return {row["type"] for row in found.distinct().collect()}
 
     def _times(self) -> DataFrame:
         return self.events.select(sf.unix_micros("time").alias("latest"))

@@ -34,6 +34,7 @@ from ensue.spark.worker.tasks import (
     CLOCK,
     GroupTask,
     latest_time,
+    located_rejected_rows,
     map_outputs,
     map_rows,
     rejected_rows,
@@ -136,13 +137,31 @@ class Job:
         found = [self._run(group, self.task.mode, self.columns.ddl) for group in wanted]
         return reduce(DataFrame.unionAll, found)
 
-    def rejected(self) -> DataFrame:
+    def rejected(self, with_arrival: bool = False) -> DataFrame:
+        """The rows that are no events, with the column of arrivals on request."""
         types = self.plan.library.types
         rows = self.events
         if not self.python_reasons:
             rows = rows.filter(~conforms(self.layout, types))
-        read = rows.select(self.layout.row())
-        return read.mapInArrow(for_workers(rejected_rows, self.task), REJECTED_DDL)
+        if not with_arrival:
+            read = rows.select(self.layout.row())
+            return read.mapInArrow(for_workers(rejected_rows, self.task), REJECTED_DDL)
+        read = rows.select(self.layout.row(), self._arrival().alias(ARRIVAL))
+        ddl = f"{REJECTED_DDL}, `{ARRIVAL}` bigint"
+        return read.mapInArrow(for_workers(located_rejected_rows, self.task), ddl)
+
+    def latest_time(self) -> int | None:
+        """The latest time of all events. Runs a query."""
+        found: int | None = self._times().agg(sf.max("latest")).collect()[0][0]
+        return found
+
+    def event_types(self) -> set[str]:
+        """The types of all events. Runs a query."""
+        rows = self.events
+        if not self.python_reasons:
+            rows = rows.filter(conforms(self.layout, self.plan.library.types))
+        found = rows.select(self.layout.context["type"].column).distinct().collect()
+        return {row[0] for row in found if row[0] is not None}
 
     # --- one group --------------------------------------------------------------------------------
 

@@ -270,7 +270,7 @@ def _micros(source: InputColumn, column: Column) -> Column:
 def _travelling(
     group: Group, layout: DataFrameLayout, types: TypeSystem
 ) -> tuple[tuple[str, Column], ...]:
-    names = set(_names_read(group))
+    names = {name for rule in group.rules for name in names_read(rule)}
     forwarded = set(_forwarded_types(group, types))
     for type_name in forwarded:
         names |= set(types.attributes(type_name))
@@ -301,22 +301,21 @@ def _forwarded_types(group: Group, types: TypeSystem) -> Iterator[str]:
                 yield from types.subtypes(ports[statement.port].type)
 
 
-def _names_read(group: Group) -> Iterator[str]:
-    """The first part of every name that a rule of the group reads."""
-    for rule in group.rules:
-        for names in rule.key_set:
-            yield from names
-        for port in rule.event_ports:
-            if port.where is not None:
-                yield from (parts[0] for parts in names_in(port.where))
-        if isinstance(rule.correlation, EclCorrelation):
-            for part in expressions_in(rule.correlation.body):
-                if isinstance(part, Holds):
-                    yield from (parts[0] for parts in names_in(part.predicate))
-        for statement in _statements(rule):
-            if isinstance(statement, PushNew):
-                for assignment in statement.assignments:
-                    yield from (parts[1] for parts in names_in(assignment.value) if parts[1:])
+def names_read(rule: Rule) -> Iterator[str]:
+    """The first part of every name that a rule reads in an event."""
+    for names in rule.key_set:
+        yield from names
+    for port in rule.event_ports:
+        if port.where is not None:
+            yield from (parts[0] for parts in names_in(port.where))
+    if isinstance(rule.correlation, EclCorrelation):
+        for part in expressions_in(rule.correlation.body):
+            if isinstance(part, Holds):
+                yield from (parts[0] for parts in names_in(part.predicate))
+    for statement in _statements(rule):
+        if isinstance(statement, PushNew):
+            for assignment in statement.assignments:
+                yield from (parts[1] for parts in names_in(assignment.value) if parts[1:])
 
 
 def _statements(rule: Rule) -> Iterator[object]:

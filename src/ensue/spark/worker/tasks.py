@@ -220,6 +220,14 @@ def map_payloads(given: tuple[Any, ...], batches: Batches) -> Batches:
     )
 
 
+def payload_types(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """The types of events that are bytes, each once for a batch."""
+    types = _plan(given[0], given[1]).library.types
+    for batch in batches:
+        found = {read_event(each, types).type for each in batch.column(0).to_pylist()}
+        yield pa.RecordBatch.from_pydict({"type": pa.array(sorted(found), pa.string())})
+
+
 def map_outputs(given: tuple[Any, ...], batches: Batches) -> Batches:
     """Outputs of earlier stages as the events that a group wants."""
     yield from _map_payloads(
@@ -315,6 +323,17 @@ def rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     types = _plan(given[0], given[1]).library.types
     for batch in batches:
         yield rejected_batch(rejected_records(batch, types))
+
+
+def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """As `rejected_rows`, with the arrival of each row."""
+    types = _plan(given[0], given[1]).library.types
+    for batch in batches:
+        found = [(at, each) for at, each in read_rows(iter([batch]), types)]
+        kept = [(at, each) for at, each in found if isinstance(each, Rejected)]
+        rows = rejected_batch([each for _, each in kept])
+        arrivals = pa.array([at for at, _ in kept], pa.int64())
+        yield pa.RecordBatch.from_arrays([*rows.columns, arrivals], [*rows.schema.names, ARRIVAL])
 
 
 def latest_time(given: tuple[Any, ...], batches: Batches) -> Batches:
