@@ -17,11 +17,15 @@ from pyspark.sql import DataFrame
 
 from ensue.library import LibraryLike
 from ensue.spark.batch.job import BatchOptions, Job
+from ensue.spark.failures import FAILURES
 from ensue.spark.plan import Group
 from ensue.spark.sql.scan import Scan
 from ensue.spark.streaming.groups import StreamGroup
 from ensue.spark.streaming.job import StreamJob, StreamOptions
 from ensue.spark.worker.tasks import runs_in_columns
+
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_UNLIMITED = 2**31 - 1
 
 
 def explain(
@@ -55,9 +59,27 @@ def explain(
         )
         job = Job.of(events, library, columns, options)
         lines, outputs = list(_bounded(job)), job.outputs()
+    if (limit := _batch_limit(events)) is not None:
+        lines += ["", limit]
     if spark_plan:
         lines += ["", "Spark's plan", *_plan_of_spark(outputs)]
     return "\n".join(lines)
+
+
+def _batch_limit(events: DataFrame) -> str | None:
+    """What the limit on the bytes of an Arrow batch costs; None if there is none."""
+    try:
+        limit = events.sparkSession.conf.get(_BATCH_BYTES)
+    except FAILURES:
+        # A Spark without this setting has no limit.
+        return None
+    # A limit with a unit, as `256m`, is below.
+    if limit is None or (limit.isdigit() and int(limit) >= _UNLIMITED):
+        return None
+    return (
+        f"setting: with `{_BATCH_BYTES}` below {_UNLIMITED}, Spark measures every row that it hands"
+        " to Python, a third of the time of a job"
+    )
 
 
 def _plan_of_spark(outputs: DataFrame) -> Iterator[str]:

@@ -25,8 +25,8 @@ from ensue.events.cloudevents import VERSION
 from ensue.events.columns import Layout, extension_column, is_attribute_column
 from ensue.events.event import Event, Rejected
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
-from ensue.spark.worker.line_places import LINE_FIELDS, LinePlaces
-from ensue.spark.worker.line_records import check_header, csv_record, types_of
+from ensue.spark.worker.line_places import LINE_FIELDS, LinePlaces, is_first
+from ensue.spark.worker.line_records import check_header, csv_records, types_of
 
 _CELL = r'(?:"[^"\r]*"|[^",\r]*)'
 _DATE = (
@@ -126,10 +126,9 @@ class CsvReader:
 
     def read(self, places: pa.Table, lines: pa.Array) -> list[pa.RecordBatch]:
         """The records in lines, by `LINE_FIELDS` and the fields of events."""
-        is_header = places.column("line").to_numpy() == 0
-        is_header &= places.column("start").to_numpy() == 0
-        if is_header.any():
-            check_header(lines.filter(pa.array(is_header))[0].as_py(), self._task.names)
+        is_header = is_first(places)
+        for number in np.flatnonzero(is_header).tolist():
+            check_header(lines[number].as_py(), self._task.names)
         texts = _as_text(lines)
         usual = _mask(pc.match_substring_regex(texts, self._usual)) & ~is_header
         # A line without any cell is no record.
@@ -212,10 +211,8 @@ class CsvReader:
 
     def _read_singly(self, places: pa.Table, lines: pa.Array, rows: Any) -> pa.Table:
         sources = places.column("source").to_pylist()
-        read = [
-            csv_record(line, self._task.header, self._types, source, self._layout.context["id"])
-            for line, source in zip(lines.take(pa.array(rows)).to_pylist(), sources, strict=True)
-        ]
+        others = lines.take(pa.array(rows)).to_pylist()
+        read = csv_records(others, sources, self._task, self._types)
         kept = [number for number, record in enumerate(read) if record is not None]
         records = [record for record in read if record is not None]
         events = [record if isinstance(record, Event) else None for record in records]

@@ -85,6 +85,12 @@ class LinePlaces:
         return numbers
 
 
+def is_first(places: pa.Table) -> Any:
+    """Which of the lines are the first lines of their files."""
+    starts, numbers = places.column("start").to_numpy(), places.column("line").to_numpy()
+    return (starts == 0) & (numbers == 0)
+
+
 def first_line(text: bytes) -> bytes:
     """The first line of a file without byte order mark and line ending."""
     return text.removeprefix(BYTE_ORDER_MARK).rstrip(b"\r\n")

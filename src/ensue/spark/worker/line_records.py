@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from ensue.errors import EventError, UsageError
@@ -31,6 +32,7 @@ from ensue.spark.worker.line_places import (
     LINE_FIELDS,
     LinePlaces,
     first_line,
+    is_first,
 )
 
 PAYLOAD_DDL = f"{LINE_DDL}, time timestamp, payload binary"
@@ -57,33 +59,54 @@ def read_json_lines(given: tuple[Any, ...], batches: Batches) -> Batches:
     """Lines of JSON as events in bytes, or with their problems."""
     task = LineTask(*given)
     types = types_of(task.library)
+    places = LinePlaces(task.files)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        found = places.numbered(batch)
+        lines = [line or b"" for line in batch.column("value").to_pylist()]
+        for number in np.flatnonzero(is_first(found)).tolist():
+            lines[number] = lines[number].removeprefix(BYTE_ORDER_MARK)
+        yield from record_batches(found, [_json_record(line, types) for line in lines])
 
-    def read(line: bytes, _: str, is_first: bool) -> Record:
-        line = line.removeprefix(BYTE_ORDER_MARK) if is_first else line
-        record = line.strip()
-        if not record:
-            return None
-        try:
-            return conform(decode(record), types)
-        except EventError as error:
-            return Rejected(0, line.rstrip(b"\r"), error.problems)
 
-    yield from _read(task, batches, read)
+def _json_record(line: bytes, types: TypeSystem) -> Record:
+    record = line.strip()
+    if not record:
+        return None
+    try:
+        return conform(decode(record), types)
+    except EventError as error:
+        return Rejected(0, line.rstrip(b"\r"), error.problems)
 
 
 def read_csv_payloads(given: tuple[Any, ...], batches: Batches) -> Batches:
     """Lines of CSV as events in bytes, or with their problems."""
     task = LineTask(*given)
     types = types_of(task.library)
-    id_place = Layout.of(task.names, "the file").context["id"]
+    places = LinePlaces(task.files)
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        found = places.numbered(batch)
+        lines = [line or b"" for line in batch.column("value").to_pylist()]
+        headers = is_first(found)
+        for number in np.flatnonzero(headers).tolist():
+            check_header(lines[number], task.names)
+        rows = np.flatnonzero(~headers)
+        found, lines = found.take(pa.array(rows)), [lines[number] for number in rows.tolist()]
+        sources = found.column("source").to_pylist()
+        yield from record_batches(found, csv_records(lines, sources, task, types))
 
-    def read(line: bytes, source: str, is_first: bool) -> Record:
-        if is_first:
-            check_header(line, task.names)
-            return None
-        return csv_record(line, task.header, types, source, id_place)
 
-    yield from _read(task, batches, read)
+class CsvFile(Protocol):
+    """What is known of files of CSV: their first line, and its names."""
+
+    @property
+    def header(self) -> bytes: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
 
 
 def header_names(line: bytes) -> tuple[str, ...]:
@@ -102,33 +125,41 @@ def check_header(line: bytes, names: Sequence[str]) -> None:
         )
 
 
-def csv_record(line: bytes, header: bytes, types: TypeSystem, source: str, id_place: int) -> Record:
-    """The record in a line of CSV."""
-    if line.count(b'"') % 2:
-        return Rejected(0, line, (OPEN_QUOTE,))
-    file = io.BytesIO(header + b"\n" + line + b"\n")
-    for record in read_events(file, types, "csv", name=source):
-        if isinstance(record, Event) and record.id == "1":
-            cells = next(csv.reader([line.decode()]))
-            if not cells[id_place]:
+def csv_records(
+    lines: Sequence[bytes], sources: Sequence[str], task: CsvFile, types: TypeSystem
+) -> list[Record]:
+    """The records in lines of CSV, none of which is a header."""
+    records: list[Record] = [None] * len(lines)
+    together: dict[str, list[int]] = {}
+    for number, (line, source) in enumerate(zip(lines, sources, strict=True)):
+        # Without quotes and inner carriage returns, a line that is not blank is one record.
+        if b'"' not in line and b"\r" not in line[:-1] and line.strip():
+            together.setdefault(source, []).append(number)
+        elif line.count(b'"') % 2:
+            records[number] = Rejected(0, line, (OPEN_QUOTE,))
+        else:
+            for record in _read_csv([line], source, task, types):
+                records[number] = record
+    for source, numbers in together.items():
+        read = _read_csv([lines[number] for number in numbers], source, task, types)
+        for number, record in zip(numbers, read, strict=True):
+            records[number] = record
+    return records
+
+
+def _read_csv(
+    lines: Sequence[bytes], source: str, task: CsvFile, types: TypeSystem
+) -> Iterator[Event | Rejected]:
+    file = io.BytesIO(b"\n".join([task.header, *lines, b""]))
+    id_place = task.names.index("id")
+    for number, record in enumerate(read_events(file, types, "csv", name=source)):
+        if isinstance(record, Event) and record.id == str(number + 1):
+            line = lines[number]
+            if not next(csv.reader([line.decode()]))[id_place]:
                 # In one process the number of a row stands in for its id.
-                return Rejected(0, line.rstrip(b"\r"), (text_problem("id", None),))
-        return record
-    return None
-
-
-def _read(task: LineTask, batches: Batches, read: Callable[[bytes, str, bool], Record]) -> Batches:
-    places = LinePlaces(task.files)
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        found = places.numbered(batch)
-        lines = batch.column("value").to_pylist()
-        records = [
-            read(line or b"", place["source"], not (place["start"] or place["line"]))
-            for line, place in zip(lines, found.to_pylist(), strict=True)
-        ]
-        yield from record_batches(found, records)
+                yield Rejected(0, line.rstrip(b"\r"), (text_problem("id", None),))
+                continue
+        yield record
 
 
 def record_batches(places: pa.Table, records: Sequence[Record]) -> list[pa.RecordBatch]:
@@ -185,7 +216,7 @@ def read_csv_cells(given: tuple[Any, ...], batches: Batches) -> Batches:
         records = [
             _cells_record(cells, RowReader(layout, types, source, convert_text))
             if value is None
-            else csv_record(value, task.header, types, source, layout.context["id"])
+            else csv_records([value], [source], task, types)[0]
             for source, cells, value in rows
         ]
         yield from record_batches(found, records)
