@@ -143,7 +143,7 @@ def run(
     if correlation is not None:
         require_correlation(library, correlation)
     mention_warnings(library, libraries)
-    if engine == SPARK and is_for_executors(events, out):
+    if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(library, events, format, out, dead_letter, correlation, end, strict),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
