@@ -30,7 +30,7 @@ from ensue.channel import (
     correlated,
     want,
 )
-from ensue.channel.callouts import Callout, CalloutQueue
+from ensue.channel.timing.callouts import Callout, CalloutQueue
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, eventually, extended, held
 

@@ -21,8 +21,8 @@ from ensue.bench.channel_plot import draw_laxity
 from ensue.bench.effort import Effort
 from ensue.bench.report import Figure, Picture, Table
 from ensue.channel import Channel, Consumer, Laxity, build, nothing
-from ensue.channel.figures import LaxityMeter
-from ensue.channel.urgency import is_permitted
+from ensue.channel.figures.values import LaxityMeter
+from ensue.channel.realtime.threads import is_permitted
 from ensue.events.event import Event
 
 LOADS = (0.80, 0.86, 0.90, 0.93, 0.96, 0.99, 1.02)

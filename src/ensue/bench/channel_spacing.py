@@ -17,7 +17,7 @@ from ensue.bench.effort import Effort
 from ensue.bench.report import Figure, Table, cost
 from ensue.bench.timing import Work, ratios, side_by_side
 from ensue.channel import Channel, build, want
-from ensue.channel.wants import Want
+from ensue.channel.lookup.wants import Want
 from ensue.events.event import Event
 
 PAIRS = ((1, 1), (1, 5), (1, 10), (1, 20), (2, 1))

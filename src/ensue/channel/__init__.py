@@ -15,14 +15,14 @@ carries events to other channels, over `tcp` if need be. `builder` puts in only 
 
 from ensue.channel.builder import Builder, build, from_toml
 from ensue.channel.channel import Channel
-from ensue.channel.clock import VirtualClock, WallClock
+from ensue.channel.closing import Closing
 from ensue.channel.consumers import Consumer
-from ensue.channel.ending import Closing
-from ensue.channel.figures import ConsumerFigures, Figures, Laxity
+from ensue.channel.dispatch.dispatcher import TIMEOUT, Failure, Timeout
+from ensue.channel.figures.values import ConsumerFigures, Figures, Laxity
+from ensue.channel.lookup.wants import all_of, any_of, correlated, nothing, want
 from ensue.channel.policies import Block, Disconnect, DropNewest, DropOldest, Quality, Reason
 from ensue.channel.suppliers import Supplier
-from ensue.channel.turns import TIMEOUT, Failure, Timeout
-from ensue.channel.wants import all_of, any_of, correlated, nothing, want
+from ensue.channel.timing.clock import VirtualClock, WallClock
 
 __all__ = [
     "TIMEOUT",

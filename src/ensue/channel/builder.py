@@ -12,18 +12,18 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
+from ensue.channel.callbacks import contained
 from ensue.channel.channel import Channel
-from ensue.channel.clock import Clock, WallClock
-from ensue.channel.listeners import contained
+from ensue.channel.dispatch.dispatcher import Dispatcher, Failure
 from ensue.channel.parts import LookUp, Parts
 from ensue.channel.policies import Quality, Reason
-from ensue.channel.turns import Dispatcher, Failure
+from ensue.channel.timing.clock import Clock, WallClock
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
-    from ensue.channel.urgency import Urgency
+    from ensue.channel.realtime.threads import Urgency
     from ensue.library import Library
 
 STRATEGIES = ("reactive", "pool", "asyncio")
@@ -155,31 +155,31 @@ class Builder:
 
     def _new_look_up(self) -> LookUp:
         if self._filtering:
-            from ensue.channel.index import Index
+            from ensue.channel.lookup.index import Index
 
             return Index(self._types)
-        from ensue.channel.everyone import Everyone
+        from ensue.channel.lookup.unfiltered import Everyone
 
         return Everyone()
 
     def _new_urgency(self) -> Urgency | None:
         if not self._real_time:
             return None
-        from ensue.channel.urgency import Urgency
+        from ensue.channel.realtime.threads import Urgency
 
         return Urgency()
 
     def _new_dispatcher(self, strategy: str, threads: int, urgency: Urgency | None) -> Dispatcher:
         known("strategy", strategy, STRATEGIES)
         if strategy == "pool":
-            from ensue.channel.pool import ThreadPool
+            from ensue.channel.dispatch.pool import ThreadPool
 
             return ThreadPool(threads, urgency=urgency)
         if strategy == "asyncio":
-            from ensue.channel.asynchronous import Asynchronous
+            from ensue.channel.dispatch.asyncio_loop import Asynchronous
 
             return Asynchronous()
-        from ensue.channel.reactive import Reactive
+        from ensue.channel.dispatch.reactive import Reactive
 
         return Reactive(urgency)
 
@@ -191,7 +191,7 @@ def build(configuration: str = "full", name: str = "channel") -> Builder:
 
 def from_toml(path: str | PathLike[str]) -> Builder:
     """Begin a channel as a TOML file says; see `docs/channel.md` for what may stand in it."""
-    from ensue.channel.written import read
+    from ensue.channel.toml_config import read
 
     return read(path)
 

@@ -15,25 +15,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from ensue.channel.accounts import Accounts
-from ensue.channel.clock import DurationLike, microseconds_in
+from ensue.channel.closing import Closing, are_idle, let_go, wait_until
 from ensue.channel.consumers import ConsumerAdmin, needs_step
-from ensue.channel.ending import Closing, are_idle, let_go, wait_until
-from ensue.channel.figures import Figures
+from ensue.channel.delivery.receiver import Receiver, offer_each
+from ensue.channel.dispatch.dispatcher import Call, Failure, Surroundings
+from ensue.channel.figures.accounts import Accounts
+from ensue.channel.figures.values import Figures
+from ensue.channel.lookup.wants import Want, Wants, interests
 from ensue.channel.parts import Parts
 from ensue.channel.policies import Quality
-from ensue.channel.receivers import Receiver, offer_each
 from ensue.channel.suppliers import SupplierAdmin
-from ensue.channel.turns import Call, Failure, Surroundings
-from ensue.channel.wants import Want, Wants, interests
+from ensue.channel.timing.clock import DurationLike, microseconds_in
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.awaiting import Subscription
-    from ensue.channel.federation import Federation
-    from ensue.channel.steps import Step
-    from ensue.channel.timeouts import Timeouts
+    from ensue.channel.asyncio_api import Subscription
+    from ensue.channel.delivery.steps import Step
+    from ensue.channel.links.federation import Federation
+    from ensue.channel.timing.timeouts import Timeouts
 
 log = logging.getLogger("ensue.channel")
 
@@ -107,7 +107,7 @@ class Channel:
         for link, _ in ways:
             link.set_off()
         if full:
-            from ensue.channel.awaiting import offer_all
+            from ensue.channel.asyncio_api import offer_all
 
             await offer_all(event, full)
 
@@ -133,7 +133,7 @@ class Channel:
         self, wants: Wants | str | None = None, *, name: str | None = None, **promises: Any
     ) -> Subscription:
         """Events to iterate over: `for event in ...` waits, `async for event in ...` awaits."""
-        from ensue.channel.awaiting import Subscription
+        from ensue.channel.asyncio_api import Subscription
 
         self._pulls += 1
         return Subscription(
@@ -160,7 +160,7 @@ class Channel:
                 f"the channel `{self.name}` was built without filtering, so a consumer gets every"
                 " event: leave out what it wants, or build the channel with filtering"
             )
-        from ensue.channel.conditions import has_correlation, step_for
+        from ensue.channel.delivery.conditions import has_correlation, step_for
 
         if has_correlation(wants) and not self._parts.has_correlation:
             raise UsageError(
@@ -173,7 +173,7 @@ class Channel:
         """Whether wants that need no step still want an event that was found by earlier ones."""
         if not self._parts.has_filtering:
             return None
-        from ensue.channel.conditions import matches
+        from ensue.channel.delivery.conditions import matches
 
         each = tuple(interests(wants))
         return lambda event: any(matches(one, event, self.types) for one in each)
@@ -186,7 +186,7 @@ class Channel:
             )
         with self._changing:
             if self._timeouts is None:
-                from ensue.channel.timeouts import Timeouts
+                from ensue.channel.timing.timeouts import Timeouts
 
                 self._timeouts = Timeouts(self.clock)
             return self._timeouts
@@ -237,7 +237,7 @@ class Channel:
         """This channel's place among linked channels; from the first link on it costs something."""
         with self._changing:
             if self._federation is None:
-                from ensue.channel.federation import Federation
+                from ensue.channel.links.federation import Federation
 
                 self._federation = Federation(self)
         return self._federation
@@ -336,7 +336,7 @@ class Channel:
 
     async def aclose(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
         """The same from a coroutine."""
-        from ensue.channel.awaiting import leave, settle
+        from ensue.channel.asyncio_api import leave, settle
 
         if self._is_closed:
             return Closing(True, 0)

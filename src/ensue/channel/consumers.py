@@ -11,18 +11,18 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.dispatch.dispatcher import Call
+from ensue.channel.lookup.wants import Wants, as_wants, interests, is_decided_by_one_event
 from ensue.channel.policies import Quality
-from ensue.channel.receivers import Receiver
-from ensue.channel.turns import Call
-from ensue.channel.wants import Wants, as_wants, interests, is_decided_by_one_event
 from ensue.errors import UsageError
 
 if TYPE_CHECKING:
     from ensue.channel.channel import Channel
-    from ensue.channel.clock import DurationLike
-    from ensue.channel.figures import ConsumerFigures
-    from ensue.channel.steps import Step
-    from ensue.channel.timeouts import Timer
+    from ensue.channel.delivery.steps import Step
+    from ensue.channel.figures.values import ConsumerFigures
+    from ensue.channel.timing.clock import DurationLike
+    from ensue.channel.timing.timeouts import Timer
 
 
 class Consumer:

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from ensue.channel.clock import Clock
+from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.dispatch.dispatcher import Dispatcher, Failure
+from ensue.channel.lookup.wants import Want
 from ensue.channel.policies import Quality, Reason
-from ensue.channel.receivers import Receiver
-from ensue.channel.turns import Dispatcher, Failure
-from ensue.channel.wants import Want
+from ensue.channel.timing.clock import Clock
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
-    from ensue.channel.urgency import Urgency
+    from ensue.channel.realtime.threads import Urgency
 
 
 class LookUp(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ensue.channel.clock import DurationLike, microseconds_in
+from ensue.channel.timing.clock import DurationLike, microseconds_in
 from ensue.errors import UsageError
 from ensue.events.event import Event
 

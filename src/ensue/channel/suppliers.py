@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from ensue.channel.figures import Tally
-from ensue.channel.listeners import contained
+from ensue.channel.callbacks import contained
+from ensue.channel.figures.values import Tally
 from ensue.errors import UsageError
 from ensue.events.event import Event
 

@@ -1,0 +1,62 @@
+"""What a channel can tell of itself: counts of all its consumers, of those that have left too.
+
+Receivers count for themselves, in their turns. Here the counts of the present ones are put together
+when somebody asks, and those of a consumer that leaves are kept.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.figures.values import Figures, LaxityMeter, Tally
+from ensue.channel.policies import Reason
+
+
+class Accounts:
+    def __init__(self) -> None:
+        self.published = Tally()
+        self.unwanted = Tally()
+        self._lock = threading.Lock()
+        self._dropped: Counter[Reason] = Counter()
+        self._delivered = 0
+        self._laxity = LaxityMeter()
+
+    def remember(self, receiver: Receiver) -> None:
+        """Keep the counts of a consumer that has left."""
+        with self._lock:
+            self._dropped.update(receiver.dropped)
+            self._delivered += receiver.delivered
+            self._laxity.add(receiver.laxity)
+
+    def read(
+        self, receivers: Sequence[Receiver], unmade: int, unsent: Mapping[Reason, int]
+    ) -> Figures:
+        """All at one moment, with what quenched suppliers did not make and links did not carry."""
+        consumers = {each.name: each.figures() for each in receivers}
+        laxity = LaxityMeter()
+        with self._lock:
+            dropped, delivered = Counter(self._dropped), self._delivered
+            laxity.add(self._laxity)
+        for each in consumers.values():
+            dropped.update(each.dropped)
+        dropped.update(unsent)
+        for receiver in receivers:
+            laxity.add(receiver.laxity)
+        return Figures(
+            self.published.read(),
+            self.unwanted.read() + unmade,
+            delivered + sum(each.delivered for each in consumers.values()),
+            sum(each.waiting for each in consumers.values()),
+            dict(dropped),
+            consumers,
+            laxity.read(),
+        )
+
+    def reset_laxity(self, receivers: Sequence[Receiver]) -> None:
+        with self._lock:
+            self._laxity = LaxityMeter()
+        for receiver in receivers:
+            receiver.laxity = LaxityMeter()

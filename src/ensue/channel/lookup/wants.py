@@ -1,0 +1,143 @@
+"""What a consumer wants, as plain values: by type, source and predicate, in groups, or correlated.
+
+`want`, `any_of`, `all_of`, `correlated` and `nothing` make them; a channel turns them into look-up
+structures (`index`) and, where an event alone cannot decide, into a step that remembers
+(`conditions`, `correlating`). Nothing is matched here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ensue.errors import UsageError
+from ensue.events.event import Event
+
+if TYPE_CHECKING:
+    from ensue.channel.timing.clock import DurationLike
+    from ensue.lang.expressions import Expression
+    from ensue.library import Library
+
+Test = Callable[[Event], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Events of a type (its subtypes included), from a source, that pass a predicate.
+
+    `None` stands for any. `where` is CESQL and is looked up; `test` is Python, may take long, and
+    is called as a step of its own in the consumer's turn.
+    """
+
+    type: str | None = None
+    source: str | None = None
+    where: Expression | None = None
+    test: Test | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Disjunction: whatever one of the parts lets through."""
+
+    parts: tuple[Wants, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Conjunction: one notification when every part has been satisfied, then afresh."""
+
+    parts: tuple[Wants, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Correlated:
+    """What follows by one correlation of a library, or, without a name, by the whole of it."""
+
+    library: Library
+    name: str | None = None
+    lateness: DurationLike = "0 s"
+
+
+Wants = Want | AnyOf | AllOf | Correlated
+
+
+def want(
+    type: str | None = None,  # noqa: A002 - the CloudEvents name
+    *,
+    source: str | None = None,
+    where: str | Expression | Test | None = None,
+) -> Want:
+    """Events by type, source and predicate: CESQL text, a tree of it, or a Python function."""
+    if isinstance(where, str):
+        from ensue.lang.expressions.parsing import parse_expression
+
+        return Want(type, source, parse_expression(where))
+    if callable(where):
+        return Want(type, source, None, where)
+    return Want(type, source, where)
+
+
+def any_of(*parts: Wants | str) -> AnyOf:
+    return AnyOf(_parts("any_of", parts))
+
+
+def all_of(*parts: Wants | str) -> AllOf:
+    return AllOf(_parts("all_of", parts))
+
+
+def nothing() -> AnyOf:
+    """No event at all: for a consumer that is only called by its timeouts."""
+    return AnyOf(())
+
+
+def correlated(
+    library: Library, name: str | None = None, *, lateness: DurationLike = "0 s"
+) -> Correlated:
+    if name is not None and name not in library.correlations.names:
+        known = ", ".join(f"`{each}`" for each in library.correlations.names)
+        raise UsageError(f"the library has no correlation `{name}`; it has {known}")
+    return Correlated(library, name, lateness)
+
+
+def as_wants(given: Wants | str | None) -> Wants:
+    """A bare type name, or nothing at all, said in full."""
+    if given is None or isinstance(given, str):
+        return Want(given)
+    if not isinstance(given, Wants):
+        raise UsageError(
+            "a consumer wants a type by its name, or what `want`, `any_of`, `all_of` or"
+            f" `correlated` make; given is `{given!r}`"
+        )
+    return given
+
+
+def interests(wants: Wants) -> Iterator[Want]:
+    """All that may be of use: what the look-up structures are built from."""
+    match wants:
+        case Want():
+            yield wants
+        case AnyOf(parts) | AllOf(parts):
+            for part in parts:
+                yield from interests(part)
+        case Correlated():
+            from ensue.channel.delivery.correlation import ports_of
+
+            yield from ports_of(wants)
+
+
+def is_decided_by_one_event(wants: Wants) -> bool:
+    """Whether the look-up alone can decide, with no step behind it."""
+    match wants:
+        case Want(test=test):
+            return test is None
+        case AnyOf(parts):
+            return all(is_decided_by_one_event(part) for part in parts)
+        case _:
+            return False
+
+
+def _parts(name: str, parts: tuple[Wants | str, ...]) -> tuple[Wants, ...]:
+    if not parts:
+        raise UsageError(f"`{name}` needs at least one part")
+    return tuple(as_wants(part) for part in parts)

@@ -1,0 +1,137 @@
+"""Timeouts of consumers: at an interval, or when nothing has come for too long.
+
+Each is one callout in the channel's heap. An interval keeps to its beat: a firing is due a whole
+number of periods after the first, however late the one before ran. A watchdog is due a period
+after the consumer was last told something; it looks when it is due rather than being moved with
+every event, so that events pay nothing for it. A firing is an event of type `TIMEOUT`, queued and
+dispatched like any other at its consumer's priority. Alarms of steps run on the same heap.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Literal
+
+from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.dispatch.dispatcher import TIMEOUT, Timeout
+from ensue.channel.timing.callouts import Callout, CalloutQueue
+from ensue.channel.timing.clock import Clock, DurationLike, WallClock, microseconds_in
+
+
+class Timeouts:
+    """All timers of one channel."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.callouts = CalloutQueue(clock.woken)
+        self.clock = clock
+        clock.drive(self.callouts)
+
+    def add(
+        self,
+        receiver: Receiver,
+        kind: Literal["interval", "deadline"],
+        period: DurationLike,
+        name: str,
+    ) -> Timer:
+        return Timer(self, receiver, kind, microseconds_in(period, at_least=1), name)
+
+    def alarm(self, receiver: Receiver, grace: int) -> Alarm:
+        return Alarm(self, receiver, grace)
+
+    def close(self) -> None:
+        self.clock.release(self.callouts)
+
+
+class Timer:
+    """One timeout of one consumer. `cancel` ends it."""
+
+    def __init__(
+        self,
+        timeouts: Timeouts,
+        receiver: Receiver,
+        kind: Literal["interval", "deadline"],
+        period: int,
+        name: str,
+    ) -> None:
+        self.kind = kind
+        self.name = name
+        self.period = period
+        self.fired = 0
+        self._timeouts = timeouts
+        self._receiver = receiver
+        self._is_on = True
+        if kind == "deadline":
+            receiver.watch()
+        receiver.last_satisfied = timeouts.clock.now()
+        self._callout = self._schedule(timeouts.clock.now() + period)
+
+    def cancel(self) -> bool:
+        """True if it was still running."""
+        was_on, self._is_on = self._is_on, False
+        self._timeouts.callouts.cancel(self._callout)
+        return was_on
+
+    def _schedule(self, due: int) -> Callout:
+        priority = self._receiver.quality.priority
+        return self._timeouts.callouts.schedule(due, self._fire, priority)
+
+    def _fire(self, due: int) -> None:
+        if not self._is_on or self._receiver.state == "disconnected":
+            return
+        if self.kind == "deadline":
+            quiet_until = self._receiver.last_satisfied + self.period
+            if quiet_until > due:
+                self._callout = self._schedule(quiet_until)
+                return
+        self.fired += 1
+        self._callout = self._schedule(due + self.period)
+        data = {"timer": self.name, "kind": self.kind, "count": self.fired}
+        source = f"ensue/channel/{self._receiver.name}"
+        event = Timeout(f"{self.name}:{self.fired}", source, TIMEOUT, due, data)
+        self._receiver.offer_timeout(event)
+
+
+class Alarm:
+    """Tells a receiver's step that time has passed, when the step says that it is due."""
+
+    def __init__(self, timeouts: Timeouts, receiver: Receiver, grace: int) -> None:
+        self._timeouts = timeouts
+        self._receiver = receiver
+        # On a wall clock an event made just before the time may arrive just after it.
+        self._grace = grace if isinstance(timeouts.clock, WallClock) else 0
+        self._lock = threading.Lock()
+        self._due: int | None = None
+        self._callout: Callout | None = None
+        self._is_on = True
+
+    def set(self, due: int | None) -> None:
+        """Go off at a time, in place of the one before; at once if it is over."""
+        with self._lock:
+            if due == self._due or not self._is_on:
+                return
+            self._take_off()
+            if due is None:
+                return
+            now = self._timeouts.clock.now() - self._grace
+            if due > now:
+                self._due = due
+                self._callout = self._timeouts.callouts.schedule(due + self._grace, self._fire)
+                return
+        self._receiver.tick(now)
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._is_on = False
+            self._take_off()
+
+    def _take_off(self) -> None:
+        if self._callout is not None:
+            self._timeouts.callouts.cancel(self._callout)
+        self._callout = self._due = None
+
+    def _fire(self, at: int) -> None:
+        with self._lock:
+            if not self._is_on:
+                return
+            self._callout = self._due = None
+        self._receiver.tick(at - self._grace)
