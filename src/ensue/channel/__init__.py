@@ -17,12 +17,13 @@ from ensue.channel.builder import Builder, build, from_toml
 from ensue.channel.channel import Channel
 from ensue.channel.closing import Closing
 from ensue.channel.consumers import Consumer
-from ensue.channel.dispatch.dispatcher import TIMEOUT, Failure, Timeout
+from ensue.channel.delivery.receiver import Failure
 from ensue.channel.figures.values import ConsumerFigures, Figures, Laxity
 from ensue.channel.lookup.wants import all_of, any_of, correlated, nothing, want
 from ensue.channel.policies import Block, Disconnect, DropNewest, DropOldest, Quality, Reason
 from ensue.channel.suppliers import Supplier
 from ensue.channel.timing.clock import VirtualClock, WallClock
+from ensue.channel.timing.clock_events import TIMEOUT, Timeout
 
 __all__ = [
     "TIMEOUT",

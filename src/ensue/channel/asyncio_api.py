@@ -9,79 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from collections.abc import Callable, Iterator
+from typing import Self
 
 from ensue.channel.consumers import Consumer
+from ensue.channel.delivery.async_waiting import woken
 from ensue.channel.delivery.receiver import Receiver
 from ensue.channel.timing.clock import DurationLike, microseconds_in
 from ensue.events.event import Event
 
-if TYPE_CHECKING:
-    from ensue.channel.channel import Channel
-    from ensue.channel.links.federation import Federation
 
-
-async def offer_all(event: Event, full: Sequence[Receiver]) -> None:
-    """Wait for room at each receiver, as long as its policy says."""
-    waiting = deque(full)
-    try:
-        while waiting:
-            receiver = waiting[0]
-            deadline = time.monotonic() + receiver.patience
-            while not receiver.offer(event):
-                left = deadline - time.monotonic()
-                if left <= 0 or not await _woken(receiver, receiver.when_room, left):
-                    if not receiver.offer(event):
-                        receiver.give_up(event)
-                    break
-            waiting.popleft()
-    except asyncio.CancelledError:
-        # Nobody will offer it again to those that had no room so far.
-        for each in waiting:
-            each.give_up(event)
-        raise
-
-
-async def settle(channel: Channel, within: DurationLike) -> bool:
+async def settled(is_settled: Callable[[], bool], within: DurationLike) -> bool:
+    """Look again and again, up to a time, whether a channel has nothing to do. False if it has."""
     deadline = time.monotonic() + microseconds_in(within) / 1_000_000
-    while not channel.is_settled():
+    while not is_settled():
         if time.monotonic() >= deadline:
             return False
         await asyncio.sleep(0.001)
-    return True
-
-
-async def leave(federation: Federation, deadline: float) -> bool:
-    """Let links send what they still have, in another thread. Whether they could in time."""
-    return await asyncio.to_thread(federation.close, deadline)
-
-
-async def _woken(
-    receiver: Receiver, tell_me: Callable[[Callable[[], None]], None], seconds: float | None
-) -> bool:
-    """Wait until a receiver calls back, from whichever thread. False if time ran out."""
-    loop = asyncio.get_running_loop()
-    future = loop.create_future()
-
-    def wake() -> None:
-        if not future.done():
-            future.set_result(None)
-
-    def wake_from_any_thread() -> None:
-        # Where the loop has ended, nobody waits there either.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(wake)
-
-    tell_me(wake_from_any_thread)
-    try:
-        await asyncio.wait_for(future, seconds)
-    except TimeoutError:
-        return False
-    finally:
-        receiver.forget(wake_from_any_thread)
     return True
 
 
@@ -129,7 +73,7 @@ class Subscription:
                 return event
             if self._is_over(receiver):
                 raise StopAsyncIteration
-            await _woken(receiver, receiver.when_event, None)
+            await woken(receiver, receiver.when_event, None)
 
     @staticmethod
     def _is_over(receiver: Receiver) -> bool:

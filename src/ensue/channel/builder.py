@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from ensue.channel.callbacks import contained
 from ensue.channel.channel import Channel
-from ensue.channel.dispatch.dispatcher import Dispatcher, Failure
-from ensue.channel.parts import LookUp, Parts
-from ensue.channel.policies import Quality, Reason
+from ensue.channel.delivery.receiver import Failure, Receiver
+from ensue.channel.dispatch.dispatcher import Dispatcher
+from ensue.channel.lookup.lookup import LookUp
+from ensue.channel.parts import Parts
+from ensue.channel.policies import OVERFLOW_NAMES, Block, Overflow, Quality, Reason
 from ensue.channel.timing.clock import Clock, WallClock
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -153,7 +156,7 @@ class Builder:
             raise
         return channel
 
-    def _new_look_up(self) -> LookUp:
+    def _new_look_up(self) -> LookUp[Receiver]:
         if self._filtering:
             from ensue.channel.lookup.index import Index
 
@@ -193,7 +196,40 @@ def from_toml(path: str | PathLike[str]) -> Builder:
     """Begin a channel as a TOML file says; see `docs/channel.md` for what may stand in it."""
     from ensue.channel.toml_config import read
 
-    return read(path)
+    config, place = read(path), Path(path)
+    channel = config.channel.given()
+    builder = Builder(channel.pop("configuration", "full"), channel.pop("name", place.stem))
+    if libraries := channel.pop("library", None):
+        from ensue.library import load
+
+        files = [libraries] if isinstance(libraries, str) else libraries
+        builder.library(load(*(place.parent / each for each in files)))
+    for part, is_wanted in channel.items():
+        getattr(builder, part)(is_wanted)
+    builder.dispatching(**config.dispatching.given())
+    consumers = config.consumers.given()
+    if (overflow := _overflow(consumers, place)) is not None:
+        consumers["overflow"] = overflow
+    builder.consumers(**consumers)
+    for listen in config.listen:
+        builder.listen(**listen.given())
+    for link in config.link:
+        builder.link(**link.given())
+    return builder
+
+
+def _overflow(consumers: dict[str, Any], place: Path) -> Overflow | None:
+    """The policy that `overflow = "block"` names, with `within` beside it."""
+    name, within = consumers.pop("overflow", None), consumers.pop("within", None)
+    if within is not None and name != "block":
+        raise UsageError(
+            f"`{place}`: `within` says how long a supplier waits for room and goes with"
+            ' `overflow = "block"`'
+        )
+    if name is None:
+        return None
+    policy = OVERFLOW_NAMES[known("overflow", name, OVERFLOW_NAMES)]
+    return Block(within) if within is not None else policy()
 
 
 def known(what: str, given: str, known: Any) -> str:

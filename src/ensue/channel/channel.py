@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ensue.channel.closing import Closing, are_idle, let_go, wait_until
 from ensue.channel.consumers import ConsumerAdmin, needs_step
-from ensue.channel.delivery.receiver import Receiver, offer_each
-from ensue.channel.dispatch.dispatcher import Call, Failure, Surroundings
+from ensue.channel.delivery.mailbox import Call
+from ensue.channel.delivery.receiver import Failure, Receiver, Surroundings, offer_each
 from ensue.channel.figures.accounts import Accounts
 from ensue.channel.figures.values import Figures
-from ensue.channel.lookup.wants import Want, Wants, interests
+from ensue.channel.lookup.interests import interests
+from ensue.channel.lookup.wants import Want, Wants
 from ensue.channel.parts import Parts
 from ensue.channel.policies import Quality
 from ensue.channel.suppliers import SupplierAdmin
@@ -51,6 +52,7 @@ class Channel:
         self.consumers = ConsumerAdmin(self)
         self.suppliers = SupplierAdmin(self)
         self._parts = parts
+        self._dispatcher = parts.dispatcher
         self._accounts = Accounts()
         self._published = self._accounts.published.steps
         self._unwanted = self._accounts.unwanted.steps
@@ -87,7 +89,7 @@ class Channel:
         if receivers is None:
             receivers = self.look_up.find(event)
         if receivers:
-            full = self._around.dispatcher.spread(event, receivers)
+            full = self._dispatcher.spread(event, receivers)
             for link, _ in ways:
                 link.set_off()
             if full:
@@ -107,7 +109,7 @@ class Channel:
         for link, _ in ways:
             link.set_off()
         if full:
-            from ensue.channel.asyncio_api import offer_all
+            from ensue.channel.delivery.async_waiting import offer_all
 
             await offer_all(event, full)
 
@@ -117,14 +119,14 @@ class Channel:
         if not receivers:
             next(self._unwanted)
             return []
-        return self._around.dispatcher.spread(event, receivers)
+        return self._dispatcher.spread(event, receivers)
 
     def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
-        offer_each(event, full, self._around.dispatcher.may_wait())
+        offer_each(event, full, self._dispatcher.may_wait())
 
     def _refuse_if_closed(self) -> None:
         # While it drains, a channel still takes what its own consumers push in their turns.
-        if self._is_closed or not self._around.dispatcher.is_in_turn():
+        if self._is_closed or not self._dispatcher.is_in_turn():
             raise UsageError(f"the channel `{self.name}` is closed and takes no more events")
 
     # --- subscribing ---------------------------------------------------------------------------
@@ -222,7 +224,15 @@ class Channel:
             return
         if self._federation is not None:
             self._federation.wants_changed()
+        self.demand_changed()
+
+    def demand_changed(self) -> None:
+        """Tell suppliers whether their events are wanted now."""
         self.suppliers.look_again()
+
+    def prepare(self, type_: str, source: str) -> None:
+        """Have the look-up ready for a kind of event before the first one comes."""
+        self.look_up.prepare(type_, source)
 
     def local_wants(self) -> Iterable[Want]:
         """All that this channel's consumers might want."""
@@ -262,7 +272,7 @@ class Channel:
     def dispatch_by(self, strategy: str, threads: int = 4) -> None:
         """Swap the dispatching strategy, or resize its pool, while events flow."""
         with self._changing:
-            current: Any = self._around.dispatcher
+            current: Any = self._dispatcher
             if strategy == self.strategy == "pool":
                 current.resize(threads)
                 return
@@ -276,7 +286,7 @@ class Channel:
             successor = self._parts.new_dispatcher(strategy, threads)
             successor.start(self._around)
             self._parts.strategy = strategy
-            self._around.dispatcher = successor
+            self._dispatcher = self._around.turns = successor
         current.stop(successor)
 
     # --- figures, failures, end ----------------------------------------------------------------
@@ -336,15 +346,18 @@ class Channel:
 
     async def aclose(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
         """The same from a coroutine."""
-        from ensue.channel.asyncio_api import leave, settle
+        import asyncio
+
+        from ensue.channel.asyncio_api import settled
 
         if self._is_closed:
             return Closing(True, 0)
         deadline = time.monotonic() + microseconds_in(within) / 1_000_000
         self._is_closing = True
-        drained = await settle(self, within) if drain else self.is_settled()
+        drained = await settled(self.is_settled, within) if drain else self.is_settled()
         if self._federation is not None:
-            drained = await leave(self._federation, deadline) and drained
+            closed = await asyncio.to_thread(self._federation.close, deadline)
+            drained = closed and drained
         return self._end(drain, drained)
 
     def _end(self, drains: bool, drained: bool) -> Closing:
@@ -355,7 +368,7 @@ class Channel:
             self._is_closed = True
         if self._timeouts is not None:
             self._timeouts.close()
-        self._around.dispatcher.stop(None)
+        self._dispatcher.stop(None)
         if self.urgency is not None:
             self.urgency.end()
         discarded = let_go(self.consumers, drains)

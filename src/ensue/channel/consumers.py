@@ -8,27 +8,55 @@ business of `receivers` and of the dispatching strategy.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ensue.channel.delivery.mailbox import Call
 from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.dispatch.dispatcher import Call
-from ensue.channel.lookup.wants import Wants, as_wants, interests, is_decided_by_one_event
+from ensue.channel.lookup.interests import interests
+from ensue.channel.lookup.lookup import LookUp
+from ensue.channel.lookup.wants import Wants, as_wants, is_decided_by_one_event
 from ensue.channel.policies import Quality
 from ensue.errors import UsageError
 
 if TYPE_CHECKING:
-    from ensue.channel.channel import Channel
     from ensue.channel.delivery.steps import Step
     from ensue.channel.figures.values import ConsumerFigures
     from ensue.channel.timing.clock import DurationLike
-    from ensue.channel.timing.timeouts import Timer
+    from ensue.channel.timing.timeouts import Timeouts, Timer
+    from ensue.events.event import Event
+
+
+class ConsumerHost(Protocol):
+    """What consumers need of their channel."""
+
+    quality: Quality
+
+    @property
+    def look_up(self) -> LookUp[Receiver]: ...
+
+    def new_receiver(
+        self, name: str, number: int, call: Call | None, quality: Quality, step: Step | None
+    ) -> Receiver: ...
+
+    def step_for(self, wants: Wants, owner: str) -> Step | None: ...
+
+    def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None: ...
+
+    def timeouts(self) -> Timeouts: ...
+
+    def wants_changed(self) -> None: ...
+
+    def remember(self, receiver: Receiver) -> None: ...
 
 
 class Consumer:
     """A connected consumer."""
 
-    def __init__(self, channel: Channel, receiver: Receiver, wants: Wants) -> None:
+    def __init__(
+        self, admin: ConsumerAdmin, channel: ConsumerHost, receiver: Receiver, wants: Wants
+    ) -> None:
+        self._admin = admin
         self._channel = channel
         self._receiver = receiver
         self._timers: list[Timer] = []
@@ -91,7 +119,7 @@ class Consumer:
     def disconnect(self) -> int:
         """Leave the channel. Says how many waiting events are dropped by that."""
         self.stop_timers()
-        is_known = self._channel.consumers.forget(self)
+        is_known = self._admin.forget(self)
         dropped = self._receiver.disconnect()
         if is_known:
             self._channel.remember(self._receiver)
@@ -120,7 +148,7 @@ class Consumer:
 class ConsumerAdmin:
     """Connects consumers, and finds them by name."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ConsumerHost) -> None:
         self._channel = channel
         self._consumers: dict[str, Consumer] = {}
         self._lock = threading.Lock()
@@ -151,7 +179,7 @@ class ConsumerAdmin:
                 raise UsageError(f"a consumer `{name}` is connected already: choose another name")
             self._connected += 1
             receiver = self._channel.new_receiver(name, self._connected, call, quality, step)
-            consumer = Consumer(self._channel, receiver, wanted)
+            consumer = Consumer(self, self._channel, receiver, wanted)
             consumer.set_alarm_for(step)
             self._channel.look_up.put(receiver, tuple(interests(wanted)))
             self._consumers[name] = consumer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.dispatch.dispatcher import Dispatcher, Failure
-from ensue.channel.lookup.wants import Want
+from ensue.channel.delivery.receiver import Failure, Receiver
+from ensue.channel.dispatch.dispatcher import Dispatcher
+from ensue.channel.lookup.lookup import LookUp
 from ensue.channel.policies import Quality, Reason
 from ensue.channel.timing.clock import Clock
 from ensue.events.event import Event
@@ -18,34 +18,13 @@ if TYPE_CHECKING:
     from ensue.channel.realtime.threads import Urgency
 
 
-class LookUp(Protocol):
-    """Who wants what.
-
-    `ready` has those who get an event by its type and source, where that is known beforehand, and
-    None where `find` has to look closer. It is another mapping after every change.
-    """
-
-    @property
-    def ready(self) -> Mapping[str, Mapping[str, Sequence[Receiver] | None]]: ...
-
-    def put(self, target: Receiver, wants: Iterable[Want]) -> None: ...
-
-    def remove(self, target: Receiver) -> None: ...
-
-    def find(self, event: Event) -> Sequence[Receiver]: ...
-
-    def prepare(self, type_: str, source: str) -> None: ...
-
-    def is_wanted(self, type_: str, source: str | None) -> bool: ...
-
-
 @dataclass(slots=True)
 class Parts:
     """A part that was left out says so when it is asked for."""
 
     name: str
     clock: Clock
-    look_up: LookUp
+    look_up: LookUp[Receiver]
     dispatcher: Dispatcher
     new_dispatcher: Callable[[str, int], Dispatcher]
     types: TypeSystem

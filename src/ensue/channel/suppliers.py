@@ -10,18 +10,36 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from ensue.channel.callbacks import contained
 from ensue.channel.figures.values import Tally
+from ensue.channel.timing.clock import Clock
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.channel import Channel
+    from ensue.channel.realtime.threads import Urgency
 
 Demand = Callable[[bool], None]
+
+
+class SupplierHost(Protocol):
+    """What suppliers need of their channel."""
+
+    clock: Clock
+    urgency: Urgency | None
+
+    def push(self, event: Event) -> None: ...
+
+    async def publish(self, event: Event) -> None: ...
+
+    def with_subtypes(self, types: Iterable[str]) -> frozenset[str]: ...
+
+    def is_wanted(self, types: Iterable[str], source: str | None) -> bool: ...
+
+    def prepare(self, type_: str, source: str) -> None: ...
 
 
 class Supplier:
@@ -29,7 +47,8 @@ class Supplier:
 
     def __init__(
         self,
-        channel: Channel,
+        admin: SupplierAdmin,
+        channel: SupplierHost,
         name: str,
         publishes: tuple[str, ...],
         source: str | None,
@@ -40,6 +59,7 @@ class Supplier:
         self.source = source
         self.unwanted = 0
         self._pushed = Tally()
+        self._admin = admin
         self._channel = channel
         self._on_demand = on_demand and contained(on_demand, f"on_demand of {name}")
         self._types = channel.with_subtypes(publishes)
@@ -92,7 +112,7 @@ class Supplier:
 
     def disconnect(self) -> None:
         self._is_connected = self._is_open = False
-        self._channel.suppliers.forget(self)
+        self._admin.forget(self)
 
     def _is_refused(self, event: Event) -> bool:
         if not self._is_connected:
@@ -120,7 +140,7 @@ class Supplier:
     def prepare(self) -> None:
         """Have the look-up ready for its events."""
         for type_ in self._types:
-            self._channel.look_up.prepare(type_, self.source or self.name)
+            self._channel.prepare(type_, self.source or self.name)
 
     def look_again(self) -> None:
         """Ask whether anybody wants its events, and tell it if that has changed."""
@@ -137,7 +157,7 @@ class Supplier:
 class SupplierAdmin:
     """Connects suppliers, and finds them by name."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: SupplierHost) -> None:
         self._channel = channel
         self._suppliers: dict[str, Supplier] = {}
         self._lock = threading.Lock()
@@ -157,7 +177,7 @@ class SupplierAdmin:
         somebody does again; at once with False if nobody wants them now.
         """
         types = (publishes,) if isinstance(publishes, str) else tuple(publishes)
-        supplier = Supplier(self._channel, name, types, source, on_demand)
+        supplier = Supplier(self, self._channel, name, types, source, on_demand)
         with self._lock:
             if name in self._suppliers:
                 raise UsageError(f"a supplier `{name}` is connected already: choose another name")

@@ -1,7 +1,8 @@
-"""A channel as it is written down in TOML: what may stand in each table, and of which type.
+"""A channel described in TOML: the tables and keys that a file may contain, and their types.
 
-In comes a file; out comes a `Builder` that was told the same. What the values mean, and which of
-them go together, is decided where code gives them too: in `builder` and in `policies`.
+In comes the path of a file; out comes a `Config` with the keys that the file sets. Unknown tables
+and keys, and values of a wrong type, are refused here. What the values mean, and which of them go
+together, is decided in `builder` and in `policies`, as for values given in code.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ from typing import Any
 
 import msgspec
 
-from ensue.channel.builder import Builder, known
-from ensue.channel.policies import OVERFLOW_NAMES, Block, Overflow
 from ensue.errors import UsageError
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def given(self) -> dict[str, Any]:
-        """What was written down, and nothing else."""
+        """The keys that the file sets, with their values."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
@@ -69,7 +68,9 @@ class LinkTable(Table, frozen=True, kw_only=True):
     longest_backoff: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Written(Table, frozen=True):
+class Config(Table, frozen=True):
+    """All tables of a file."""
+
     channel: ChannelTable = ChannelTable()
     dispatching: DispatchingTable = DispatchingTable()
     consumers: ConsumersTable = ConsumersTable()
@@ -86,8 +87,8 @@ TABLES: dict[str, type[Table]] = {
 }
 
 
-def read(path: str | PathLike[str]) -> Builder:
-    """A builder that was told what a file says."""
+def read(path: str | PathLike[str]) -> Config:
+    """The tables of a file, checked for names and types."""
     place = Path(path)
     try:
         tables = tomllib.loads(place.read_text("utf-8"))
@@ -97,10 +98,9 @@ def read(path: str | PathLike[str]) -> Builder:
         raise UsageError(f"`{place}` is no TOML: {error}") from None
     _refuse_unknown(tables, place)
     try:
-        written = msgspec.convert(tables, Written)
+        return msgspec.convert(tables, Config)
     except msgspec.ValidationError as error:
         raise UsageError(f"`{place}`: {_in_our_words(str(error))}") from None
-    return _told(written, place)
 
 
 def _refuse_unknown(tables: dict[str, Any], place: Path) -> None:
@@ -122,39 +122,3 @@ def _in_our_words(error: str) -> str:
     what, _, where = error.partition(" - at ")
     path = where.strip("`").removeprefix("$").lstrip(".").replace("[...]", "")
     return f"`{path}`: {what[:1].lower()}{what[1:]}" if path else what
-
-
-def _told(written: Written, place: Path) -> Builder:
-    channel = written.channel.given()
-    builder = Builder(channel.pop("configuration"), channel.pop("name", place.stem))
-    if libraries := channel.pop("library", None):
-        from ensue.library import load
-
-        files = [libraries] if isinstance(libraries, str) else libraries
-        builder.library(load(*(place.parent / each for each in files)))
-    for part, is_wanted in channel.items():
-        getattr(builder, part)(is_wanted)
-    builder.dispatching(**written.dispatching.given())
-    consumers = written.consumers.given()
-    if (overflow := _overflow(consumers, place)) is not None:
-        consumers["overflow"] = overflow
-    builder.consumers(**consumers)
-    for listen in written.listen:
-        builder.listen(**listen.given())
-    for link in written.link:
-        builder.link(**link.given())
-    return builder
-
-
-def _overflow(consumers: dict[str, Any], place: Path) -> Overflow | None:
-    """A policy by its name: `overflow = "block"`, with `within` beside it."""
-    name, within = consumers.pop("overflow", None), consumers.pop("within", None)
-    if within is not None and name != "block":
-        raise UsageError(
-            f"`{place}`: `within` says how long a supplier waits for room and goes with"
-            ' `overflow = "block"`'
-        )
-    if name is None:
-        return None
-    policy = OVERFLOW_NAMES[known("overflow", name, OVERFLOW_NAMES)]
-    return Block(within) if within is not None else policy()

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ensue.channel.lookup.wants import Correlated, Want
+from ensue.channel.lookup.interests import selected_library
+from ensue.channel.lookup.wants import Correlated
 from ensue.channel.policies import Reason
 from ensue.errors import EventError
 from ensue.events.event import Event
-from ensue.lang.checked import CheckedLibrary
-from ensue.lang.syntax import EventPort, LibraryTree, Timeout, TimerPort
+from ensue.lang.syntax import Timeout, TimerPort
 from ensue.library import Library
 
 LEAST_GRACE = 1_000
@@ -28,7 +28,7 @@ MOST_GRACE = 1_000_000
 
 class CorrelationStep:
     def __init__(self, wanted: Correlated) -> None:
-        library = chosen(wanted)
+        library = selected_library(wanted)
         self._run = library.start(engine="step", lateness=wanted.lateness)
         self._read_any = False
         self.grace = _grace(library)
@@ -59,24 +59,6 @@ class CorrelationStep:
     def take_drops(self) -> Sequence[tuple[Event, Reason]]:
         drops, self._drops = self._drops, []
         return drops
-
-
-def chosen(wanted: Correlated) -> Library:
-    """The library that runs: the one correlation, or all of them."""
-    if wanted.name is None:
-        return wanted.library
-    checked = wanted.library.checked
-    one = wanted.library.correlations[wanted.name]
-    tree = LibraryTree((*checked.tree.types, one))
-    return Library(CheckedLibrary(tree, checked.types))
-
-
-def ports_of(wanted: Correlated) -> Iterator[Want]:
-    """What the correlations read, as wants for the look-up."""
-    for correlation in chosen(wanted).correlations:
-        for port in correlation.ports:
-            if isinstance(port, EventPort):
-                yield Want(port.type, port.source, port.where)
 
 
 def _grace(library: Library) -> int | None:

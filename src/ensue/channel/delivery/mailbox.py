@@ -13,15 +13,16 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from ensue.channel.delivery.drops import Losses
 from ensue.channel.delivery.event_queue import Inbox, Slot
 from ensue.channel.delivery.steps import Guard, Reading, Step
 from ensue.channel.delivery.waiters import Waiting, Wake
-from ensue.channel.dispatch.dispatcher import Call, Surroundings, Tick, Timeout
 from ensue.channel.policies import Block, Disconnect, DropOldest, Quality, Reason, conflation
-from ensue.channel.timing.clock import DurationLike, microseconds_in
+from ensue.channel.timing.clock import Clock, DurationLike, microseconds_in
+from ensue.channel.timing.clock_events import Tick, Timeout
 from ensue.events.event import Event
 
 FULL, QUEUED, READY = range(3)
@@ -29,6 +30,21 @@ FULL, QUEUED, READY = range(3)
 with, and a strategy has to be told that the receiver has something to do."""
 
 _TICK_KEY = object()
+
+
+Call = Callable[[Event], Any]
+"""What a consumer is called by: a function, or a coroutine function where asyncio dispatches."""
+
+
+class MailboxContext(Protocol):
+    """What a mailbox needs of its channel.
+
+    `is_timed` says that some consumer has asked for something that depends on when an event came.
+    """
+
+    clock: Clock
+    on_drop: Callable[[str, Event, Reason], None] | None
+    is_timed: bool
 
 
 class Mailbox(ABC):
@@ -40,7 +56,7 @@ class Mailbox(ABC):
         number: int,
         call: Call | None,
         quality: Quality,
-        around: Surroundings,
+        around: MailboxContext,
         step: Step | None,
     ) -> None:
         self.name = name
@@ -202,6 +218,11 @@ class Mailbox(ABC):
                 self._waiting.add(wake)
                 return
         wake()
+
+    @property
+    def priority(self) -> int:
+        """The consumer's priority."""
+        return self.quality.priority
 
     @property
     def patience(self) -> float:

@@ -16,20 +16,51 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from ensue.channel.delivery.event_queue import Slot
-from ensue.channel.delivery.mailbox import Mailbox
+from ensue.channel.delivery.mailbox import Call, Mailbox
 from ensue.channel.delivery.steps import Step
-from ensue.channel.dispatch.dispatcher import Call, Failure, Surroundings, Tick
 from ensue.channel.figures.values import ConsumerFigures, LaxityMeter
 from ensue.channel.policies import Quality, Reason
+from ensue.channel.timing.clock import Clock
+from ensue.channel.timing.clock_events import Tick
 from ensue.events.event import Event
 from ensue.events.times import parse_time
 
 if TYPE_CHECKING:
     from ensue.channel.timing.timeouts import Alarm
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An exception in a consumer: by name, on which event, and whether it is suspended now."""
+
+    consumer: str
+    event: Event
+    error: BaseException
+    suspended: bool
+
+
+class TurnGiver(Protocol):
+    """What a receiver needs of a dispatching strategy."""
+
+    def ready(self, receiver: Receiver) -> None:
+        """A receiver has something to do. It will not be told again until its turns are over."""
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What every receiver of a channel shares. `turns` changes when strategies are swapped."""
+
+    clock: Clock
+    turns: TurnGiver
+    on_failure: Callable[[Failure], None]
+    on_drop: Callable[[str, Event, Reason], None] | None
+    leave: Callable[[Receiver], None]
+    is_timed: bool = False
 
 
 class Receiver(Mailbox):
@@ -45,6 +76,7 @@ class Receiver(Mailbox):
         step: Step | None,
     ) -> None:
         super().__init__(name, number, call, quality, around, step)
+        self.around: Surroundings = around
         self.is_coroutine = call is not None and is_coroutine(call)
         self.alarm: Alarm | None = None
         self.place_in_line: tuple[int, ...] | None = None
@@ -55,7 +87,7 @@ class Receiver(Mailbox):
         self.called_at_once = 0
 
     def ask_for_turns(self) -> None:
-        self.around.dispatcher.ready(self)
+        self.around.turns.ready(self)
 
     def _has_left(self) -> None:
         self.around.leave(self)

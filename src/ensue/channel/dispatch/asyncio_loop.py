@@ -14,8 +14,8 @@ import threading
 from collections.abc import Sequence
 
 from ensue.channel.delivery.mailbox import FULL, READY
-from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.dispatch.dispatcher import Dispatcher, Surroundings
+from ensue.channel.delivery.receiver import Receiver, Surroundings
+from ensue.channel.dispatch.dispatcher import Dispatcher
 from ensue.channel.dispatch.ready_queue import Line
 from ensue.errors import UsageError
 from ensue.events.event import Event

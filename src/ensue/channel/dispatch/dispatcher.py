@@ -1,41 +1,12 @@
-"""What receivers and dispatching strategies know of each other, and what passes between them.
-
-A strategy gives turns; a receiver takes them. Beside that, here are the events that only a channel
-makes: what a timeout tells its consumer, and the tick that tells a step how far the clock has come.
-"""
+"""The interface of dispatching strategies: `reactive`, `pool` and `asyncio_loop`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Sequence
+from typing import Protocol
 
-from ensue.channel.policies import Reason
-from ensue.channel.timing.clock import Clock
+from ensue.channel.delivery.receiver import Receiver, Surroundings
 from ensue.events.event import Event
-
-if TYPE_CHECKING:
-    from ensue.channel.delivery.receiver import Receiver
-
-TIMEOUT = "ensue.channel.timeout"
-
-
-class Timeout(Event, frozen=True):
-    """What a consumer gets when one of its timeouts is due. Its data names the timer."""
-
-
-class Tick(Event, frozen=True):
-    """Tells a step how far the clock has come. Consumers never see it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An exception in a consumer: by name, on which event, and whether it is suspended now."""
-
-    consumer: str
-    event: Event
-    error: BaseException
-    suspended: bool
 
 
 class Dispatcher(Protocol):
@@ -57,21 +28,3 @@ class Dispatcher(Protocol):
 
     def stop(self, successor: Dispatcher | None) -> None:
         """Give no more turns; hand what is ready, now or later, to the successor."""
-
-
-@dataclass(slots=True)
-class Surroundings:
-    """What every receiver of a channel shares. `dispatcher` changes when strategies are swapped.
-
-    `is_timed` says that some consumer has asked for something that depends on when an event came.
-    """
-
-    clock: Clock
-    dispatcher: Dispatcher
-    on_failure: Callable[[Failure], None]
-    on_drop: Callable[[str, Event, Reason], None] | None
-    leave: Callable[[Receiver], None]
-    is_timed: bool = False
-
-
-Call = Callable[[Event], Any]

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ensue.channel.delivery.mailbox import FULL, READY
-from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.dispatch.dispatcher import Dispatcher, Surroundings
+from ensue.channel.delivery.receiver import Receiver, Surroundings
+from ensue.channel.dispatch.dispatcher import Dispatcher
 from ensue.channel.dispatch.ready_queue import Line
 from ensue.channel.dispatch.wakeup import Bed, new_bed
 from ensue.errors import UsageError

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-from ensue.channel.delivery.receiver import Receiver, offer_each
-from ensue.channel.dispatch.dispatcher import Dispatcher, Surroundings
+from ensue.channel.delivery.receiver import Receiver, Surroundings, offer_each
+from ensue.channel.dispatch.dispatcher import Dispatcher
 from ensue.channel.dispatch.ready_queue import Line
 from ensue.events.event import Event
 

@@ -9,10 +9,25 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.figures.values import Figures, LaxityMeter, Tally
+from ensue.channel.figures.values import ConsumerFigures, Figures, LaxityMeter, Tally
 from ensue.channel.policies import Reason
+
+
+class CountedReceiver(Protocol):
+    """What is read of a receiver when its channel tells its figures."""
+
+    name: str
+    laxity: LaxityMeter
+
+    @property
+    def delivered(self) -> int: ...
+
+    @property
+    def dropped(self) -> Mapping[Reason, int]: ...
+
+    def figures(self) -> ConsumerFigures: ...
 
 
 class Accounts:
@@ -24,7 +39,7 @@ class Accounts:
         self._delivered = 0
         self._laxity = LaxityMeter()
 
-    def remember(self, receiver: Receiver) -> None:
+    def remember(self, receiver: CountedReceiver) -> None:
         """Keep the counts of a consumer that has left."""
         with self._lock:
             self._dropped.update(receiver.dropped)
@@ -32,7 +47,7 @@ class Accounts:
             self._laxity.add(receiver.laxity)
 
     def read(
-        self, receivers: Sequence[Receiver], unmade: int, unsent: Mapping[Reason, int]
+        self, receivers: Sequence[CountedReceiver], unmade: int, unsent: Mapping[Reason, int]
     ) -> Figures:
         """All at one moment, with what quenched suppliers did not make and links did not carry."""
         consumers = {each.name: each.figures() for each in receivers}
@@ -55,7 +70,7 @@ class Accounts:
             laxity.read(),
         )
 
-    def reset_laxity(self, receivers: Sequence[Receiver]) -> None:
+    def reset_laxity(self, receivers: Sequence[CountedReceiver]) -> None:
         with self._lock:
             self._laxity = LaxityMeter()
         for receiver in receivers:

@@ -21,15 +21,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from ensue.channel.links.arrivals import Arrivals
+from ensue.channel.links.link import Link
 from ensue.channel.links.messages import Advert, Carried, RemoteWant, as_want, compacted
 from ensue.channel.lookup.index import Index
 from ensue.channel.policies import Reason
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.channel import Channel
     from ensue.channel.delivery.receiver import Receiver
     from ensue.channel.links.tcp import Listener, TcpLink
+    from ensue.channel.lookup.wants import Want
+    from ensue.channel.realtime.threads import Urgency
+    from ensue.events.types import TypeSystem
 
 HOP_LIMIT = 64
 """While news of a changed graph is on its way, an event may be sent back; not for ever."""
@@ -39,23 +42,30 @@ PATIENCE_AT_THE_END = 2.0
 WAYS_KEPT = 1_024
 
 
-class Link(Protocol):
-    """One end of a link to a neighbour. Sending never waits; of what cannot be sent it tells.
-
-    `send` gives a message its place on the link; `set_off` sees that all that has one is carried,
-    and can wait until consumers of this channel have been served.
-    """
-
-    def send(self, message: Carried | Advert) -> None: ...
-
-    def set_off(self) -> None: ...
-
-    def close(self, seconds: float) -> bool:
-        """Leave for good; whether all was sent before, in so many seconds."""
-
-
 Ways = tuple[tuple[Link, tuple[str, ...]], ...]
 """Links, each with the channels that a message over it is for."""
+
+
+class Host(Protocol):
+    """What a federation needs of its own channel."""
+
+    name: str
+    types: TypeSystem
+    urgency: Urgency | None
+
+    @property
+    def federation(self) -> Federation: ...
+
+    def local_wants(self) -> Iterable[Want]:
+        """All that this channel's consumers might want."""
+
+    def demand_changed(self) -> None:
+        """Other channels may want something else now."""
+
+    def spread_here(self, event: Event) -> Sequence[Receiver]:
+        """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
+
+    def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None: ...
 
 
 class RemoteChannel:
@@ -69,7 +79,7 @@ class RemoteChannel:
 class Federation:
     """Made when a channel is first linked: `channel.federation`."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Host) -> None:
         self.id = f"{channel.name}#{uuid4().hex[:12]}"
         self.remote: Index[RemoteChannel] = Index(channel.types)
         self.sent = 0
@@ -96,13 +106,13 @@ class Federation:
 
     # --- links ---------------------------------------------------------------------------------
 
-    def link(self, other: Channel) -> None:
+    def link(self, other: Host) -> None:
         """Link to a channel in this process."""
         from ensue.channel.links.inprocess import join
 
         join(self, other.federation)
 
-    def unlink(self, other: Channel) -> None:
+    def unlink(self, other: Host) -> None:
         """Take the link to a neighbour away, on both sides."""
         from ensue.channel.links.inprocess import part
 
@@ -250,7 +260,7 @@ class Federation:
         for link in links:
             link.send(advert)
             link.set_off()
-        self._channel.suppliers.look_again()
+        self._channel.demand_changed()
 
     def receive_advert(self, advert: Advert, neighbour: str) -> None:
         with self._lock:

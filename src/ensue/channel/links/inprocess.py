@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from ensue.channel.links.federation import Federation
+from ensue.channel.links.link import Router
 from ensue.channel.links.messages import Advert, Carried
 from ensue.errors import UsageError
 
@@ -29,7 +29,7 @@ _crossing = Crossing()
 class InProcessLink:
     """One direction of a link: from the channel `here` to the channel `there`."""
 
-    def __init__(self, here: Federation, there: Federation) -> None:
+    def __init__(self, here: Router, there: Router) -> None:
         self._here = here
         self._there = there
 
@@ -60,7 +60,7 @@ class InProcessLink:
         return True
 
 
-def join(one: Federation, other: Federation) -> None:
+def join(one: Router, other: Router) -> None:
     """Link two channels of this process, in both directions."""
     if one is other:
         raise UsageError("a channel cannot be linked to itself")
@@ -71,7 +71,7 @@ def join(one: Federation, other: Federation) -> None:
     other.add_link(one.id, back)
 
 
-def part(one: Federation, other: Federation) -> None:
+def part(one: Router, other: Router) -> None:
     for here, there in ((one, other), (other, one)):
         for link in here.links_to(there.id):
             if isinstance(link, InProcessLink):

@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.links.federation import Federation
+from ensue.channel.links.link import Router
 from ensue.channel.links.messages import Advert, Carried
 from ensue.channel.links.wire import (
     LINKS,
@@ -65,7 +65,7 @@ class Session:
     """
 
     def __init__(
-        self, federation: Federation, link: str, reliable: bool, buffer: int, patience: float
+        self, federation: Router, link: str, reliable: bool, buffer: int, patience: float
     ) -> None:
         self.link = link
         self.reliable = reliable

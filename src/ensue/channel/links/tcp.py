@@ -20,9 +20,9 @@ from uuid import uuid4
 
 import msgspec
 
-from ensue.channel.asyncio_api import offer_all
+from ensue.channel.delivery.async_waiting import offer_all
 from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.links.federation import Federation
+from ensue.channel.links.link import Router
 from ensue.channel.links.messages import Advert
 from ensue.channel.links.session import Session
 from ensue.channel.links.wire import (
@@ -222,7 +222,7 @@ class Listener:
 
     def __init__(
         self,
-        federation: Federation,
+        federation: Router,
         host: str,
         port: int,
         *,
@@ -273,7 +273,7 @@ class TcpLink:
 
     def __init__(
         self,
-        federation: Federation,
+        federation: Router,
         host: str,
         port: int,
         *,

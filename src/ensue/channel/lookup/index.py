@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic
 
+from ensue.channel.lookup.lookup import Ranked, Target
 from ensue.channel.lookup.wants import Want
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -28,15 +29,6 @@ KINDS_KEPT = 100_000
 """Types and sources for which a plan is kept: a source may be a device, of which there are many."""
 EXACT_INTEGERS = 2**53
 """Up to here an integer and a real are equal in Python exactly where they are in CESQL."""
-
-
-class Ranked(Protocol):
-    @property
-    def rank(self) -> tuple[int, ...]:
-        """Where a target stands among others: the smaller first."""
-
-
-Target = TypeVar("Target", bound=Ranked)
 
 
 class Index(Generic[Target]):

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic
 
+from ensue.channel.lookup.lookup import Target
 from ensue.channel.lookup.wants import Want
 from ensue.errors import UsageError
 from ensue.events.event import Event
-
-if TYPE_CHECKING:
-    from ensue.channel.lookup.index import Ranked
-
-Target = TypeVar("Target", bound="Ranked")
 
 SOURCES_KEPT = 100_000
 """For so many the answer is ready; for more it is given again and again."""

@@ -7,7 +7,7 @@ structures (`index`) and, where an event alone cannot decide, into a step that r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -110,20 +110,6 @@ def as_wants(given: Wants | str | None) -> Wants:
             f" `correlated` make; given is `{given!r}`"
         )
     return given
-
-
-def interests(wants: Wants) -> Iterator[Want]:
-    """All that may be of use: what the look-up structures are built from."""
-    match wants:
-        case Want():
-            yield wants
-        case AnyOf(parts) | AllOf(parts):
-            for part in parts:
-                yield from interests(part)
-        case Correlated():
-            from ensue.channel.delivery.correlation import ports_of
-
-            yield from ports_of(wants)
 
 
 def is_decided_by_one_event(wants: Wants) -> bool:

@@ -10,12 +10,28 @@ dispatched like any other at its consumer's priority. Alarms of steps run on the
 from __future__ import annotations
 
 import threading
-from typing import Literal
+from typing import Literal, Protocol
 
-from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.dispatch.dispatcher import TIMEOUT, Timeout
 from ensue.channel.timing.callouts import Callout, CalloutQueue
 from ensue.channel.timing.clock import Clock, DurationLike, WallClock, microseconds_in
+from ensue.channel.timing.clock_events import TIMEOUT, Timeout
+
+
+class TimedReceiver(Protocol):
+    """What a timeout or an alarm needs of the receiver it is for."""
+
+    name: str
+    state: str
+    last_satisfied: int
+
+    @property
+    def priority(self) -> int: ...
+
+    def watch(self) -> None: ...
+
+    def offer_timeout(self, event: Timeout) -> None: ...
+
+    def tick(self, now: int) -> None: ...
 
 
 class Timeouts:
@@ -28,14 +44,14 @@ class Timeouts:
 
     def add(
         self,
-        receiver: Receiver,
+        receiver: TimedReceiver,
         kind: Literal["interval", "deadline"],
         period: DurationLike,
         name: str,
     ) -> Timer:
         return Timer(self, receiver, kind, microseconds_in(period, at_least=1), name)
 
-    def alarm(self, receiver: Receiver, grace: int) -> Alarm:
+    def alarm(self, receiver: TimedReceiver, grace: int) -> Alarm:
         return Alarm(self, receiver, grace)
 
     def close(self) -> None:
@@ -48,7 +64,7 @@ class Timer:
     def __init__(
         self,
         timeouts: Timeouts,
-        receiver: Receiver,
+        receiver: TimedReceiver,
         kind: Literal["interval", "deadline"],
         period: int,
         name: str,
@@ -72,7 +88,7 @@ class Timer:
         return was_on
 
     def _schedule(self, due: int) -> Callout:
-        priority = self._receiver.quality.priority
+        priority = self._receiver.priority
         return self._timeouts.callouts.schedule(due, self._fire, priority)
 
     def _fire(self, due: int) -> None:
@@ -94,7 +110,7 @@ class Timer:
 class Alarm:
     """Tells a receiver's step that time has passed, when the step says that it is due."""
 
-    def __init__(self, timeouts: Timeouts, receiver: Receiver, grace: int) -> None:
+    def __init__(self, timeouts: Timeouts, receiver: TimedReceiver, grace: int) -> None:
         self._timeouts = timeouts
         self._receiver = receiver
         # On a wall clock an event made just before the time may arrive just after it.
