@@ -1,8 +1,7 @@
-"""A channel in asyncio: waiting for room, for events and for the end without holding up the loop.
+"""Subscriptions, and waiting for a channel from a coroutine without blocking its event loop.
 
-There is one implementation of queues and policies, in `receivers`; here it is only waited for, by a
-future that a receiver's thread wakes. `Subscription` is the other way round of a consumer: its
-events are pulled, by `for` in a thread or by `async for` in a coroutine.
+A `Subscription` pulls events, by `for` in a thread or by `async for` in a coroutine. Queues and
+overflow policies are those of `delivery`.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ensue.events.event import Event
 
 
 async def settled(is_settled: Callable[[], bool], within: DurationLike) -> bool:
-    """Look again and again, up to a time, whether a channel has nothing to do. False if it has."""
+    """Poll whether a channel has no work left. False if it still has some when time runs out."""
     deadline = time.monotonic() + microseconds_in(within) / 1_000_000
     while not is_settled():
         if time.monotonic() >= deadline:
@@ -30,13 +29,13 @@ async def settled(is_settled: Callable[[], bool], within: DurationLike) -> bool:
 
 
 class Subscription:
-    """Events of a channel to iterate over, until it is closed or the channel is."""
+    """Events to iterate over, until the subscription or its channel is closed."""
 
     def __init__(self, consumer: Consumer) -> None:
         self.consumer = consumer
 
     def take(self, within: DurationLike | None = None) -> Event | None:
-        """The next event; None if none comes in time, or ever."""
+        """The next event; None if none comes in time, or the subscription has ended."""
         receiver = self.consumer.receiver
         seconds = None if within is None else microseconds_in(within) / 1_000_000
         deadline = None if seconds is None else time.monotonic() + seconds
@@ -50,7 +49,7 @@ class Subscription:
             receiver.wait_for_event(left)
 
     def take_all(self) -> list[Event]:
-        """What waits now, without waiting for more."""
+        """The events that wait now."""
         receiver = self.consumer.receiver
         return list(iter(receiver.take, None))
 
@@ -62,7 +61,7 @@ class Subscription:
             yield event
 
     def __aiter__(self) -> Self:
-        # No generator: that would be over after a wait that was cancelled.
+        # Not a generator, which would end with the first cancelled wait.
         return self
 
     async def __anext__(self) -> Event:

@@ -1,9 +1,9 @@
-"""Puts a channel together, from code or from TOML, out of the parts that are asked for and no more.
+"""Assembles a channel from the parts that are asked for, in code or from TOML.
 
-The four configurations of the paper: `full`; `dispatching` (priorities and queues, everybody gets
-everything); `filtering` (look-up and correlation, in the supplier's thread); `multiplexer`
-(neither). Each is a start from which parts can be added. A part that is left out is not even
-imported, and asking the channel for it later says so.
+Four configurations follow the paper: `full`; `dispatching` (priorities and queues, every consumer
+gets every event); `filtering` (look-up and correlation, in the supplier's thread); `multiplexer`
+(neither). Parts can be added to each. A part that is left out is not imported, and asking the
+channel for it later is refused with a message.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from ensue.channel.callbacks import contained
+from ensue.channel.callbacks import logging_errors
 from ensue.channel.channel import Channel
 from ensue.channel.delivery.receiver import Failure, Receiver
 from ensue.channel.dispatch.dispatcher import Dispatcher
-from ensue.channel.lookup.lookup import LookUp
+from ensue.channel.lookup.lookup import Lookup
 from ensue.channel.parts import Parts
 from ensue.channel.policies import OVERFLOW_NAMES, Block, Overflow, Quality, Reason
 from ensue.channel.timing.clock import Clock, WallClock
@@ -26,7 +26,7 @@ from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
-    from ensue.channel.realtime.threads import Urgency
+    from ensue.channel.realtime.threads import RealTimeThreads
     from ensue.library import Library
 
 STRATEGIES = ("reactive", "pool", "asyncio")
@@ -44,11 +44,11 @@ CONFIGURATIONS = {
 
 
 class Builder:
-    """Collects what a channel is to have. Every method returns the builder; `done` the channel."""
+    """Collects the parts of a channel. Every method returns the builder; `done` the channel."""
 
     def __init__(self, configuration: str = "full", name: str = "channel") -> None:
         chosen: dict[str, Any] = CONFIGURATIONS[
-            known("configuration", configuration, CONFIGURATIONS)
+            one_of("configuration", configuration, CONFIGURATIONS)
         ]
         self._name = name
         self._filtering: bool = chosen["filtering"]
@@ -81,12 +81,12 @@ class Builder:
     def dispatching(
         self, strategy: str | None = None, *, threads: int = 4, real_time: bool = False
     ) -> Self:
-        """How consumers get their turns; without a strategy, by that of the configuration.
+        """Choose the dispatching strategy; by default that of the configuration.
 
-        What `real_time` adds is told in `urgency` and `process`.
+        What `real_time` adds is described in the modules of `realtime`.
         """
         if strategy is not None:
-            self._strategy = known("strategy", strategy, STRATEGIES)
+            self._strategy = one_of("strategy", strategy, STRATEGIES)
         self._threads = threads
         self._real_time = real_time
         return self
@@ -96,23 +96,23 @@ class Builder:
         return self
 
     def library(self, library: Library) -> Self:
-        """The event types that the channel knows, so that a type also stands for its subtypes."""
+        """Add the event types of a library, so that a want for a type includes its subtypes."""
         merged = {**self._types.types, **library.checked.types.types}
         self._types = TypeSystem(merged)
         return self
 
-    def consumers(self, **promises: Any) -> Self:
-        """What consumers are promised if they do not ask for something else."""
-        self._quality = self._quality.changed(**promises)
+    def consumers(self, **quality: Any) -> Self:
+        """Set the default quality of service of consumers."""
+        self._quality = self._quality.changed(**quality)
         return self
 
     def on_failure(self, report: Callable[[Failure], None]) -> Self:
-        self._on_failure = contained(report, "on_failure")
+        self._on_failure = logging_errors(report, "on_failure")
         return self
 
     def on_drop(self, report: Callable[[str, Event, Reason], None]) -> Self:
-        """Have every drop reported: the consumer's name, the event, the reason."""
-        self._on_drop = contained(report, "on_drop")
+        """Report every drop: the consumer's name, the event, the reason."""
+        self._on_drop = logging_errors(report, "on_drop")
         return self
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Self:
@@ -126,14 +126,14 @@ class Builder:
         return self
 
     def done(self) -> Channel:
-        urgency = self._new_urgency()
+        real_time = self._new_real_time()
         channel = Channel(
             Parts(
                 self._name,
-                self._clock or WallClock(urgency),
-                self._new_look_up(),
-                self._new_dispatcher(self._strategy, self._threads, urgency),
-                lambda strategy, threads: self._new_dispatcher(strategy, threads, urgency),
+                self._clock or WallClock(real_time),
+                self._new_lookup(),
+                self._new_dispatcher(self._strategy, self._threads, real_time),
+                lambda strategy, threads: self._new_dispatcher(strategy, threads, real_time),
                 self._types,
                 self._quality,
                 self._filtering,
@@ -142,7 +142,7 @@ class Builder:
                 self._on_failure,
                 self._on_drop,
                 self._strategy,
-                urgency,
+                real_time,
             )
         )
         try:
@@ -151,40 +151,42 @@ class Builder:
             for options in self._links:
                 channel.federation.connect(**options)
         except BaseException:
-            # Nobody else has it yet to close it.
+            # The caller never gets the channel and cannot close it.
             channel.close(drain=False)
             raise
         return channel
 
-    def _new_look_up(self) -> LookUp[Receiver]:
+    def _new_lookup(self) -> Lookup[Receiver]:
         if self._filtering:
             from ensue.channel.lookup.index import Index
 
             return Index(self._types)
-        from ensue.channel.lookup.unfiltered import Everyone
+        from ensue.channel.lookup.unfiltered import Unfiltered
 
-        return Everyone()
+        return Unfiltered()
 
-    def _new_urgency(self) -> Urgency | None:
+    def _new_real_time(self) -> RealTimeThreads | None:
         if not self._real_time:
             return None
-        from ensue.channel.realtime.threads import Urgency
+        from ensue.channel.realtime.threads import RealTimeThreads
 
-        return Urgency()
+        return RealTimeThreads()
 
-    def _new_dispatcher(self, strategy: str, threads: int, urgency: Urgency | None) -> Dispatcher:
-        known("strategy", strategy, STRATEGIES)
+    def _new_dispatcher(
+        self, strategy: str, threads: int, real_time: RealTimeThreads | None
+    ) -> Dispatcher:
+        one_of("strategy", strategy, STRATEGIES)
         if strategy == "pool":
             from ensue.channel.dispatch.pool import ThreadPool
 
-            return ThreadPool(threads, urgency=urgency)
+            return ThreadPool(threads, real_time=real_time)
         if strategy == "asyncio":
-            from ensue.channel.dispatch.asyncio_loop import Asynchronous
+            from ensue.channel.dispatch.asyncio_loop import AsyncioDispatcher
 
-            return Asynchronous()
-        from ensue.channel.dispatch.reactive import Reactive
+            return AsyncioDispatcher()
+        from ensue.channel.dispatch.reactive import ReactiveDispatcher
 
-        return Reactive(urgency)
+        return ReactiveDispatcher(real_time)
 
 
 def build(configuration: str = "full", name: str = "channel") -> Builder:
@@ -193,7 +195,7 @@ def build(configuration: str = "full", name: str = "channel") -> Builder:
 
 
 def from_toml(path: str | PathLike[str]) -> Builder:
-    """Begin a channel as a TOML file says; see `docs/channel.md` for what may stand in it."""
+    """Begin a channel described by a TOML file; `docs/channel.md` lists the keys."""
     from ensue.channel.toml_config import read
 
     config, place = read(path), Path(path)
@@ -228,11 +230,12 @@ def _overflow(consumers: dict[str, Any], place: Path) -> Overflow | None:
         )
     if name is None:
         return None
-    policy = OVERFLOW_NAMES[known("overflow", name, OVERFLOW_NAMES)]
+    policy = OVERFLOW_NAMES[one_of("overflow", name, OVERFLOW_NAMES)]
     return Block(within) if within is not None else policy()
 
 
-def known(what: str, given: str, known: Any) -> str:
+def one_of(what: str, given: str, known: Any) -> str:
+    """The given name, if it is a known one."""
     if given not in known:
         names = ", ".join(f"`{each}`" for each in known)
         raise UsageError(f"there is no {what} `{given}`; choose one of {names}")

@@ -1,7 +1,7 @@
-"""Whoever listens to a channel from outside: their mistakes are logged, and nobody else's trouble.
+"""Callbacks of the channel's user: an exception in one is logged and goes no further.
 
-A report of a failure, a drop or a change of demand is made in the thread in which it happened. That
-may be one that all consumers depend on, so an exception in it ends here.
+Failures, drops and changes of demand are reported in the thread in which they happen. Other
+consumers may depend on that thread.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ Given = ParamSpec("Given")
 log = logging.getLogger("ensue.channel")
 
 
-def contained(listener: Callable[Given, None], name: str) -> Callable[Given, None]:
-    """The same listener, but what it raises is logged under its name."""
+def logging_errors(callback: Callable[Given, None], name: str) -> Callable[Given, None]:
+    """A callback that logs what `callback` raises, under a name."""
 
-    def tell(*given: Given.args, **named: Given.kwargs) -> None:
+    def call(*given: Given.args, **named: Given.kwargs) -> None:
         try:
-            listener(*given, **named)
+            callback(*given, **named)
         except Exception as error:
             log.error("`%s` failed: %r", name, error)
 
-    return tell
+    return call

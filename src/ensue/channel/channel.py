@@ -1,9 +1,8 @@
-"""The event channel: suppliers push, those who want it are called, correlations sit in between.
+"""The event channel: connects suppliers, look-up, dispatching, timeouts and links.
 
-A channel is put together by `builder` from a look-up (`index`, or `everyone`), a dispatching
-strategy (`reactive`, `pool` or `asynchronous`), and, only once they are asked for, timeouts and
-links to other channels. This module is what holds them together: an event comes in by `push` or
-`publish`, is forwarded to other channels that want it, and is spread to those here who do.
+`builder` assembles a channel from a look-up, a dispatching strategy and, once they are asked for,
+timeouts and links. An event comes in by `push` or `publish`, is forwarded to linked channels that
+want it, and is offered to the consumers of this channel that want it.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from ensue.channel.closing import Closing, are_idle, let_go, wait_until
+from ensue.channel.closing import Closing, are_idle, disconnect_all, wait_until
 from ensue.channel.consumers import ConsumerAdmin, needs_step
 from ensue.channel.delivery.mailbox import Call
-from ensue.channel.delivery.receiver import Failure, Receiver, Surroundings, offer_each
-from ensue.channel.figures.accounts import Accounts
+from ensue.channel.delivery.receiver import ChannelContext, Failure, Receiver, offer_each
+from ensue.channel.figures.counts import ChannelCounts
 from ensue.channel.figures.values import Figures
 from ensue.channel.lookup.interests import interests
 from ensue.channel.lookup.wants import Want, Wants
@@ -40,28 +39,28 @@ log = logging.getLogger("ensue.channel")
 
 
 class Channel:
-    """Made by `ensue.channel.build(...)`. Close it when done, or use it in a `with` block."""
+    """Created by `ensue.channel.build(...)`. Close it when done, or use it in a `with` block."""
 
     def __init__(self, parts: Parts) -> None:
         self.name = parts.name
         self.clock = parts.clock
-        self.look_up = parts.look_up
+        self.lookup = parts.lookup
         self.types = parts.types
         self.quality = parts.quality
-        self.urgency = parts.urgency
+        self.real_time = parts.real_time
         self.consumers = ConsumerAdmin(self)
         self.suppliers = SupplierAdmin(self)
         self._parts = parts
         self._dispatcher = parts.dispatcher
-        self._accounts = Accounts()
-        self._published = self._accounts.published.steps
-        self._unwanted = self._accounts.unwanted.steps
-        self._around = Surroundings(
+        self._counts = ChannelCounts()
+        self._published = self._counts.published.steps
+        self._unwanted = self._counts.unwanted.steps
+        self._context = ChannelContext(
             parts.clock,
             parts.dispatcher,
             self._report,
             parts.on_drop,
-            self._left,
+            self._remove_disconnected,
         )
         self._timeouts: Timeouts | None = None
         self._federation: Federation | None = None
@@ -69,25 +68,25 @@ class Channel:
         self._is_closed = False
         self._changing = threading.Lock()
         self._pulls = 0
-        self._held_back = 0
-        if self.urgency is not None:
-            self.urgency.begin()
-        parts.dispatcher.start(self._around)
+        self._held_updates = 0
+        if self.real_time is not None:
+            self.real_time.begin()
+        parts.dispatcher.start(self._context)
 
     # --- publishing ----------------------------------------------------------------------------
 
     def push(self, event: Event) -> None:
-        """Publish an event; waits where a consumer's overflow policy says so."""
+        """Publish an event. Waits for room where a consumer's overflow policy is `Block`."""
         if self._is_closing:
-            self._refuse_if_closed()
+            self._check_open()
         next(self._published)
         ways = self._federation.publish(event) if self._federation is not None else ()
         try:
-            receivers = self.look_up.ready[event.type][event.source]
+            receivers = self.lookup.ready[event.type][event.source]
         except KeyError:
             receivers = None
         if receivers is None:
-            receivers = self.look_up.find(event)
+            receivers = self.lookup.find(event)
         if receivers:
             full = self._dispatcher.spread(event, receivers)
             for link, _ in ways:
@@ -100,9 +99,9 @@ class Channel:
             link.set_off()
 
     async def publish(self, event: Event) -> None:
-        """Publish an event from a coroutine; where `push` would wait, the loop goes on."""
+        """Publish an event from a coroutine; waiting for room does not block the loop."""
         if self._is_closing:
-            self._refuse_if_closed()
+            self._check_open()
         next(self._published)
         ways = self._federation.publish(event) if self._federation is not None else ()
         full = self.spread_here(event)
@@ -115,7 +114,7 @@ class Channel:
 
     def spread_here(self, event: Event) -> list[Receiver]:
         """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
-        receivers = self.look_up.find(event)
+        receivers = self.lookup.find(event)
         if not receivers:
             next(self._unwanted)
             return []
@@ -124,28 +123,28 @@ class Channel:
     def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
         offer_each(event, full, self._dispatcher.may_wait())
 
-    def _refuse_if_closed(self) -> None:
-        # While it drains, a channel still takes what its own consumers push in their turns.
+    def _check_open(self) -> None:
+        # While a channel drains, its own consumers may still push in their turns.
         if self._is_closed or not self._dispatcher.is_in_turn():
             raise UsageError(f"the channel `{self.name}` is closed and takes no more events")
 
     # --- subscribing ---------------------------------------------------------------------------
 
     def subscribe(
-        self, wants: Wants | str | None = None, *, name: str | None = None, **promises: Any
+        self, wants: Wants | str | None = None, *, name: str | None = None, **quality: Any
     ) -> Subscription:
         """Events to iterate over: `for event in ...` waits, `async for event in ...` awaits."""
         from ensue.channel.asyncio_api import Subscription
 
         self._pulls += 1
         return Subscription(
-            self.consumers.connect(name or f"subscription-{self._pulls}", None, wants, **promises)
+            self.consumers.connect(name or f"subscription-{self._pulls}", None, wants, **quality)
         )
 
     def new_receiver(
         self, name: str, number: int, call: Call | None, quality: Quality, step: Step | None
     ) -> Receiver:
-        receiver = Receiver(name, number, call, quality, self._around, step)
+        receiver = Receiver(name, number, call, quality, self._context, step)
         if receiver.is_coroutine and self.strategy != "asyncio":
             raise UsageError(
                 f"the consumer `{name}` is a coroutine, which the strategy `{self.strategy}` cannot"
@@ -154,7 +153,7 @@ class Channel:
         return receiver
 
     def step_for(self, wants: Wants, owner: str) -> Step | None:
-        """What has to stand between the look-up and a consumer."""
+        """The step that wants need; None if the look-up alone can decide."""
         if not needs_step(wants):
             return None
         if not self._parts.has_filtering:
@@ -172,7 +171,7 @@ class Channel:
         return step_for(wants, self.types, owner)
 
     def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None:
-        """Whether wants that need no step still want an event that was found by earlier ones."""
+        """A test of wants that need no step, for events that were looked up by earlier wants."""
         if not self._parts.has_filtering:
             return None
         from ensue.channel.delivery.conditions import matches
@@ -181,7 +180,7 @@ class Channel:
         return lambda event: any(matches(one, event, self.types) for one in each)
 
     def timeouts(self) -> Timeouts:
-        """The timers of this channel, from the first that is asked for on."""
+        """The timers of this channel, created with the first timeout."""
         if not self._parts.has_timeouts:
             raise UsageError(
                 f"the channel `{self.name}` was built without timeouts: build it with `.timeouts()`"
@@ -199,28 +198,28 @@ class Channel:
         return frozenset(each for one in types for each in (one, *self.types.subtypes(one)))
 
     def is_wanted(self, types: Iterable[str], source: str | None) -> bool:
-        """Whether anybody, here or in a linked channel, might want one of these types."""
+        """Whether a consumer, here or in a linked channel, might want one of these types."""
         named = tuple(types)
         if not named:
             return True
-        asked: list[Any] = [self.look_up]
+        asked: list[Any] = [self.lookup]
         if self._federation is not None:
             asked.append(self._federation.remote)
         return any(each.is_wanted(type_, source) for each in asked for type_ in named)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Connect or change many consumers, and tell suppliers and linked channels once."""
-        self._held_back += 1
+        """Connect or change many consumers; suppliers and linked channels are told once, after."""
+        self._held_updates += 1
         try:
             yield
         finally:
-            self._held_back -= 1
+            self._held_updates -= 1
             self.wants_changed()
 
     def wants_changed(self) -> None:
-        """Tell suppliers and linked channels what is wanted now."""
-        if self._held_back:
+        """Tell linked channels and suppliers that wants have changed."""
+        if self._held_updates:
             return
         if self._federation is not None:
             self._federation.wants_changed()
@@ -228,14 +227,14 @@ class Channel:
 
     def demand_changed(self) -> None:
         """Tell suppliers whether their events are wanted now."""
-        self.suppliers.look_again()
+        self.suppliers.update_demand()
 
     def prepare(self, type_: str, source: str) -> None:
-        """Have the look-up ready for a kind of event before the first one comes."""
-        self.look_up.prepare(type_, source)
+        """Compute the look-up for a kind of event before the first one comes."""
+        self.lookup.prepare(type_, source)
 
     def local_wants(self) -> Iterable[Want]:
-        """All that this channel's consumers might want."""
+        """The wants of this channel's consumers, by type, source and predicate."""
         for consumer in self.consumers:
             if consumer.state != "disconnected":
                 yield from interests(consumer.wants)
@@ -244,7 +243,7 @@ class Channel:
 
     @property
     def federation(self) -> Federation:
-        """This channel's place among linked channels; from the first link on it costs something."""
+        """The links of this channel. Created on first use; without it, links cost nothing."""
         with self._changing:
             if self._federation is None:
                 from ensue.channel.links.federation import Federation
@@ -256,13 +255,13 @@ class Channel:
 
     @contextmanager
     def in_real_time(self, priority: int = 1) -> Iterator[bool]:
-        """Let the thread of a supplier be as urgent as a consumer; whether the system lets it."""
-        if self.urgency is None:
+        """Give the calling thread a real-time priority. Yields whether the system allows it."""
+        if self.real_time is None:
             raise UsageError(
                 f"the channel `{self.name}` is not in real time: build it with"
                 " `.dispatching(..., real_time=True)`"
             )
-        with self.urgency.joined(priority) as is_in:
+        with self.real_time.joined(priority) as is_in:
             yield is_in
 
     @property
@@ -270,7 +269,7 @@ class Channel:
         return self._parts.strategy
 
     def dispatch_by(self, strategy: str, threads: int = 4) -> None:
-        """Swap the dispatching strategy, or resize its pool, while events flow."""
+        """Replace the dispatching strategy, or resize its pool, under load."""
         with self._changing:
             current: Any = self._dispatcher
             if strategy == self.strategy == "pool":
@@ -284,26 +283,26 @@ class Channel:
                             f" `{strategy}` cannot await: disconnect it first"
                         )
             successor = self._parts.new_dispatcher(strategy, threads)
-            successor.start(self._around)
+            successor.start(self._context)
             self._parts.strategy = strategy
-            self._dispatcher = self._around.turns = successor
+            self._dispatcher = self._context.dispatcher = successor
         current.stop(successor)
 
     # --- figures, failures, end ----------------------------------------------------------------
 
     def figures(self) -> Figures:
-        """What happened so far."""
+        """Counts of what happened so far."""
         unsent = self._federation.dropped() if self._federation is not None else {}
         unmade = sum(each.unwanted for each in self.suppliers)
-        return self._accounts.read([each.receiver for each in self.consumers], unmade, unsent)
+        return self._counts.read([each.receiver for each in self.consumers], unmade, unsent)
 
     def reset_laxity(self) -> None:
-        """Measure laxity afresh from here."""
-        self._accounts.reset_laxity([each.receiver for each in self.consumers])
+        """Restart the measurement of laxity."""
+        self._counts.reset_laxity([each.receiver for each in self.consumers])
 
-    def remember(self, receiver: Receiver) -> None:
-        """Keep the counts of a consumer that has left."""
-        self._accounts.remember(receiver)
+    def keep_counts_of(self, receiver: Receiver) -> None:
+        """Keep the counts of a consumer that leaves."""
+        self._counts.keep(receiver)
 
     def _report(self, failure: Failure) -> None:
         end = "; it is suspended now" if failure.suspended else ""
@@ -317,24 +316,24 @@ class Channel:
         if self._parts.on_failure is not None:
             self._parts.on_failure(failure)
 
-    def _left(self, receiver: Receiver) -> None:
-        """A receiver was disconnected for not keeping up."""
+    def _remove_disconnected(self, receiver: Receiver) -> None:
+        """Remove a consumer that its overflow policy has disconnected."""
         consumer = self.consumers.of(receiver)
         if consumer is not None:
             consumer.stop_timers()
-            self.look_up.remove(receiver)
+            self.lookup.remove(receiver)
             self.wants_changed()
 
     def settle(self, within: DurationLike = "10 s") -> bool:
-        """Wait until every queue is empty and every call has returned. False if time ran out."""
+        """Wait until every queue is empty and every call has returned. False if time runs out."""
         return wait_until(self.is_settled, within)
 
     def is_settled(self) -> bool:
-        """Whether nothing waits or runs. Events that are pulled wait for whoever pulls."""
+        """Whether no event waits and no call runs. Events that are pulled may wait."""
         return are_idle(self.consumers)
 
     def close(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
-        """End the channel: empty the queues first, or not, and in no more than the time given."""
+        """Close the channel, in no more than the given time; by default empty the queues first."""
         if self._is_closed:
             return Closing(True, 0)
         deadline = time.monotonic() + microseconds_in(within) / 1_000_000
@@ -345,7 +344,7 @@ class Channel:
         return self._end(drain, drained)
 
     async def aclose(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
-        """The same from a coroutine."""
+        """Close the channel from a coroutine."""
         import asyncio
 
         from ensue.channel.asyncio_api import settled
@@ -363,15 +362,15 @@ class Channel:
     def _end(self, drains: bool, drained: bool) -> Closing:
         with self._changing:
             if self._is_closed:
-                # Another thread has closed it meanwhile.
+                # Another thread was quicker.
                 return Closing(drained, 0)
             self._is_closed = True
         if self._timeouts is not None:
             self._timeouts.close()
         self._dispatcher.stop(None)
-        if self.urgency is not None:
-            self.urgency.end()
-        discarded = let_go(self.consumers, drains)
+        if self.real_time is not None:
+            self.real_time.end()
+        discarded = disconnect_all(self.consumers, drains)
         return Closing(drained and discarded == 0, discarded)
 
     def __enter__(self) -> Self:

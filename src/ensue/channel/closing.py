@@ -1,6 +1,6 @@
-"""The end of a channel: waiting until nothing is to be done, and letting its consumers go.
+"""Closing a channel: waiting until all queues are empty, and disconnecting consumers.
 
-Whether a channel drains or discards, and what else of it ends, is decided in `channel`.
+Whether a channel drains or discards its queues is decided in `channel`.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from ensue.channel.policies import Reason
 from ensue.channel.timing.clock import DurationLike, microseconds_in
 
 PAUSE_SECONDS = 0.0005
-"""How long to look away while waiting for all queues to become empty."""
+"""The pause between two checks whether all queues are empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """How a channel ended: whether every queue was emptied, and what was discarded if not."""
+    """The result of closing: whether all queues were emptied, and how many events were lost."""
 
     drained: bool
     discarded: int
 
 
 def are_idle(consumers: Iterable[Consumer]) -> bool:
-    """Whether nothing waits or runs. Events that are pulled wait for whoever pulls."""
+    """Whether no event waits and no call runs. Events that are pulled may wait."""
 
     def busy() -> tuple[bool, int]:
         called = [each.receiver for each in consumers if each.receiver.call is not None]
         return any(each.is_busy for each in called), sum(each.wanted for each in called)
 
     first = busy()
-    # Asked twice: one consumer's push may fall between looking at two others.
+    # Checked twice: a push may happen between looking at two consumers.
     return not first[0] and busy() == first
 
 
 def wait_until(is_so: Callable[[], bool], within: DurationLike) -> bool:
-    """Look again and again, up to a time. False if it ran out."""
+    """Poll a condition. False if it did not hold in time."""
     deadline = time.monotonic() + microseconds_in(within) / 1_000_000
     while not is_so():
         if time.monotonic() >= deadline:
@@ -47,8 +47,11 @@ def wait_until(is_so: Callable[[], bool], within: DurationLike) -> bool:
     return True
 
 
-def let_go(consumers: Iterable[Consumer], drains: bool) -> int:
-    """Disconnect all. What is pulled may still be had if the channel drains; how many are lost."""
+def disconnect_all(consumers: Iterable[Consumer], drains: bool) -> int:
+    """Disconnect all consumers; returns how many events were discarded.
+
+    If the channel drains, events that wait to be pulled can still be pulled.
+    """
     discarded = 0
     for consumer in consumers:
         if drains and consumer.receiver.call is None:

@@ -1,4 +1,4 @@
-"""What a channel is put together from: chosen by `builder`, held together by `channel`."""
+"""The parts of a channel: chosen by `builder`, used by `channel`."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 from ensue.channel.delivery.receiver import Failure, Receiver
 from ensue.channel.dispatch.dispatcher import Dispatcher
-from ensue.channel.lookup.lookup import LookUp
+from ensue.channel.lookup.lookup import Lookup
 from ensue.channel.policies import Quality, Reason
 from ensue.channel.timing.clock import Clock
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
-    from ensue.channel.realtime.threads import Urgency
+    from ensue.channel.realtime.threads import RealTimeThreads
 
 
 @dataclass(slots=True)
 class Parts:
-    """A part that was left out says so when it is asked for."""
+    """A part that was left out is refused with a message when it is asked for."""
 
     name: str
     clock: Clock
-    look_up: LookUp[Receiver]
+    lookup: Lookup[Receiver]
     dispatcher: Dispatcher
     new_dispatcher: Callable[[str, int], Dispatcher]
     types: TypeSystem
@@ -35,4 +35,4 @@ class Parts:
     on_failure: Callable[[Failure], None] | None = None
     on_drop: Callable[[str, Event, Reason], None] | None = None
     strategy: str = "reactive"
-    urgency: Urgency | None = None
+    real_time: RealTimeThreads | None = None

@@ -261,7 +261,7 @@ def test_a_supplier_that_is_interrupted_while_it_waits_has_its_event_counted(
     def interrupt(_: float | None) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(first._waiting, "wait", interrupt)
+    monkeypatch.setattr(first._waiters, "wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         channel.push(event())
 

@@ -9,7 +9,7 @@ import pytest
 from ensue.channel import all_of, any_of, correlated, want
 from ensue.channel.delivery.conditions import GROUP, matches
 from ensue.channel.lookup import index as index_module
-from ensue.channel.lookup import unfiltered as everyone_module
+from ensue.channel.lookup import unfiltered as unfiltered_module
 from ensue.channel.lookup.index import Index, equality_in
 from ensue.channel.lookup.wants import Want
 from ensue.errors import UsageError
@@ -321,11 +321,11 @@ def test_answers_are_kept_ready_for_a_bounded_number_of_sources(
     configuration: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_module, "KINDS_KEPT", 5)
-    monkeypatch.setattr(everyone_module, "SOURCES_KEPT", 5)
+    monkeypatch.setattr(unfiltered_module, "SOURCES_KEPT", 5)
     channel, got = builder(configuration).done(), empty()
     channel.consumers.connect("one", got.append)
     for number in range(40):
         channel.push(event(source=f"device-{number % 20}"))
 
     assert len(got) == 40
-    assert sum(len(each) for each in channel.look_up.ready.values()) <= 5
+    assert sum(len(each) for each in channel.lookup.ready.values()) <= 5

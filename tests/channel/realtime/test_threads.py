@@ -77,7 +77,7 @@ def test_a_collector_that_was_turned_off_stays_so() -> None:
         channel = urgent()
         garbage = [[] for _ in range(5_000)]  # type: ignore[var-annotated]
         rounds = gc.get_stats()[0]["collections"]
-        PROCESS.rest()
+        PROCESS.idle()
         assert gc.get_stats()[0]["collections"] == rounds
         assert len(garbage) == 5_000
         channel.close()

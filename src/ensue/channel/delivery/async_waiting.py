@@ -1,7 +1,7 @@
-"""Coroutines that wait at a receiver, for room or for events, without holding up their loop.
+"""Coroutines that wait at a receiver, for room or for events, without blocking their event loop.
 
-A receiver calls back from whichever thread makes room or brings an event; the call sets a future of
-the loop that waits. Threads wait in `receiver` instead.
+The receiver calls back from the thread that makes room or brings an event, and the callback sets a
+future of the waiting loop. Waiting threads are handled in `mailbox`.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from ensue.events.event import Event
 
 
 async def offer_all(event: Event, full: Sequence[Receiver]) -> None:
-    """Wait for room at each receiver, as long as its policy says."""
+    """Wait for room in each full queue, as long as its overflow policy says."""
     waiting = deque(full)
     try:
         while waiting:
             receiver = waiting[0]
-            deadline = time.monotonic() + receiver.patience
+            deadline = time.monotonic() + receiver.block_seconds
             while not receiver.offer(event):
                 left = deadline - time.monotonic()
                 if left <= 0 or not await woken(receiver, receiver.when_room, left):
                     if not receiver.offer(event):
-                        receiver.give_up(event)
+                        receiver.drop_blocked(event)
                     break
             waiting.popleft()
     except asyncio.CancelledError:
-        # Nobody will offer it again to those that had no room so far.
+        # The event will not be offered again to the receivers that are left.
         for each in waiting:
-            each.give_up(event)
+            each.drop_blocked(event)
         raise
 
 
 async def woken(
-    receiver: Receiver, tell_me: Callable[[Callable[[], None]], None], seconds: float | None
+    receiver: Receiver, register: Callable[[Callable[[], None]], None], seconds: float | None
 ) -> bool:
-    """Wait until a receiver calls back, from whichever thread. False if time ran out."""
+    """Wait until the receiver calls back, from any thread. False if time ran out."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
 
@@ -49,15 +49,15 @@ async def woken(
             future.set_result(None)
 
     def wake_from_any_thread() -> None:
-        # Where the loop has ended, nobody waits there either.
+        # The loop has been closed, and nothing waits on it any more.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(wake)
 
-    tell_me(wake_from_any_thread)
+    register(wake_from_any_thread)
     try:
         await asyncio.wait_for(future, seconds)
     except TimeoutError:
         return False
     finally:
-        receiver.forget(wake_from_any_thread)
+        receiver.cancel_wake(wake_from_any_thread)
     return True

@@ -1,12 +1,11 @@
-"""Steps between the look-up and the consumer: groups of dependencies, and tests in Python.
+"""The steps of groups (`any_of`, `all_of`) and of wants with a Python test.
 
-In comes an event that the look-up found to be of use; out comes what the consumer is told: the
-event itself, one notification for a whole conjunction, or nothing. A step belongs to one consumer,
-is run in that consumer's turn, one event at a time, and may remember. Correlations are such steps
-too, in `correlating`, which is loaded only when one is asked for.
+In comes an event that the look-up found for one consumer; out comes what the consumer is called
+with: the event itself, one event for a whole conjunction, or nothing. The step of a correlation is
+in `correlation`, which is loaded only when a correlation is wanted.
 
-A conjunction keeps the last event that satisfied each part. When all have one, the consumer gets an
-event of type `GROUP` with all of them in its data, and the group starts afresh.
+A conjunction keeps the last event that satisfied each part. Once every part has one, the consumer
+gets an event of type `GROUP` with all of them in its data, and the conjunction starts again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ GROUP = "ensue.channel.group"
 
 
 def step_for(wants: Wants, types: TypeSystem, owner: str) -> Step:
-    """The step that decides what a consumer of that name is told."""
+    """The step for some wants of the consumer `owner`."""
     match wants:
         case Want():
             return WantStep(wants, types)
@@ -39,7 +38,7 @@ def step_for(wants: Wants, types: TypeSystem, owner: str) -> Step:
 
 
 class WantStep:
-    """Lets an event through, or not."""
+    """Passes events that match one want."""
 
     grace = None
 
@@ -64,7 +63,7 @@ class WantStep:
 
 
 class AnyStep:
-    """Lets through what any part does, an event that several let through once."""
+    """Passes what any part passes, and each event once."""
 
     def __init__(self, parts: Sequence[Step]) -> None:
         self._parts = parts
@@ -87,7 +86,7 @@ class AnyStep:
 
 
 class AllStep:
-    """Waits until every part has been satisfied."""
+    """Passes one event of type `GROUP` when every part has been satisfied."""
 
     def __init__(self, parts: Sequence[Step], owner: str) -> None:
         self._parts = parts
@@ -125,6 +124,7 @@ class AllStep:
 
 
 def matches(wanted: Want, event: Event, types: TypeSystem) -> bool:
+    """Whether an event has the type and source of a want and passes its predicate and test."""
     if wanted.type is not None and not types.is_subtype(event.type, wanted.type):
         return False
     if wanted.source is not None and wanted.source != event.source:
@@ -143,7 +143,7 @@ def matches(wanted: Want, event: Event, types: TypeSystem) -> bool:
 
 
 def _group(identity: str, owner: str, events: Sequence[Event]) -> Event:
-    """One event that holds several, each in the form that CloudEvents gives it."""
+    """An event with several others in its data, each with its CloudEvents attributes."""
     members = [
         {"id": e.id, "source": e.source, "type": e.type, "time": e.at, "data": e.data}
         | dict(e.extensions)

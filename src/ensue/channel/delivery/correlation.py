@@ -1,11 +1,10 @@
-"""Correlations as steps of a channel: events in, what follows from them out.
+"""The step of a correlation: events in, events that the correlation pushes out.
 
-One step holds one run of a library by the step engine, for one consumer. With a name, only that
-correlation runs, over what the channel carries; without one, the whole library does, rules over
-rules included. Time passes for it with its events and, where it has timers, with the channel's
-clock, which is asked to tell when the next of them is due: a little later than that, so that events
-made before can arrive. Events that it cannot use are handed on with the reason. What a correlation
-means is the engine's.
+One step holds one run of a library on the step engine, for one consumer. With a name, only that
+correlation runs; without one the whole library does, rules over rules included. Time passes with
+the events and, where the correlation has timers, with the channel's clock, which calls `advance` a
+little after the next timer is due, so that events made before can still arrive. Events that are
+late or malformed are handed on as drops. What a correlation means is defined by the engine.
 """
 
 from __future__ import annotations
@@ -22,20 +21,23 @@ from ensue.events.event import Event
 from ensue.lang.syntax import Timeout, TimerPort
 from ensue.library import Library
 
-LEAST_GRACE = 1_000
-MOST_GRACE = 1_000_000
+SHORTEST_GRACE = 1_000
+LONGEST_GRACE = 1_000_000
+"""Bounds of the grace, in microseconds."""
 
 
 class CorrelationStep:
+    """A `Step` that runs one correlation, or all correlations of a library."""
+
     def __init__(self, wanted: Correlated) -> None:
         library = selected_library(wanted)
         self._run = library.start(engine="step", lateness=wanted.lateness)
-        self._read_any = False
+        self._has_started = False
         self.grace = _grace(library)
         self._drops: list[tuple[Event, Reason]] = []
 
     def read(self, event: Event) -> Sequence[Event]:
-        self._read_any = True
+        self._has_started = True
         try:
             made = self._run.push(event)
         except EventError:
@@ -47,8 +49,8 @@ class CorrelationStep:
         return made
 
     def advance(self, now: int) -> Sequence[Event]:
-        # Before its first event it has not started, and a clock could only make that event late.
-        return self._run.advance(now) if self._read_any else ()
+        # Time starts with the first event: the clock could only make that event late.
+        return self._run.advance(now) if self._has_started else ()
 
     def next_due(self) -> int | None:
         return None if self.grace is None else self._run.next_due()
@@ -66,7 +68,7 @@ def _grace(library: Library) -> int | None:
     periods = [period for each in library.correlations for period in _periods(each)]
     if not periods:
         return None
-    return max(LEAST_GRACE, min(MOST_GRACE, min(periods) // 10))
+    return max(SHORTEST_GRACE, min(LONGEST_GRACE, min(periods) // 10))
 
 
 def _periods(part: Any) -> Iterator[int]:

@@ -1,7 +1,7 @@
-"""What did not reach one consumer: counted by its reason, and reported to whoever listens.
+"""Events that did not reach one consumer: counted by reason, and reported to `on_drop`.
 
-Losses are noted while a receiver's lock is held, and told once it is not: whoever listens may use
-the channel. Why an event is lost is decided in `receivers`.
+Drops are noted while the mailbox is locked and reported after it is unlocked, since the callback
+may use the channel. Why an event is dropped is decided in `mailbox` and `receiver`.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from ensue.events.event import Event
 OnDrop = Callable[[str, Event, Reason], None]
 
 
-class Losses:
+class Drops:
     def __init__(self, consumer: str, on_drop: OnDrop | None) -> None:
         self.counts: Counter[Reason] = Counter()
-        self.untold: deque[tuple[Event, Reason]] = deque()
+        self.unreported: deque[tuple[Event, Reason]] = deque()
         self._consumer = consumer
         self._on_drop = on_drop
 
     def note(self, event: Event, reason: Reason) -> None:
         self.counts[reason] += 1
         if self._on_drop is not None:
-            self.untold.append((event, reason))
+            self.unreported.append((event, reason))
 
-    def tell(self) -> None:
-        """Report what was noted and not told yet. Several threads may do so at once."""
-        while self.untold and self._on_drop is not None:
+    def report(self) -> None:
+        """Call `on_drop` for drops not reported yet. Several threads may do so at once."""
+        while self.unreported and self._on_drop is not None:
             try:
-                event, reason = self.untold.popleft()
+                event, reason = self.unreported.popleft()
             except IndexError:
                 return
             self._on_drop(self._consumer, event, reason)

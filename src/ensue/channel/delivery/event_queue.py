@@ -1,10 +1,9 @@
-"""What waits for one consumer: in order of event priority, then of arrival.
+"""The events that wait for one consumer, by event priority and then by arrival.
 
-Nearly all events have no priority of their own, and then this is one deque. Events that have one
-(the extension `priority`, an integer, 0 if left out, the larger first) get a deque for each value.
-With conflation a newer value takes the place of the one that waits, if its priority is the same.
-Bounds and what happens at
-them are the business of `receivers`; nothing here is locked.
+An event's priority is its extension `priority`: an integer, 0 if it is left out, the larger first.
+Nearly all events have none, and then the queue is one deque; each other priority adds a deque. With
+conflation, a newer event replaces a waiting one of the same key. Bounds and overflow policies are
+applied in `mailbox`. Nothing here is locked.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Slot(msgspec.Struct, gc=False):
-    """A place in the queue: an event, when it arrived, and the step that has to read it first.
+    """One waiting event: when it arrived, its priority, and the step that has to read it first.
 
-    One is made for each event and consumer: it is made in C, and the garbage collector does not
-    look at it, since nothing that it holds can lead back to it.
+    One is made for each event and consumer, hence a struct that is allocated in C. It cannot be
+    part of a reference cycle, so the garbage collector does not track it.
     """
 
     event: Event
@@ -34,7 +33,7 @@ class Slot(msgspec.Struct, gc=False):
     key: object = None
 
 
-class Inbox:
+class EventQueue:
     def __init__(self) -> None:
         self._plain: deque[Slot] = deque()
         self._levels: dict[int, deque[Slot]] = {0: self._plain}
@@ -55,12 +54,12 @@ class Inbox:
         if slot.key is not None:
             self._by_key[slot.key] = slot
 
-    def waiting_under(self, key: object) -> Slot | None:
-        """The slot whose event a newer one of the same key may replace."""
+    def slot_of(self, key: object) -> Slot | None:
+        """The waiting slot of a conflation key, whose event a newer one may replace."""
         return self._by_key.get(key)
 
     def move(self, slot: Slot, level: int) -> None:
-        """Give what waits another event priority, and the last place there."""
+        """Change the event priority of a waiting slot; it goes last among its new equals."""
         waiting = self._levels[slot.level]
         del waiting[next(n for n, each in enumerate(waiting) if each is slot)]
         self.size -= 1
@@ -75,12 +74,12 @@ class Inbox:
         return next((level for level in self._order if self._levels[level]), 0)
 
     def put_plain(self, event: Event, arrived: int) -> None:
-        """The same for most events: without a priority, a step or a key."""
+        """Queue an event that has no priority, no step and no conflation key."""
         self._plain.append(Slot(event, arrived, 0, None))
         self.size += 1
 
     def take(self) -> Slot:
-        """The next in line."""
+        """Remove the oldest slot of the highest event priority."""
         if len(self._order) == 1:
             slot = self._plain.popleft()
             self.size -= 1
@@ -89,8 +88,8 @@ class Inbox:
             return slot
         return self._taken(next(self._levels[n] for n in self._order if self._levels[n]))
 
-    def take_least(self) -> Slot:
-        """What can best be spared: the oldest of the lowest event priority."""
+    def take_lowest(self) -> Slot:
+        """Remove the oldest slot of the lowest event priority."""
         return self._taken(next(self._levels[n] for n in reversed(self._order) if self._levels[n]))
 
     def _taken(self, level: deque[Slot]) -> Slot:

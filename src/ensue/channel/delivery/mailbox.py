@@ -1,10 +1,9 @@
-"""What waits for one consumer, and the promises under which it does.
+"""The queue of one consumer, and the rules under which events enter and leave it.
 
-In come events, from any thread; each is queued, takes the place of another, or is dropped and
-counted, as the consumer's `Quality` says. Everything is guarded by one lock, which is held for
-moments. The queue belongs to the consumer and not to a dispatching strategy: that is why strategies
-can be swapped under load with nothing lost or doubled. Who takes events out again, and when, is the
-business of `receivers`; what `losses`, `waiting` and `Reading` do is told there.
+Events come in from any thread; each is queued, replaces an older one, or is dropped and counted, as
+the consumer's `Quality` says. One lock guards the whole mailbox and is held only briefly. The queue
+belongs to the consumer and not to a dispatching strategy, so a strategy can be swapped under load
+without losing or repeating an event. Taking events out of the queue is done in `receiver`.
 """
 
 from __future__ import annotations
@@ -16,30 +15,31 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ensue.channel.delivery.drops import Losses
-from ensue.channel.delivery.event_queue import Inbox, Slot
-from ensue.channel.delivery.steps import Guard, Reading, Step
-from ensue.channel.delivery.waiters import Waiting, Wake
-from ensue.channel.policies import Block, Disconnect, DropOldest, Quality, Reason, conflation
+from ensue.channel.delivery.drops import Drops
+from ensue.channel.delivery.event_queue import EventQueue, Slot
+from ensue.channel.delivery.steps import Guard, Step, StepVersions
+from ensue.channel.delivery.waiters import Waiters, Wake
+from ensue.channel.policies import Block, Disconnect, DropOldest, Quality, Reason, conflation_key
 from ensue.channel.timing.clock import Clock, DurationLike, microseconds_in
 from ensue.channel.timing.clock_events import Tick, Timeout
 from ensue.events.event import Event
 
 FULL, QUEUED, READY = range(3)
-"""What became of an event that was offered: the supplier has to wait; it is dealt with; it is dealt
-with, and a strategy has to be told that the receiver has something to do."""
+"""The result of offering an event: the queue is full and the supplier has to wait; the event was
+queued or dropped; the same, and the receiver has to be scheduled for a turn."""
 
 _TICK_KEY = object()
 
 
 Call = Callable[[Event], Any]
-"""What a consumer is called by: a function, or a coroutine function where asyncio dispatches."""
+"""A consumer's function, or coroutine function if the channel dispatches on asyncio."""
 
 
 class MailboxContext(Protocol):
     """What a mailbox needs of its channel.
 
-    `is_timed` says that some consumer has asked for something that depends on when an event came.
+    `is_timed` is true once a consumer has asked for a deadline, a time to live or a watchdog, for
+    which the time of publication has to be known.
     """
 
     clock: Clock
@@ -48,7 +48,7 @@ class MailboxContext(Protocol):
 
 
 class Mailbox(ABC):
-    """Without a `call`, events are pulled, and no strategy is asked for turns."""
+    """Events waiting for one consumer. Without a `call`, the consumer pulls them itself."""
 
     def __init__(
         self,
@@ -56,166 +56,166 @@ class Mailbox(ABC):
         number: int,
         call: Call | None,
         quality: Quality,
-        around: MailboxContext,
+        context: MailboxContext,
         step: Step | None,
     ) -> None:
         self.name = name
         self.number = number
         self.call = call
-        self.around = around
+        self.context = context
         self.state = "connected"
-        self.last_satisfied = around.clock.now()
+        self.last_notified = context.clock.now()
         self._offered = 0
         self._lock = threading.Lock()
-        # Whoever has the turn has taken this out: one step that nothing can cut in two, as with a
-        # lock that nobody waits for, at a quarter of its price.
+        # The thread that runs a turn has popped this token. `list.pop` is atomic, and costs a
+        # quarter of a lock that nobody ever waits for.
         self.turn_token: list[None] = [None]
-        self._waiting = Waiting(self._lock)
-        self._losses = Losses(name, around.on_drop)
-        self._inbox = Inbox()
-        self._outbox: deque[Slot] = deque()
-        self._reason_for_leaving = Reason.DISCONNECTED
-        self.is_in_line = False
-        self._level_in_line = 0
-        self._standing = (0, 0, 0)
-        self._reading = Reading(step)
+        self._waiters = Waiters(self._lock)
+        self._drops = Drops(name, context.on_drop)
+        self._queue = EventQueue()
+        self._outputs: deque[Slot] = deque()
+        self._disconnect_reason = Reason.DISCONNECTED
+        self.is_scheduled = False
+        self._scheduled_level = 0
+        self._base_key = (0, 0, 0)
+        self._steps = StepVersions(step)
         self._is_watched = False
         self.require(quality)
 
     @abstractmethod
-    def ask_for_turns(self) -> None:
-        """There is something to do."""
+    def schedule(self) -> None:
+        """Ask the dispatching strategy for a turn."""
 
     @abstractmethod
-    def _has_left(self) -> None:
-        """An offer has found the consumer disconnected."""
+    def _after_disconnect(self) -> None:
+        """Remove a consumer from the channel that its overflow policy has disconnected."""
 
     # --- promises ------------------------------------------------------------------------------
 
     def require(self, quality: Quality) -> None:
-        """Change what the consumer is promised, from the next event on."""
+        """Replace the quality of service, from the next event on."""
         with self._lock:
-            before = self._standing
+            before = self._base_key
             self.quality = quality
             self.rank = (-quality.priority, -quality.sub_priority, self.number)
-            self._standing = (-quality.priority, -quality.sub_priority, 0)
+            self._base_key = (-quality.priority, -quality.sub_priority, 0)
             self._capacity = quality.capacity
             self._deadline = _length(quality.deadline)
             self._time_to_live = _length(quality.time_to_live)
-            self._key_of = conflation(quality.conflate)
-            self._choose_ways()
-            # There may be room now where there was none, or a policy that does not wait for it.
-            self._waiting.wake_all()
-            must_move = self._standing != before and self.is_in_line and bool(self.turn_token)
+            self._key_of = conflation_key(quality.conflate)
+            self._choose_fast_paths()
+            # The new capacity may have room, or the new policy may not wait for room.
+            self._waiters.wake_all()
+            must_move = self._base_key != before and self.is_scheduled and bool(self.turn_token)
         if must_move and self.call is not None:
-            # What waits has its place in line by the promises of before.
-            self.ask_for_turns()
+            # The receiver is scheduled under its old priority.
+            self.schedule()
 
     def change_step(self, step: Step | None, guard: Guard | None) -> None:
-        """Let a new step read what comes from now on; what waits is still the old one's."""
+        """Use a new step for events queued from now on; the old step still reads those waiting."""
         with self._lock:
-            self._send_out(self._reading.replace(step, guard))
-            self._choose_ways()
-            must_run = self._must_stand_in_line()
+            self._enqueue_outputs(self._steps.replace(step, guard))
+            self._choose_fast_paths()
+            must_run = self._must_schedule()
         if must_run:
-            self.ask_for_turns()
+            self.schedule()
 
     def watch(self) -> None:
-        """A watchdog has to know when the consumer was last told something."""
+        """Record from now on when the consumer was last notified; a watchdog needs it."""
         with self._lock:
             self._is_watched = True
-            self._choose_ways()
+            self._choose_fast_paths()
 
-    def _choose_ways(self) -> None:
-        """Which short cuts are open, as long as nothing changes that would stand in their way."""
-        self._is_shut = self.state in ("suspended", "disconnected")
-        is_unguarded = self.state == "connected" and self._reading.guard is None
-        may_call = is_unguarded and self._reading.step is None and self.call is not None
-        self._may_queue = may_call and self._key_of is None
+    def _choose_fast_paths(self) -> None:
+        """Work out which fast paths the present state, step and quality allow."""
+        self._rejects = self.state in ("suspended", "disconnected")
+        is_unguarded = self.state == "connected" and self._steps.guard is None
+        may_call = is_unguarded and self._steps.step is None and self.call is not None
+        self._queues_plainly = may_call and self._key_of is None
         self.is_timed = self._is_watched or self._deadline is not None
-        self.call_at_once: Call | None = self.call if may_call else None
+        self.direct_call: Call | None = self.call if may_call else None
         if self.is_timed or self._time_to_live is not None:
-            self.around.is_timed = True
+            self.context.is_timed = True
 
     # --- offering ------------------------------------------------------------------------------
 
     def accept(self, event: Event, now: int) -> int:
-        """Queue an event, or drop one as the policy says: `FULL`, `QUEUED` or `READY`."""
+        """Queue an event, or drop one by the overflow policy: `FULL`, `QUEUED` or `READY`."""
         with self._lock:
-            if self._may_queue and self._inbox.size < self._capacity and not event.extensions:
-                # Nearly every event goes this way, and each of its consumers pays for it.
+            if self._queues_plainly and self._queue.size < self._capacity and not event.extensions:
+                # The fast path of nearly every event.
                 self._offered += 1
-                self.last_satisfied = now
-                self._inbox.put_plain(event, now)
-                if self.is_in_line:
-                    return READY if self._must_stand_in_line() else QUEUED
-                self.is_in_line = True
+                self.last_notified = now
+                self._queue.put_plain(event, now)
+                if self.is_scheduled:
+                    return READY if self._must_schedule() else QUEUED
+                self.is_scheduled = True
                 return READY
             if not self._has_room(event):
                 return FULL
-            must_run = self._take_in(event, now)
+            must_run = self._enqueue_or_drop(event, now)
             if self.call is None:
-                self._waiting.wake_all()
+                self._waiters.wake_all()
                 must_run = False
-        self._settle_losses()
+        self._report_drops()
         return READY if must_run else QUEUED
 
     def offer(self, event: Event, since: int | None = None) -> bool:
-        """Queue an event, or drop one as the policy says. False: full, and the supplier waits.
+        """Queue an event, or drop one by the overflow policy. False if the supplier has to wait.
 
-        It counts from now, or since when it was published.
+        Its waiting time is measured from `since`, the time of publication, or from now.
         """
-        answer = self.accept(event, self.around.clock.now() if since is None else since)
+        answer = self.accept(event, self.context.clock.now() if since is None else since)
         if answer == READY:
-            self.ask_for_turns()
+            self.schedule()
         return answer != FULL
 
     def offer_timeout(self, event: Timeout) -> None:
-        """A timeout counts from when it was due, however late the clock came to it."""
+        """Queue a timeout. Its waiting time is measured from when it was due."""
         with self._lock:
             has_room = self._has_room(event)
-            must_run = has_room and self._take_in(event, event.time)
+            must_run = has_room and self._enqueue_or_drop(event, event.time)
             if self.call is None:
-                self._waiting.wake_all()
+                self._waiters.wake_all()
                 must_run = False
         if not has_room:
-            # The clock waits for nobody.
-            self.give_up(event)
+            # The thread of the clock must not wait for one consumer.
+            self.drop_blocked(event)
             return
-        self._settle_losses()
+        self._report_drops()
         if must_run:
-            self.ask_for_turns()
+            self.schedule()
 
     def offer_within(self, event: Event, seconds: float) -> bool:
-        """Wait for room, up to a time, then offer; False if there was none and it was dropped."""
+        """Queue an event once there is room. False if there was none in time and it was dropped."""
         deadline = time.monotonic() + seconds
         while not self.offer(event):
             left = deadline - time.monotonic()
             if left <= 0:
-                self.give_up(event)
+                self.drop_blocked(event)
                 return False
             try:
                 with self._lock:
                     if not self._has_room(event):
-                        self._waiting.wait(left)
+                        self._waiters.wait(left)
             except BaseException:
-                # An interrupt: whoever waited will not offer it again.
-                self.give_up(event)
+                # An interrupt: the supplier will not offer the event again.
+                self.drop_blocked(event)
                 raise
         return True
 
-    def give_up(self, event: Event) -> None:
-        """The supplier has waited long enough."""
+    def drop_blocked(self, event: Event) -> None:
+        """Count an event as dropped because its supplier found no room in time."""
         with self._lock:
             self._offered += 1
-            self._losses.note(event, Reason.BLOCKED)
-        self._losses.tell()
+            self._drops.note(event, Reason.BLOCKED)
+        self._drops.report()
 
     def when_room(self, wake: Wake) -> None:
-        """Have `wake` called once, when there is room; at once if there is some now."""
+        """Call `wake` once when there is room, immediately if there is room now."""
         with self._lock:
-            if self._inbox.size >= self._capacity and self.state == "connected":
-                self._waiting.add(wake)
+            if self._queue.size >= self._capacity and self.state == "connected":
+                self._waiters.add(wake)
                 return
         wake()
 
@@ -225,185 +225,185 @@ class Mailbox(ABC):
         return self.quality.priority
 
     @property
-    def patience(self) -> float:
-        """How many seconds a supplier waits for room."""
+    def block_seconds(self) -> float:
+        """How many seconds a supplier waits for room in this queue."""
         overflow = self.quality.overflow
         return overflow.seconds if isinstance(overflow, Block) else 0.0
 
     def tick(self, now: int) -> None:
-        """Let time pass for the step, in its place among the events that wait."""
+        """Queue a tick, so that the step sees time pass in order with the waiting events."""
         with self._lock:
-            step = self._reading.step
+            step = self._steps.step
             if step is None or self.state != "connected":
                 return
             tick = Tick("tick", "", "", now)
-            held = self._inbox.waiting_under(_TICK_KEY)
+            held = self._queue.slot_of(_TICK_KEY)
             if held is not None:
                 held.event = tick
                 return
-            self._put(Slot(tick, now, 0, step, _TICK_KEY))
-            must_run = self.call is not None and self._must_stand_in_line()
+            self._enqueue(Slot(tick, now, 0, step, _TICK_KEY))
+            must_run = self.call is not None and self._must_schedule()
             if self.call is None:
-                self._waiting.wake_all()
+                self._waiters.wake_all()
         if must_run:
-            self.ask_for_turns()
+            self.schedule()
 
     # --- the end -------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """Take no more, but let whoever pulls have what waits."""
+        """Accept no more events; those that wait can still be pulled."""
         with self._lock:
-            self._become("finished")
+            self._set_state("finished")
 
     def disconnect(self, reason: Reason = Reason.DISCONNECTED) -> int:
-        """Take no more; count what still waits under the reason, and say how many that is."""
+        """Accept no more events and drop those that wait; returns how many were dropped."""
         with self._lock:
-            count = self._leave(reason)
-        self._losses.tell()
+            count = self._disconnect(reason)
+        self._drops.report()
         return count
 
-    def _settle_losses(self) -> None:
-        """Tell of what an offer has cost, be it the consumer's own place."""
-        if self._losses.untold:
-            self._losses.tell()
+    def _report_drops(self) -> None:
+        """Report drops that an offer has caused, a disconnection of the consumer included."""
+        if self._drops.unreported:
+            self._drops.report()
         if self.state == "disconnected":
-            self._has_left()
+            self._after_disconnect()
 
-    # --- whoever pulls, and whoever asks -------------------------------------------------------
+    # --- pulling and figures -------------------------------------------------------------------
 
     def wait_for_event(self, seconds: float | None) -> None:
-        """Wait until something is queued or the consumer is disconnected, for whoever pulls."""
+        """Block until an event is queued or the consumer is disconnected."""
         with self._lock:
             if self._is_idle():
-                self._waiting.wait(seconds)
+                self._waiters.wait(seconds)
 
-    def forget(self, wake: Wake) -> None:
-        """Whoever was to be woken does not wait any more."""
+    def cancel_wake(self, wake: Wake) -> None:
+        """Do not call `wake` any more."""
         with self._lock:
-            self._waiting.remove(wake)
+            self._waiters.remove(wake)
 
     def when_event(self, wake: Wake) -> None:
-        """Have `wake` called once, when something is queued or the consumer is disconnected."""
+        """Call `wake` once when an event is queued or the consumer is disconnected."""
         with self._lock:
             if self._is_idle():
-                self._waiting.add(wake)
+                self._waiters.add(wake)
                 return
         wake()
 
     def _is_idle(self) -> bool:
-        return not (self._inbox.size or self._outbox) and self.state == "connected"
+        return not (self._queue.size or self._outputs) and self.state == "connected"
 
     @property
     def is_busy(self) -> bool:
         with self._lock:
-            # What is taken out of the queue is taken in a turn: one of the two shows it.
-            return bool(self._inbox.size or self._outbox) or not self.turn_token
+            # An event leaves the queue only within a turn, so one of the two is always true.
+            return bool(self._queue.size or self._outputs) or not self.turn_token
 
     @property
     def dropped(self) -> dict[Reason, int]:
         with self._lock:
-            return dict(self._losses.counts)
+            return dict(self._drops.counts)
 
     # --- with the lock held -----------------------------------------------------------------------
 
     def _has_room(self, event: Event) -> bool:
-        """Whether the event's fate can be decided now; only `Block` lets a supplier wait."""
+        """Whether the event can be queued or dropped now; only `Block` makes a supplier wait."""
         return (
-            self._inbox.size < self._capacity
+            self._queue.size < self._capacity
             or self.state != "connected"
             or not isinstance(self.quality.overflow, Block)
-            or self._inbox.waiting_under(self._key(event)) is not None
+            or self._queue.slot_of(self._key(event)) is not None
         )
 
     def _key(self, event: Event) -> object:
-        """What the event is a value of, if a newer one takes the place of an older one."""
+        """The conflation key of an event; None if it replaces no other."""
         return None if self._key_of is None or type(event) is Timeout else self._key_of(event)
 
-    def _take_in(self, event: Event, now: int) -> bool:
-        """Queue or drop; whether the receiver has to stand in line."""
+    def _enqueue_or_drop(self, event: Event, now: int) -> bool:
+        """Queue the event, or drop one. Returns whether the receiver has to be scheduled."""
         is_timeout = type(event) is Timeout
-        guard = self._reading.guard
+        guard = self._steps.guard
         if guard is not None and not is_timeout and not guard(event):
             return False
         self._offered += 1
         if self.state != "connected":
-            self._losses.note(event, self._reason_of_state())
+            self._drops.note(event, self._reason_of_state())
             return False
         key = self._key(event)
-        held = self._inbox.waiting_under(key)
+        held = self._queue.slot_of(key)
         if held is not None:
-            self._losses.note(held.event, Reason.CONFLATED)
+            self._drops.note(held.event, Reason.CONFLATED)
             held.event, held.arrived = event, now
             if _priority_of(event) == held.level:
                 return False
-            self._inbox.move(held, _priority_of(event))
-            return self._must_stand_in_line()
-        if self._inbox.size >= self._capacity and not self._make_room(event):
+            self._queue.move(held, _priority_of(event))
+            return self._must_schedule()
+        if self._queue.size >= self._capacity and not self._make_room(event):
             return False
-        step = None if is_timeout else self._reading.step
-        self._put(Slot(event, now, _priority_of(event), step, key))
-        return self._must_stand_in_line()
+        step = None if is_timeout else self._steps.step
+        self._enqueue(Slot(event, now, _priority_of(event), step, key))
+        return self._must_schedule()
 
     def _make_room(self, event: Event) -> bool:
         overflow = self.quality.overflow
         if isinstance(overflow, DropOldest):
-            self._forget(self._inbox.take_least(), Reason.OLDEST)
+            self._drop(self._queue.take_lowest(), Reason.OLDEST)
             return True
         if isinstance(overflow, Disconnect):
-            self._losses.note(event, Reason.DISCONNECTED)
-            self._leave(Reason.DISCONNECTED)
+            self._drops.note(event, Reason.DISCONNECTED)
+            self._disconnect(Reason.DISCONNECTED)
         else:
-            self._losses.note(event, Reason.NEWEST)
+            self._drops.note(event, Reason.NEWEST)
         return False
 
-    def _put(self, slot: Slot) -> None:
+    def _enqueue(self, slot: Slot) -> None:
         if slot.step is not None:
-            self._reading.queued(slot.step)
+            self._steps.queued(slot.step)
         elif type(slot.event) is not Timeout:
-            self.last_satisfied = slot.arrived
-        self._inbox.put(slot)
+            self.last_notified = slot.arrived
+        self._queue.put(slot)
 
-    def _must_stand_in_line(self) -> bool:
-        if not (self._inbox.size or self._outbox):
+    def _must_schedule(self) -> bool:
+        if not (self._queue.size or self._outputs):
             return False
-        if not self.is_in_line:
-            self.is_in_line = True
+        if not self.is_scheduled:
+            self.is_scheduled = True
             return True
-        # It stands in line already, but may have to stand further in front now.
-        return self._inbox.top_level > self._level_in_line and bool(self.turn_token)
+        # The receiver is scheduled already, but a more urgent event may move it forward.
+        return self._queue.top_level > self._scheduled_level and bool(self.turn_token)
 
-    def _send_out(self, events: Sequence[Event], arrived: int | None = None) -> None:
-        """What a step has let through is next, unless the consumer has left meanwhile."""
+    def _enqueue_outputs(self, events: Sequence[Event], arrived: int | None = None) -> None:
+        """Queue outputs of a step for delivery, or drop them if the consumer is disconnected."""
         if self.state == "disconnected":
             for event in events:
-                self._losses.note(event, self._reason_for_leaving)
+                self._drops.note(event, self._disconnect_reason)
         elif events:
-            since = self.around.clock.now() if arrived is None else arrived
-            self._outbox.extend(Slot(event, since, 0, None) for event in events)
+            since = self.context.clock.now() if arrived is None else arrived
+            self._outputs.extend(Slot(event, since, 0, None) for event in events)
 
-    def _become(self, state: str) -> None:
+    def _set_state(self, state: str) -> None:
         self.state = state
-        self._choose_ways()
-        self._waiting.wake_all()
+        self._choose_fast_paths()
+        self._waiters.wake_all()
 
-    def _leave(self, reason: Reason) -> int:
-        self._reason_for_leaving = reason
-        self._become("disconnected")
+    def _disconnect(self, reason: Reason) -> int:
+        self._disconnect_reason = reason
+        self._set_state("disconnected")
         count = 0
-        while self._inbox.size or self._outbox:
-            slot = self._outbox.popleft() if self._outbox else self._inbox.take()
+        while self._queue.size or self._outputs:
+            slot = self._outputs.popleft() if self._outputs else self._queue.take()
             count += type(slot.event) is not Tick
-            self._forget(slot, reason)
+            self._drop(slot, reason)
         return count
 
-    def _forget(self, slot: Slot, reason: Reason) -> None:
+    def _drop(self, slot: Slot, reason: Reason) -> None:
         if type(slot.event) is not Tick:
-            self._losses.note(slot.event, reason)
+            self._drops.note(slot.event, reason)
         if slot.step is not None:
-            self._send_out(self._reading.done(slot.step))
+            self._enqueue_outputs(self._steps.done(slot.step))
 
     def _reason_of_state(self) -> Reason:
-        return Reason.SUSPENDED if self.state == "suspended" else self._reason_for_leaving
+        return Reason.SUSPENDED if self.state == "suspended" else self._disconnect_reason
 
 
 def _length(duration: DurationLike | None) -> int | None:

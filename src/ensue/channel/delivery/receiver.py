@@ -1,15 +1,14 @@
-"""One consumer from inside: its turns and its failures.
+"""One consumer as the dispatching strategy sees it: its turns and its failures.
 
-Whoever publishes offers an event; a dispatching strategy gives turns, and in each turn exactly one
-thing is done: a step reads one event (a Python test, a group, a correlation), or the consumer is
-called with one. So whatever takes long takes only its own consumer's turns.
+A strategy gives turns. In one turn exactly one thing is done: a step (a Python test, a group, a
+correlation) reads one event, or the consumer is called with one. So slow work delays only its own
+consumer.
 
-A receiver is run by one thread at a time, which has taken `turn_token`. Nobody waits for that:
-whoever finds it taken goes away, and whoever ends a turn looks for what came meanwhile. An
-exception ends here, as a failure of the consumer; what is meant to end more than a call
-(`SystemExit`, an interrupt, a cancellation) counts as one too, and goes on to whoever gave the
-turn. What waits, and how it came there, is told in `mailbox`; priorities between receivers are the
-strategy's business, and what an event means is the step's.
+At most one thread runs a turn of a receiver at a time: the one that has popped `turn_token`. Other
+threads do not wait for the token; the thread that ends a turn looks for events that came meanwhile.
+An exception in a consumer is counted as a failure and ends here. `SystemExit`, an interrupt or a
+cancellation is counted too, and then raised to the caller of the turn. Queueing is done in
+`mailbox`; priorities between receivers are kept by the strategy.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An exception in a consumer: by name, on which event, and whether it is suspended now."""
+    """An exception raised by a consumer, and whether the consumer is suspended because of it."""
 
     consumer: str
     event: Event
@@ -44,27 +43,27 @@ class Failure:
     suspended: bool
 
 
-class TurnGiver(Protocol):
+class TurnScheduler(Protocol):
     """What a receiver needs of a dispatching strategy."""
 
     def ready(self, receiver: Receiver) -> None:
-        """A receiver has something to do. It will not be told again until its turns are over."""
+        """Schedule a receiver that has work. It calls again only after its turns are over."""
 
 
 @dataclass(slots=True)
-class Surroundings:
-    """What every receiver of a channel shares. `turns` changes when strategies are swapped."""
+class ChannelContext:
+    """What all receivers of a channel share. `dispatcher` changes when strategies are swapped."""
 
     clock: Clock
-    turns: TurnGiver
+    dispatcher: TurnScheduler
     on_failure: Callable[[Failure], None]
     on_drop: Callable[[str, Event, Reason], None] | None
-    leave: Callable[[Receiver], None]
+    on_disconnect: Callable[[Receiver], None]
     is_timed: bool = False
 
 
 class Receiver(Mailbox):
-    """A consumer's side in the channel. Without a `call`, its events are pulled with `take`."""
+    """The channel's end of one consumer. Without a `call`, events are pulled with `take`."""
 
     def __init__(
         self,
@@ -72,48 +71,48 @@ class Receiver(Mailbox):
         number: int,
         call: Call | None,
         quality: Quality,
-        around: Surroundings,
+        context: ChannelContext,
         step: Step | None,
     ) -> None:
-        super().__init__(name, number, call, quality, around, step)
-        self.around: Surroundings = around
+        super().__init__(name, number, call, quality, context, step)
+        self.context: ChannelContext = context
         self.is_coroutine = call is not None and is_coroutine(call)
         self.alarm: Alarm | None = None
-        self.place_in_line: tuple[int, ...] | None = None
+        self.scheduled_key: tuple[int, ...] | None = None
         self.failures = 0
         self.laxity = LaxityMeter()
         self.failed_in_row = 0
-        self._given_in_turn = 0
-        self.called_at_once = 0
+        self._delivered_in_turns = 0
+        self.direct_calls = 0
 
-    def ask_for_turns(self) -> None:
-        self.around.turns.ready(self)
+    def schedule(self) -> None:
+        self.context.dispatcher.ready(self)
 
-    def _has_left(self) -> None:
-        self.around.leave(self)
+    def _after_disconnect(self) -> None:
+        self.context.on_disconnect(self)
 
     # --- turns ---------------------------------------------------------------------------------
 
-    def note_call_at_once(self, since: int | None) -> None:
-        """What a deadline or a watchdog has to know of a call outside of the queue."""
-        # Read once: promises may change at any moment.
+    def note_direct_call(self, since: int | None) -> None:
+        """Record laxity and time of a call that bypassed the queue."""
+        # Read once: another thread may replace the quality at any moment.
         deadline = self._deadline
         if deadline is not None and since is not None:
             self._note_laxity(deadline, since)
-        self.last_satisfied = self.around.clock.now()
+        self.last_notified = self.context.clock.now()
 
-    def note_failure_at_once(self, event: Event, error: BaseException) -> None:
-        """The consumer was called at once, without a place in its queue, and has failed."""
+    def note_direct_failure(self, event: Event, error: BaseException) -> None:
+        """Count a failure of a call that bypassed the queue."""
         with self._lock:
             self._offered += 1
-        self.last_satisfied = self.around.clock.now()
+        self.last_notified = self.context.clock.now()
         self._note_failure(event, error)
-        self._losses.tell()
+        self._drops.report()
 
-    def standing(self) -> tuple[int, ...]:
-        """Where the receiver stands in line: read by a strategy when it is told it is ready."""
-        self._level_in_line = level = self._inbox.top_level
-        return self._standing if level == 0 else (*self._standing[:2], -level)
+    def schedule_key(self) -> tuple[int, ...]:
+        """The key under which the receiver is scheduled: the smallest key gets its turn first."""
+        self._scheduled_level = level = self._queue.top_level
+        return self._base_key if level == 0 else (*self._base_key[:2], -level)
 
     def _take_turn(self) -> bool:
         try:
@@ -123,67 +122,69 @@ class Receiver(Mailbox):
         return True
 
     def turn(self) -> bool:
-        """Do one thing. True if there is more to do, and whoever calls has to see to it."""
+        """Run one turn. True if there is more to do: the caller has to schedule the next turn."""
         if not self._take_turn():
             return False
-        slot = self._begin()
+        slot = self._begin_turn()
         if slot is not None:
             try:
                 self.call(slot.event)  # type: ignore[misc]
             except BaseException as error:
                 self._note_failure(slot.event, error)
                 if not isinstance(error, Exception):
-                    self._end_early()
+                    self._abort_turn()
                     raise
             else:
                 self._note_success(slot)
-        return self._end()
+        return self._end_turn()
 
     async def turn_async(self) -> bool:
-        """The same for a coroutine: others go on while one waits."""
+        """Run one turn of a consumer that is a coroutine function."""
         if not self._take_turn():
             return False
-        slot = self._begin()
+        slot = self._begin_turn()
         if slot is not None:
             try:
                 await self.call(slot.event)  # type: ignore[misc]
             except BaseException as error:
                 self._note_failure(slot.event, error)
                 if not isinstance(error, Exception):
-                    self._end_early()
+                    self._abort_turn()
                     raise
             else:
                 self._note_success(slot)
-        return self._end()
+        return self._end_turn()
 
     def take(self) -> Event | None:
-        """The next event, for whoever pulls; None if nothing waits."""
+        """Pull the next event; None if none waits."""
         has_more = True
         while has_more and self._take_turn():
-            slot = self._begin()
+            slot = self._begin_turn()
             if slot is not None:
                 self._note_success(slot)
-            has_more = self._end()
+            has_more = self._end_turn()
             if slot is not None:
                 return slot.event
         return None
 
-    def _begin(self) -> Slot | None:
-        """What the consumer is to be called with, or None if a step was all there was to do."""
+    def _begin_turn(self) -> Slot | None:
+        """Take the next slot to deliver; None if the turn was spent on a step or a drop."""
         with self._lock:
-            if self._outbox:
-                slot = self._outbox.popleft()
-            elif self._inbox.size:
-                slot = self._inbox.take()
-                if self._inbox.size == self._capacity - 1:
-                    self._waiting.wake_all()
+            if self._outputs:
+                slot = self._outputs.popleft()
+            elif self._queue.size:
+                slot = self._queue.take()
+                if self._queue.size == self._capacity - 1:
+                    self._waiters.wake_all()
             else:
                 return None
-            if self._is_shut:
-                self._forget(slot, self._reason_of_state())
+            if self._rejects:
+                self._drop(slot, self._reason_of_state())
                 return None
-            if (self._time_to_live is not None or slot.event.extensions) and self._is_over(slot):
-                self._forget(slot, Reason.EXPIRED)
+            if (self._time_to_live is not None or slot.event.extensions) and self._has_expired(
+                slot
+            ):
+                self._drop(slot, Reason.EXPIRED)
                 return None
         if slot.step is None:
             return slot
@@ -199,33 +200,33 @@ class Receiver(Mailbox):
             self._note_failure(event, error)
         with self._lock:
             for lost, reason in step.take_drops():
-                self._losses.note(lost, reason)
+                self._drops.note(lost, reason)
             if passed:
-                self.last_satisfied = self.around.clock.now()
-                self._send_out(passed, slot.arrived)
-            self._send_out(self._reading.done(step))
-            is_current = step is self._reading.step
+                self.last_notified = self.context.clock.now()
+                self._enqueue_outputs(passed, slot.arrived)
+            self._enqueue_outputs(self._steps.done(step))
+            is_current = step is self._steps.step
         alarm = self.alarm
         if alarm is not None and is_current:
             alarm.set(step.next_due())
 
-    def _end(self) -> bool:
+    def _end_turn(self) -> bool:
         with self._lock:
-            self.is_in_line = has_more = bool(self._inbox.size or self._outbox)
+            self.is_scheduled = has_more = bool(self._queue.size or self._outputs)
             self.turn_token.append(None)
-        if self._losses.untold:
-            self._losses.tell()
+        if self._drops.unreported:
+            self._drops.report()
         return has_more
 
-    def _end_early(self) -> None:
-        """Whoever gave the turn will not see to the rest."""
-        if self._end():
-            self.ask_for_turns()
+    def _abort_turn(self) -> None:
+        """End a turn whose caller gets an exception and will not schedule the next one."""
+        if self._end_turn():
+            self.schedule()
 
-    def _is_over(self, slot: Slot) -> bool:
+    def _has_expired(self, slot: Slot) -> bool:
         if type(slot.event) is Tick:
             return False
-        now = self.around.clock.now()
+        now = self.context.clock.now()
         if self._time_to_live is not None and now > slot.arrived + self._time_to_live:
             return True
         expiry = slot.event.extensions.get("expirytime")
@@ -234,46 +235,46 @@ class Receiver(Mailbox):
     # --- success and failure -------------------------------------------------------------------
 
     def _note_success(self, slot: Slot) -> None:
-        self._given_in_turn += 1
+        self._delivered_in_turns += 1
         self.failed_in_row = 0
-        # Read once: promises may change at any moment.
+        # Read once: another thread may replace the quality at any moment.
         deadline = self._deadline
         if deadline is not None:
             self._note_laxity(deadline, slot.arrived)
 
     def _note_laxity(self, deadline: int, arrived: int) -> None:
-        taken = self.around.clock.now() - arrived
+        taken = self.context.clock.now() - arrived
         self.laxity.note(self.quality.priority, deadline, taken)
 
     def _note_failure(self, event: Event, error: BaseException) -> None:
         with self._lock:
             self.failures += 1
             self.failed_in_row += 1
-            self._losses.note(event, Reason.FAILED)
+            self._drops.note(event, Reason.FAILED)
             allowed = self.quality.failures
             suspended = (
                 allowed is not None and self.failed_in_row >= allowed and self.state == "connected"
             )
             if suspended:
-                self._become("suspended")
-        self.around.on_failure(Failure(self.name, event, error, suspended))
+                self._set_state("suspended")
+        self.context.on_failure(Failure(self.name, event, error, suspended))
 
     def resume(self) -> None:
-        """Give a suspended consumer another chance."""
+        """End a suspension."""
         with self._lock:
             if self.state == "suspended":
                 self.failed_in_row = 0
-                self._become("connected")
+                self._set_state("connected")
 
     @property
     def wanted(self) -> int:
-        """All that was meant for the consumer."""
-        return self._offered + self.called_at_once
+        """How many events the consumer wanted, whether delivered, waiting or dropped."""
+        return self._offered + self.direct_calls
 
     @property
     def delivered(self) -> int:
-        """How often the consumer was called, or an event pulled, without a failure."""
-        return self._given_in_turn + self.called_at_once
+        """How many events the consumer was called with, or pulled, without a failure."""
+        return self._delivered_in_turns + self.direct_calls
 
     def figures(self) -> ConsumerFigures:
         with self._lock:
@@ -282,32 +283,32 @@ class Receiver(Mailbox):
                 self.state,
                 self.wanted,
                 self.delivered,
-                self._inbox.size + len(self._outbox),
+                self._queue.size + len(self._outputs),
                 self.failures,
-                dict(self._losses.counts),
+                dict(self._drops.counts),
             )
 
 
 def offer_each(event: Event, full: Sequence[Receiver], may_wait: bool = True) -> None:
-    """Wait for room at each of some, as long as its policy says."""
+    """Wait for room in each full queue, as long as its overflow policy says."""
     left = deque(full)
     try:
         while left:
             one = left.popleft()
-            one.offer_within(event, one.patience if may_wait else 0.0)
+            one.offer_within(event, one.block_seconds if may_wait else 0.0)
     except BaseException:
         for each in left:
-            each.give_up(event)
+            each.drop_blocked(event)
         raise
 
 
 def is_coroutine(call: Call) -> bool:
-    """Whether calling it gives something to await."""
+    """Whether a call returns an awaitable."""
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
 
 
 def _instant(expiry: object) -> int:
-    """An expiry time that is none does not make its event expire."""
+    """An `expirytime` in microseconds; one that cannot be read never expires."""
     if isinstance(expiry, int):
         return expiry
     try:

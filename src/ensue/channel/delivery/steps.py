@@ -1,9 +1,9 @@
-"""What may stand between the look-up of a channel and one of its consumers.
+"""The interface of steps, which read events between the look-up and one consumer.
 
-A step belongs to one consumer, is run in that consumer's turn, one event at a time, and may
-remember. `conditions` has those for groups and Python tests, `correlating` those for correlations.
-`Reading` holds the step that a receiver has now, and those before it that still have to read what
-was queued for them: so a step can be replaced under load with nothing lost or read twice.
+A step belongs to one consumer, runs in its turns, one event at a time, and may keep state:
+`conditions` has the steps of groups and Python tests, `correlation` those of correlations. A step
+can be replaced under load: events that were queued for it are still read by it, so that none is
+lost or read twice. `StepVersions` keeps track of that.
 """
 
 from __future__ import annotations
@@ -16,36 +16,38 @@ from ensue.events.event import Event
 
 
 class Step(Protocol):
-    """What stands between the look-up and a consumer."""
+    """Decides what a consumer is called with. Methods return the events to deliver."""
 
     def read(self, event: Event) -> Sequence[Event]: ...
 
     def advance(self, now: int) -> Sequence[Event]:
-        """Let time pass."""
+        """Let time pass up to `now`."""
 
     def finish(self) -> Sequence[Event]:
-        """What still follows from what was read, now that nothing more comes."""
+        """End the step: no more events will come."""
 
     def take_drops(self) -> Sequence[tuple[Event, Reason]]:
-        """Events that the step could not use, since it was last asked."""
+        """Events that the step could not use, since the last call."""
 
     def next_due(self) -> int | None:
-        """When it has to be told that time has passed; None if it waits for nothing."""
+        """When `advance` has to be called next; None if the step waits for no time."""
 
     @property
     def grace(self) -> int | None:
-        """By how many microseconds it may be told later, so that events made before can arrive.
+        """Microseconds that `advance` is delayed by, so that events made before can still arrive.
 
-        None if time means nothing to it.
+        None if the step has no timers.
         """
 
 
 Guard = Callable[[Event], bool]
-"""Whether an event that was found by the wants of before is still wanted, where no step reads."""
+"""Tests an event that the look-up found for earlier wants against the present wants.
+
+Used only where the present wants need no step."""
 
 
-class Reading:
-    """The steps of one receiver, and how much each has still to read."""
+class StepVersions:
+    """The present step of a receiver, and replaced steps that still have queued events to read."""
 
     def __init__(self, step: Step | None) -> None:
         self.step = step
@@ -54,7 +56,7 @@ class Reading:
         self._ending: dict[int, Step] = {}
 
     def replace(self, step: Step | None, guard: Guard | None) -> Sequence[Event]:
-        """Let another step read from now on. Returns what the old one ends with, if it can end."""
+        """Make another step the present one. Returns the last outputs of the old one if it ends."""
         old, self.step = self.step, step
         self.guard = guard
         if old is None:
@@ -63,11 +65,11 @@ class Reading:
         return () if self._unread.get(id(old)) else self._finish(old)
 
     def queued(self, step: Step) -> None:
-        """One more event waits to be read by a step."""
+        """Count an event that waits to be read by a step."""
         self._unread[id(step)] = self._unread.get(id(step), 0) + 1
 
     def done(self, step: Step) -> Sequence[Event]:
-        """One of them was read, or never will be. Returns what the step ends with, if it ends."""
+        """Count an event as read or dropped. Returns the last outputs of the step if it ends."""
         self._unread[id(step)] -= 1
         if self._unread[id(step)] or id(step) not in self._ending:
             return ()

@@ -1,7 +1,7 @@
-"""Those who wait at a receiver: suppliers for room, and whoever pulls for events.
+"""Threads and coroutines that wait at a mailbox: suppliers for room, subscribers for events.
 
-Threads wait on a condition over the receiver's own lock; coroutines leave something to call. Both
-are woken together and look for themselves whether what they wait for has come.
+Threads wait on a condition over the mailbox's lock; coroutines leave a callback. A change wakes all
+of them, and each checks for itself whether what it waits for has come.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 Wake = Callable[[], None]
 
 
-class Waiting:
-    """The lock is the receiver's, and is held whenever one of these is called."""
+class Waiters:
+    """Every method is called with the mailbox's lock held."""
 
     def __init__(self, lock: threading.Lock) -> None:
         self._changed = threading.Condition(lock)
@@ -23,7 +23,7 @@ class Waiting:
         self._changed.wait(seconds)
 
     def add(self, wake: Wake) -> None:
-        """Have something called once, the next time that everybody is woken."""
+        """Call `wake` once, at the next change."""
         self._wakers.append(wake)
 
     def remove(self, wake: Wake) -> None:

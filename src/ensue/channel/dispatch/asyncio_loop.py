@@ -1,8 +1,8 @@
-"""Dispatching on an asyncio event loop: consumers may be coroutines, and wait without holding up.
+"""Dispatching on an asyncio event loop: consumers may be coroutine functions.
 
-Turns are taken from the same order of priorities as in `pool`, one after the other on the loop, up
-to a number at a time, so that the loop's other work gets its share. A consumer that is a coroutine
-is awaited in a task of its own; until it is done, its events wait and everybody else's go on.
+Turns are given in the same order of priorities as in `pool`, one after the other on the loop, and
+in bounded batches, so that the loop's other work gets its share. A consumer that is a coroutine
+function is awaited in its own task; until it is done its events wait, and other consumers go on.
 Suppliers may push from the loop or from any thread.
 """
 
@@ -14,19 +14,19 @@ import threading
 from collections.abc import Sequence
 
 from ensue.channel.delivery.mailbox import FULL, READY
-from ensue.channel.delivery.receiver import Receiver, Surroundings
+from ensue.channel.delivery.receiver import ChannelContext, Receiver
 from ensue.channel.dispatch.dispatcher import Dispatcher
-from ensue.channel.dispatch.ready_queue import Line
+from ensue.channel.dispatch.ready_queue import ReadyQueue
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
-TURNS_AT_A_TIME = 100
+TURNS_A_BATCH = 100
 
 log = logging.getLogger("ensue.channel")
 
 
-class Asynchronous:
-    """Without a loop given, the one that runs when the channel is made or swapped."""
+class AsyncioDispatcher:
+    """Dispatches on the given loop, or on the loop that runs when the strategy is created."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         try:
@@ -37,19 +37,19 @@ class Asynchronous:
                 " or choose the strategy `reactive` or `pool`"
             ) from None
         self._lock = threading.Lock()
-        self._line = Line()
+        self._ready_queue = ReadyQueue()
         self._is_awake = False
         self._is_giving_turns = False
         self._is_stopped = False
         self._successor: Dispatcher | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, around: Surroundings) -> None:
-        """The loop runs already."""
+    def start(self, context: ChannelContext) -> None:
+        """The event loop is running already."""
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
         full = []
-        now = receivers[0].around.clock.now()
+        now = receivers[0].context.clock.now()
         for receiver in receivers:
             answer = receiver.accept(event, now)
             if answer == READY:
@@ -62,7 +62,7 @@ class Asynchronous:
         with self._lock:
             successor = self._successor
             if not self._is_stopped:
-                self._line.put(receiver)
+                self._ready_queue.put(receiver)
                 must_wake, self._is_awake = not self._is_awake, True
                 if must_wake:
                     self._wake()
@@ -97,15 +97,15 @@ class Asynchronous:
         with self._lock:
             self._is_stopped = True
             self._successor = successor
-            left = self._line.take_all()
+            left = self._ready_queue.take_all()
         if successor is not None:
             for receiver in left:
                 successor.ready(receiver)
 
     def _give_turns(self) -> None:
-        for _ in range(TURNS_AT_A_TIME):
+        for _ in range(TURNS_A_BATCH):
             with self._lock:
-                receiver = self._line.take()
+                receiver = self._ready_queue.take()
                 if receiver is None:
                     self._is_awake = False
                     return
@@ -118,7 +118,7 @@ class Asynchronous:
             try:
                 has_more = receiver.turn()
             except BaseException:
-                # It ends the loop, which may be run again.
+                # The exception ends the loop, which may be run again.
                 self._loop.call_soon(self._give_turns)
                 raise
             finally:
@@ -134,7 +134,7 @@ class Asynchronous:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            # Something that the consumer awaits was cancelled, not its turn.
+            # The consumer awaited something that was cancelled; this task was not.
             return
         if has_more:
             self.ready(receiver)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ensue.channel.delivery.receiver import Receiver, Surroundings
+from ensue.channel.delivery.receiver import ChannelContext, Receiver
 from ensue.events.event import Event
 
 
 class Dispatcher(Protocol):
-    """A strategy: who gives turns to receivers, and in which thread."""
+    """A strategy decides which receiver gets the next turn, and in which thread."""
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        """Offer an event. Returns those that are full and whose supplier has to wait."""
+        """Offer an event. Returns the full receivers, for which the supplier has to wait."""
 
     def ready(self, receiver: Receiver) -> None:
-        """A receiver has something to do. It will not be told again until its turns are over."""
+        """Schedule a receiver that has work. It calls again only after its turns are over."""
 
     def is_in_turn(self) -> bool:
-        """Whether whoever asks is a consumer in its turn."""
+        """Whether the calling thread or task is running a consumer's turn."""
 
     def may_wait(self) -> bool:
-        """Whether the thread that asks may wait for room without holding up all turns."""
+        """Whether the calling thread may wait for room without stopping all turns."""
 
-    def start(self, around: Surroundings) -> None: ...
+    def start(self, context: ChannelContext) -> None: ...
 
     def stop(self, successor: Dispatcher | None) -> None:
-        """Give no more turns; hand what is ready, now or later, to the successor."""
+        """Give no more turns; pass receivers that are scheduled, now or later, to the successor."""

@@ -1,10 +1,10 @@
-"""Dispatching in the supplier's own thread: the quickest, and the plainest.
+"""Dispatching in the supplier's own thread: the strategy with the shortest latency.
 
-A consumer is called before `push` returns, those of higher priority first. What a consumer pushes
-while it is called is spread after the event at hand, so that everybody sees causes before effects
-and no chain of pushes deepens the stack. Where several threads push, a consumer that is busy in one
-of them finds the others' events in its queue and takes them in the same thread. For consumers that
-must not hold up their suppliers there are `pool` and `asynchronous`.
+Consumers are called before `push` returns, those of higher priority first. Events that a consumer
+pushes during its call are dispatched after the present event, so that all consumers see causes
+before effects and a chain of pushes does not deepen the stack. If several threads push, a consumer
+that is busy in one of them gets the other threads' events by its queue. A consumer that must not
+delay its suppliers needs `pool` or `asyncio_loop`.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from collections.abc import Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-from ensue.channel.delivery.receiver import Receiver, Surroundings, offer_each
+from ensue.channel.delivery.receiver import ChannelContext, Receiver, offer_each
 from ensue.channel.dispatch.dispatcher import Dispatcher
-from ensue.channel.dispatch.ready_queue import Line
+from ensue.channel.dispatch.ready_queue import ReadyQueue
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.realtime.threads import Urgency
+    from ensue.channel.realtime.threads import RealTimeThreads
 
-NOBODY: list[Receiver] = []
+NO_RECEIVERS: list[Receiver] = []
 NO_THREAD = -1
 
 
 class Backlog:
-    """What one thread still has to do before its outermost `push` returns."""
+    """Work that a thread has to do before its outermost `push` returns."""
 
-    __slots__ = ("error", "events", "is_busy", "is_worked_off", "line", "since", "thread")
+    __slots__ = ("error", "events", "is_busy", "is_draining", "ready_queue", "since", "thread")
 
     def __init__(self) -> None:
         self.thread = get_ident()
         self.is_busy = False
-        self.is_worked_off = False
+        self.is_draining = False
         self.error: BaseException | None = None
         self.events: deque[tuple[Event, Sequence[Receiver], int | None]] = deque()
         self.since: int | None = None
-        self.line = Line()
+        self.ready_queue = ReadyQueue()
 
     def keep(self, error: BaseException) -> None:
-        """What is meant to end more than a call does so once everybody else has been served."""
+        """Keep `SystemExit`, an interrupt or the like until all other consumers were called."""
         if self.error is None and not isinstance(error, Exception):
             self.error = error
 
@@ -52,8 +52,8 @@ class Backlog:
             raise error
 
 
-class Leaving:
-    """Goes with its thread, whose number another one may get."""
+class ThreadEndMarker:
+    """Invalidates a backlog when its thread ends, whose identifier may be used again."""
 
     def __init__(self, backlog: Backlog) -> None:
         self._backlog = backlog
@@ -62,43 +62,43 @@ class Leaving:
         self._backlog.thread = NO_THREAD
 
 
-class Here(threading.local):
-    """Where each thread finds its own."""
+class ThreadBacklogs(threading.local):
+    """The backlog of each thread."""
 
     def __init__(self) -> None:
         self.backlog = Backlog()
-        self.leaving = Leaving(self.backlog)
+        self.end_marker = ThreadEndMarker(self.backlog)
 
 
-class Reactive:
-    def __init__(self, urgency: Urgency | None = None) -> None:
-        self._here = Here()
-        self._recent = self._here.backlog
-        self._urgency = urgency
+class ReactiveDispatcher:
+    def __init__(self, real_time: RealTimeThreads | None = None) -> None:
+        self._backlogs = ThreadBacklogs()
+        self._last_backlog = self._backlogs.backlog
+        self._real_time = real_time
         self._successor: Dispatcher | None = None
 
-    def start(self, around: Surroundings) -> None:
-        """There is nothing to start: suppliers bring their threads."""
-        self._around = around
+    def start(self, context: ChannelContext) -> None:
+        """The threads are those of the suppliers; there are none to start."""
+        self._context = context
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        # Mostly the same thread pushes again, and to ask for what is its own takes longer.
-        backlog = self._recent
+        # Mostly the same thread pushes again, and a thread-local look-up takes longer.
+        backlog = self._last_backlog
         if backlog.thread != get_ident():
-            backlog = self._recent = self._here.backlog
-        # An event waits for each consumer that is called before another, and in the backlog.
-        since = self._around.clock.now() if self._around.is_timed else None
+            backlog = self._last_backlog = self._backlogs.backlog
+        # Waiting time includes the calls of earlier consumers and the time in the backlog.
+        since = self._context.clock.now() if self._context.is_timed else None
         if backlog.is_busy:
             backlog.events.append((event, receivers, since))
-            return NOBODY
-        if backlog.is_worked_off:
+            return NO_RECEIVERS
+        if backlog.is_draining:
             since = backlog.since
         backlog.is_busy = True
-        full, line = NOBODY, backlog.line
+        full, ready = NO_RECEIVERS, backlog.ready_queue
         try:
             for receiver in receivers:
-                call = receiver.call_at_once
-                if call is None or receiver.is_in_line or event.extensions:
+                call = receiver.direct_call
+                if call is None or receiver.is_scheduled or event.extensions:
                     full = self._offer(event, receiver, full, since)
                 else:
                     try:
@@ -108,27 +108,27 @@ class Reactive:
                     else:
                         try:
                             call(event)
-                            receiver.called_at_once += 1
+                            receiver.direct_calls += 1
                             receiver.failed_in_row = 0
                             if receiver.is_timed:
-                                receiver.note_call_at_once(since)
+                                receiver.note_direct_call(since)
                         except BaseException as error:
-                            receiver.note_failure_at_once(event, error)
+                            receiver.note_direct_failure(event, error)
                             backlog.keep(error)
                         finally:
                             receiver.turn_token.append(None)
-                            if receiver.is_in_line:
-                                # Somebody has offered an event and may have found the turn taken.
-                                receiver.ask_for_turns()
-                if line.size:
+                            if receiver.is_scheduled:
+                                # Another thread has queued an event during the call.
+                                receiver.schedule()
+                if ready.size:
                     self._give_turns(backlog)
         finally:
             backlog.is_busy = False
-        if not backlog.is_worked_off:
-            if backlog.events or line.size:
-                self._work_off(backlog)
-            if self._urgency is not None:
-                self._urgency.rest()
+        if not backlog.is_draining:
+            if backlog.events or ready.size:
+                self._drain(backlog)
+            if self._real_time is not None:
+                self._real_time.idle()
             if backlog.error is not None:
                 backlog.raise_error()
         return full
@@ -142,14 +142,14 @@ class Reactive:
         if self._successor is not None:
             self._successor.ready(receiver)
             return
-        backlog = self._here.backlog
-        backlog.line.put(receiver)
+        backlog = self._backlogs.backlog
+        backlog.ready_queue.put(receiver)
         if not backlog.is_busy:
-            self._work_off(backlog)
+            self._drain(backlog)
             backlog.raise_error()
 
     def is_in_turn(self) -> bool:
-        return self._here.backlog.is_busy
+        return self._backlogs.backlog.is_busy
 
     def may_wait(self) -> bool:
         return True
@@ -157,26 +157,26 @@ class Reactive:
     def stop(self, successor: Dispatcher | None) -> None:
         self._successor = successor
 
-    def _work_off(self, backlog: Backlog) -> None:
-        backlog.is_busy = backlog.is_worked_off = True
+    def _drain(self, backlog: Backlog) -> None:
+        backlog.is_busy = backlog.is_draining = True
         try:
-            while backlog.events or backlog.line.size:
+            while backlog.events or backlog.ready_queue.size:
                 self._give_turns(backlog)
                 if backlog.events:
                     event, receivers, backlog.since = backlog.events.popleft()
                     backlog.is_busy = False
                     full = self.spread(event, receivers)
                     backlog.is_busy = True
-                    # The supplier that has to wait here is a consumer in the middle of a call.
+                    # The supplier of this event is a consumer, and its call has not returned.
                     offer_each(event, full)
         finally:
-            backlog.is_busy = backlog.is_worked_off = False
+            backlog.is_busy = backlog.is_draining = False
 
     def _give_turns(self, backlog: Backlog) -> None:
-        line = backlog.line
-        while (receiver := line.take()) is not None:
+        ready = backlog.ready_queue
+        while (receiver := ready.take()) is not None:
             try:
                 if receiver.turn():
-                    line.put(receiver)
+                    ready.put(receiver)
             except BaseException as error:
                 backlog.keep(error)

@@ -1,56 +1,54 @@
-"""Receivers that have something to do, the most urgent first and the longest ready among equals.
+"""Receivers that have work, the most urgent first and the longest ready among equals.
 
-There is a queue for each standing (consumer priority, sub-priority, event priority) and a heap of
-the standings that have somebody: so what waits in one place costs no comparisons, however many do.
-Every strategy keeps one. A receiver that has to stand further in front than it does is put in once
-more; what is left of it in its old place is passed over. Nothing here is locked.
+There is one deque for each schedule key (consumer priority, sub-priority, event priority) and a
+heap of the keys in use, so that receivers of equal urgency cost no comparisons. A receiver that
+becomes more urgent while it waits is put in once more; its older entry is skipped when it comes up
+(lazy deletion). Every strategy keeps one such queue. Nothing here is locked.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.delivery.receiver import Receiver
 
 EMPTY_QUEUES_KEPT = 64
-"""Standings come back again and again, but an event's priority may be any number."""
+"""How many empty deques are kept for reuse: an event's priority may be any integer."""
 
 
-class Line:
+class ReadyQueue:
     def __init__(self) -> None:
         self._queues: dict[tuple[int, ...], deque[Receiver]] = {}
-        self._standings: list[tuple[int, ...]] = []
+        self._keys: list[tuple[int, ...]] = []
         self.size = 0
 
     def __len__(self) -> int:
         return self.size
 
     def put(self, receiver: Receiver) -> None:
-        standing = receiver.standing()
-        queue = self._queues.get(standing)
+        key = receiver.schedule_key()
+        queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[standing] = deque()
+            queue = self._queues[key] = deque()
         if not queue:
-            heappush(self._standings, standing)
+            heappush(self._keys, key)
         queue.append(receiver)
         self.size += 1
-        receiver.place_in_line = standing
+        receiver.scheduled_key = key
 
     def take(self) -> Receiver | None:
-        """The next, or None if nobody is left."""
-        while self._standings:
-            standing = self._standings[0]
-            queue = self._queues[standing]
+        """The most urgent receiver, or None if the queue is empty."""
+        while self._keys:
+            key = self._keys[0]
+            queue = self._queues[key]
             receiver = queue.popleft()
             self.size -= 1
             if not queue:
-                heappop(self._standings)
+                heappop(self._keys)
                 if len(self._queues) > EMPTY_QUEUES_KEPT:
-                    del self._queues[standing]
-            if receiver.place_in_line == standing:
+                    del self._queues[key]
+            if receiver.scheduled_key == key:
                 return receiver
         return None
 

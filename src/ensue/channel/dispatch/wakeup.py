@@ -1,11 +1,9 @@
-"""Where a thread of a pool sleeps until somebody brings work.
+"""How a thread of a pool sleeps until another thread wakes it.
 
-Whoever wakes it holds the interpreter, and a woken thread can do nothing before it has that. A lock
-is released with the interpreter in hand: the sleeper wakes, finds it taken, sleeps again, and is
-woken a second time when the waker is done. Writing to an event counter of the system lets go of the
-interpreter for the moment of the write, so that the sleeper, if the system lets it go first, calls
-its consumer at once. Where there are no such counters, a lock does. What is to be done when awake
-is the pool's business.
+A woken thread can run only once it holds the interpreter lock, which the waking thread has. With a
+plain lock the sleeper wakes up, finds the interpreter taken, and sleeps a second time. Writing to
+an `eventfd` releases the interpreter during the system call, so the sleeper can run at once if the
+system schedules it first. Where the system has no `eventfd`, a lock is used.
 """
 
 from __future__ import annotations
@@ -17,8 +15,8 @@ from typing import Protocol
 COUNTER_BYTES = 8
 
 
-class Bed(Protocol):
-    """For one thread. Each `wake` ends one `sleep`, also one that has not begun."""
+class Sleeper(Protocol):
+    """Belongs to one thread. Each `wake` ends one `sleep`, also one that has not begun."""
 
     def sleep(self) -> None: ...
 
@@ -27,12 +25,12 @@ class Bed(Protocol):
     def close(self) -> None: ...
 
 
-class CounterBed:
+class EventFdSleeper:
     def __init__(self) -> None:
         self._counter = os.eventfd(0)
 
     def sleep(self) -> None:
-        # Not `os.eventfd_read`: a signal would end that with an exception.
+        # Not `os.eventfd_read`, which a signal ends with an exception.
         os.read(self._counter, COUNTER_BYTES)
 
     def wake(self) -> None:
@@ -42,7 +40,7 @@ class CounterBed:
         os.close(self._counter)
 
 
-class LockBed:
+class LockSleeper:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._lock.acquire()
@@ -54,14 +52,14 @@ class LockBed:
         self._lock.release()
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """A lock holds no resource of the system."""
 
 
-def new_bed() -> Bed:
+def new_sleeper() -> Sleeper:
     if hasattr(os, "eventfd"):
         try:
-            return CounterBed()
+            return EventFdSleeper()
         except OSError:
-            # The process has no more descriptors to give away.
-            return LockBed()
-    return LockBed()
+            # The process has no file descriptors left.
+            return LockSleeper()
+    return LockSleeper()

@@ -1,10 +1,9 @@
-"""What a channel measures of itself, and hands out as plain values.
+"""Figures of a channel as plain values, and the counters they are read from.
 
-Laxity is what is left of a deadline when its consumer is done: the time to the deadline at
-publication, less waiting and execution, as a share of the deadline. Below zero the deadline was
-missed. It is kept per priority, for consumers that have a deadline; others cost nothing here. Each
-receiver notes its own, in its turns, and they are put together when somebody asks: no lock is taken
-on the way of an event.
+Laxity is the share of a deadline that is left when a consumer is done: the deadline minus waiting
+and execution time, divided by the deadline. Below zero the deadline was missed. It is kept per
+priority, for consumers that have a deadline. Each receiver records its own laxity in its turns, and
+the records are merged when figures are asked for, so an event takes no lock for them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ensue.channel.policies import Reason
 
 @dataclass(frozen=True, slots=True)
 class Laxity:
-    """The laxity of one priority: shares of the deadline, 1 is all of it."""
+    """The laxity of one priority, as shares of the deadline: 1 is the whole deadline."""
 
     count: int = 0
     missed: int = 0
@@ -30,7 +29,7 @@ class Laxity:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFigures:
-    """`dropped` holds each reason that occurred; `wanted` is all that was meant for it."""
+    """Counts of one consumer. `wanted` equals delivered, waiting and dropped events together."""
 
     name: str
     state: str
@@ -43,7 +42,7 @@ class ConsumerFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All of a channel at one moment."""
+    """Counts of a channel and its consumers at one moment."""
 
     published: int
     unwanted: int
@@ -55,7 +54,7 @@ class Figures:
 
 
 class LaxityMeter:
-    """Collects laxities by priority. Only one thread notes at a time: a consumer in its turn."""
+    """Laxity by priority. Only one thread notes at a time: the one that runs the turn."""
 
     def __init__(self) -> None:
         self._by_priority: dict[int, tuple[int, int, float, float, float]] = {}
@@ -65,7 +64,7 @@ class LaxityMeter:
         count, missed, least, total, most = self._by_priority.get(
             priority, (0, 0, laxity, 0.0, laxity)
         )
-        # Replaced as a whole, so that whoever reads meanwhile sees it before or after.
+        # Replaced as a whole: a reader in another thread sees the old tuple or the new one.
         self._by_priority[priority] = (
             count + 1,
             missed + (laxity < 0),
@@ -75,7 +74,7 @@ class LaxityMeter:
         )
 
     def add(self, other: LaxityMeter) -> None:
-        """Count what another has collected as well."""
+        """Merge the laxities of another meter."""
         for priority, theirs in other._by_priority.copy().items():
             own = self._by_priority.get(priority)
             if own is None:
@@ -99,16 +98,16 @@ class LaxityMeter:
 
 
 class Tally:
-    """Counts from any thread without a lock: `next(tally.steps)`, which nothing can cut in two."""
+    """A counter for many threads without a lock: `next(tally.steps)` is atomic."""
 
     def __init__(self) -> None:
         self.steps = itertools.count()
-        self._looks = 0
-        self._looking = threading.Lock()
+        self._reads = 0
+        self._reading = threading.Lock()
 
     def read(self) -> int:
-        with self._looking:
-            # Looking takes a step as well, which is not to be counted.
-            steps = next(self.steps) - self._looks
-            self._looks += 1
+        with self._reading:
+            # Reading takes a step as well, which must not be counted.
+            steps = next(self.steps) - self._reads
+            self._reads += 1
             return steps

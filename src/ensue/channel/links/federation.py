@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ensue.channel.delivery.receiver import Receiver
     from ensue.channel.links.tcp import Listener, TcpLink
     from ensue.channel.lookup.wants import Want
-    from ensue.channel.realtime.threads import Urgency
+    from ensue.channel.realtime.threads import RealTimeThreads
     from ensue.events.types import TypeSystem
 
 HOP_LIMIT = 64
@@ -51,7 +51,7 @@ class Host(Protocol):
 
     name: str
     types: TypeSystem
-    urgency: Urgency | None
+    real_time: RealTimeThreads | None
 
     @property
     def federation(self) -> Federation: ...
@@ -147,10 +147,10 @@ class Federation:
         """Over TCP another thread does its part: where the channel is in real time, in time too."""
         from ensue.channel.links.wire import LINKS
 
-        urgency = self._channel.urgency
-        if urgency is not None and not self._has_hurried:
+        real_time = self._channel.real_time
+        if real_time is not None and not self._has_hurried:
             self._has_hurried = True
-            LINKS.hurry(urgency)
+            LINKS.hurry(real_time)
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:

@@ -16,7 +16,7 @@ import msgspec
 from ensue.channel.links.messages import Advert, Carried
 
 if TYPE_CHECKING:
-    from ensue.channel.realtime.threads import Urgency
+    from ensue.channel.realtime.threads import RealTimeThreads
 
 PROTOCOL = 1
 LENGTH = 4
@@ -73,7 +73,7 @@ class LinkLoop:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._hurried = 0
-        self._urgency: Urgency | None = None
+        self._real_time: RealTimeThreads | None = None
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -85,23 +85,23 @@ class LinkLoop:
                 ).start()
             return self._loop
 
-    def hurry(self, urgency: Urgency) -> None:
+    def hurry(self, real_time: RealTimeThreads) -> None:
         """Let the thread go first, for channels in real time: it holds the interpreter, if briefly,
         and must not be kept from going on while it does."""
         with self._lock:
             self._hurried += 1
             is_first = self._hurried == 1
             if is_first:
-                self._urgency = urgency
+                self._real_time = real_time
         if is_first:
-            self.loop.call_soon_threadsafe(urgency.join)
+            self.loop.call_soon_threadsafe(real_time.join)
 
     def calm(self) -> None:
         """One of these channels has closed."""
         with self._lock:
             self._hurried -= 1
             # It leaves by the urgency that it joined by, whichever channel is the last.
-            joined = self._urgency if self._hurried == 0 else None
+            joined = self._real_time if self._hurried == 0 else None
         if joined is not None:
             self.loop.call_soon_threadsafe(joined.leave)
 

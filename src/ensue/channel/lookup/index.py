@@ -1,13 +1,12 @@
-"""Who wants an event: the look-up structures of a channel.
+"""The look-up of a channel with filtering: wants in buckets, and a plan for each kind of event.
 
-Every want of every target stands in a bucket by type and source. For a type and a source that
-come up, the buckets of the type's lineage are merged once into a plan, and from then on an event of
-that kind costs one look-up: targets without a predicate are a ready tuple, predicates that compare
-a name with a constant (`SourceID = 17`) are found by the event's own value, and a predicate that
-several targets share is evaluated once. A change of wants drops the plans and keeps the buckets.
-Where nothing but the type and the source decides, `ready` has the answer without a call.
+Every want of every target is in a bucket by type and source. The first event of a type and source
+merges the buckets of the type and its supertypes into a plan; later events of that kind cost one
+dictionary access. In a plan, targets without a predicate are a finished tuple; predicates that
+compare a name with a constant (`SourceID = 17`) are found by the event's value; a predicate that
+several targets share is evaluated once. A change of wants discards the plans and keeps the buckets.
 
-Python tests are not called here: they may take long, and run in their consumer's own turn.
+Python tests are not called here: they may be slow, and run in their consumer's turn.
 """
 
 from __future__ import annotations
@@ -26,22 +25,24 @@ from ensue.lang.expressions.scopes import MISSING, EventScope
 
 Kind = tuple[str | None, str | None]
 KINDS_KEPT = 100_000
-"""Types and sources for which a plan is kept: a source may be a device, of which there are many."""
+"""How many plans are kept: a source may be a device, of which there are many."""
 EXACT_INTEGERS = 2**53
-"""Up to here an integer and a real are equal in Python exactly where they are in CESQL."""
+"""Up to this value an integer and a double are equal in Python exactly where they are in CESQL."""
 
 
 class Index(Generic[Target]):
+    """A `Lookup` by type, source and predicate."""
+
     def __init__(self, types: TypeSystem) -> None:
         self._types = types
         self._wants: dict[Target, tuple[Want, ...]] = {}
         self._buckets: dict[Kind, dict[Target, set[Expression | None]]] = {}
         self._sources_of: dict[str | None, int] = {}
         self._lock = threading.Lock()
-        self._begin_afresh()
+        self._clear_plans()
 
     def put(self, target: Target, wants: Iterable[Want]) -> None:
-        """Make these the wants of a target, in place of those it had."""
+        """Replace the wants of a target."""
         given = tuple(wants)
         with self._lock:
             self._drop(target)
@@ -52,15 +53,15 @@ class Index(Generic[Target]):
                     self._buckets[kind] = {}
                     self._sources_of[each.type] = self._sources_of.get(each.type, 0) + 1
                 self._buckets[kind].setdefault(target, set()).add(each.where)
-            self._begin_afresh()
+            self._clear_plans()
 
     def remove(self, target: Target) -> None:
         with self._lock:
             self._drop(target)
-            self._begin_afresh()
+            self._clear_plans()
 
-    def _begin_afresh(self) -> None:
-        # New dictionaries, so that nobody finds a plan made from the old wants in them.
+    def _clear_plans(self) -> None:
+        # New dictionaries: a plan computed meanwhile from old wants must not enter the new ones.
         self._plans: dict[tuple[str, str], Plan[Target]] = {}
         self.ready: dict[str, dict[str, Sequence[Target] | None]] = {}
 
@@ -75,19 +76,19 @@ class Index(Generic[Target]):
                     self._sources_of[each.type] -= 1
 
     def find(self, event: Event) -> Sequence[Target]:
-        """Who wants the event, in the order of their ranks, each once."""
+        """The targets that want the event, each once, in order of rank."""
         plan = self._plans.get((event.type, event.source))
         if plan is None:
             plan = self._plan(event.type, event.source)
-        return plan.always if plan.guards is None else plan.find(event)
+        return plan.always if plan.predicates is None else plan.find(event)
 
     def prepare(self, type_: str, source: str) -> None:
-        """Make the plan of a kind that will come up, so that its first event need not."""
+        """Compute the plan of a kind of event before its first event comes."""
         if (type_, source) not in self._plans:
             self._plan(type_, source)
 
     def is_wanted(self, type_: str, source: str | None) -> bool:
-        """Whether anybody might want an event of that type (from that source, if one is given)."""
+        """Whether any target might want an event of a type (from a source, if one is given)."""
         lineage = (*self._types.lineage(type_), None)
         if source is None:
             return any(self._sources_of.get(each) for each in lineage)
@@ -102,15 +103,15 @@ class Index(Generic[Target]):
                         found.setdefault(target, set()).update(predicates)
             plan = Plan(found)
             if len(self._plans) >= KINDS_KEPT:
-                self._begin_afresh()
+                self._clear_plans()
             self._plans[(type_, source)] = plan
             by_source = self.ready.setdefault(type_, {})
-            by_source[source] = plan.always if plan.guards is None else None
+            by_source[source] = plan.always if plan.predicates is None else None
             return plan
 
 
 class Plan(Generic[Target]):
-    """Who wants events of one type and source: some always, others by a predicate."""
+    """The targets of events of one type and source: some always, others by a predicate."""
 
     def __init__(self, found: dict[Target, set[Expression | None]]) -> None:
         by_rank = sorted(found, key=_rank)
@@ -120,40 +121,40 @@ class Plan(Generic[Target]):
             for predicate in found[target]:
                 if predicate is not None and None not in found[target]:
                     by_predicate.setdefault(predicate, []).append(target)
-        self.guards = Guards(by_predicate) if by_predicate else None
+        self.predicates = Predicates(by_predicate) if by_predicate else None
 
     def find(self, event: Event) -> Sequence[Target]:
-        hits = set(self.guards.passed(event)) if self.guards else None
+        hits = set(self.predicates.matching(event)) if self.predicates else None
         return sorted((*self.always, *hits), key=_rank) if hits else self.always
 
 
-class Guards(Generic[Target]):
-    """Predicates over one kind of event, those with an equality in them found by value."""
+class Predicates(Generic[Target]):
+    """The predicates over one kind of event; those with an equality are found by value."""
 
     def __init__(self, by_predicate: dict[Expression, list[Target]]) -> None:
-        self._others: list[tuple[Expression, list[Target]]] = []
-        self._by_name: dict[tuple[str, ...], Equalities[Target]] = {}
+        self._unindexed: list[tuple[Expression, list[Target]]] = []
+        self._equalities: dict[tuple[str, ...], Equalities[Target]] = {}
         for predicate, targets in by_predicate.items():
             equality = equality_in(predicate)
             if equality is None:
-                self._others.append((predicate, targets))
+                self._unindexed.append((predicate, targets))
             else:
                 name, value = equality
-                self._by_name.setdefault(name, Equalities()).add(value, predicate, targets)
+                self._equalities.setdefault(name, Equalities()).add(value, predicate, targets)
 
-    def passed(self, event: Event) -> Iterable[Target]:
+    def matching(self, event: Event) -> Iterable[Target]:
         scope = EventScope(event)
-        for predicate, targets in self._others:
+        for predicate, targets in self._unindexed:
             if holds(predicate, scope):
                 yield from targets
-        for name, equalities in self._by_name.items():
-            for predicate, targets in equalities.worth_asking(scope.lookup(name)):
+        for name, equalities in self._equalities.items():
+            for predicate, targets in equalities.candidates(scope.lookup(name)):
                 if holds(predicate, scope):
                     yield from targets
 
 
 class Equalities(Generic[Target]):
-    """Predicates that need one name to be equal to a constant, by the constant."""
+    """Predicates that require one name to equal a constant, by the constant."""
 
     def __init__(self) -> None:
         self._by_value: dict[object, list[tuple[Expression, list[Target]]]] = {}
@@ -163,17 +164,18 @@ class Equalities(Generic[Target]):
         self._by_value.setdefault(value, []).append((predicate, targets))
         self._families.add(_family(value))
 
-    def worth_asking(self, value: Any) -> Iterable[tuple[Expression, list[Target]]]:
+    def candidates(self, value: Any) -> Iterable[tuple[Expression, list[Target]]]:
         if value is MISSING:
             return ()
-        # CESQL casts between kinds: then the value's hash says nothing, and each has to be asked.
+        # CESQL casts between types. A value of another type may equal any constant, so that every
+        # predicate has to be evaluated.
         if self._families != {_family(value)} or not _is_exact(value):
             return (each for asked in self._by_value.values() for each in asked)
         return self._by_value.get(value, ())
 
 
 def equality_in(predicate: Expression) -> tuple[tuple[str, ...], Any] | None:
-    """A name and the constant that it must be equal to for the predicate to hold at all."""
+    """A name and a constant that must be equal for the predicate to hold; None if it has none."""
     if isinstance(predicate, Logic) and set(predicate.operators) == {"AND"}:
         found = (equality_in(each) for each in predicate.operands)
         return next((each for each in found if each is not None), None)

@@ -1,7 +1,7 @@
 """Which events may matter to a consumer: the plain wants that look-up structures are built from.
 
-A group needs what its parts need; a correlation needs what its ports read. Libraries are loaded
-only where a correlation is wanted.
+A group needs what its parts need; a correlation needs what its ports read. `ensue.library` is
+imported only where a correlation is wanted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def interests(wants: Wants) -> Iterator[Want]:
-    """Every want by type, source and predicate that these wants are made of."""
+    """The wants by type, source and predicate that groups and correlations consist of."""
     match wants:
         case Want():
             yield wants
@@ -28,7 +28,7 @@ def interests(wants: Wants) -> Iterator[Want]:
 
 
 def selected_library(wanted: Correlated) -> Library:
-    """The library that runs: the one correlation that was named, or all of them."""
+    """A library of the one correlation that was named, or the whole library."""
     if wanted.name is None:
         return wanted.library
     from ensue.lang.checked import CheckedLibrary
@@ -42,7 +42,7 @@ def selected_library(wanted: Correlated) -> Library:
 
 
 def _ports(wanted: Correlated) -> Iterator[Want]:
-    """What the correlations read."""
+    """The events that the ports of the correlations read."""
     from ensue.lang.syntax import EventPort
 
     for correlation in selected_library(wanted).correlations:

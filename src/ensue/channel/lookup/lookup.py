@@ -1,4 +1,4 @@
-"""What a channel needs of its look-up: `index` is one, `unfiltered` another."""
+"""The interface of look-ups (`index`, `unfiltered`), which find the targets that want an event."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from ensue.events.event import Event
 
 
 class Ranked(Protocol):
+    """A target of a look-up: a receiver, or another channel."""
+
     @property
     def rank(self) -> tuple[int, ...]:
-        """Where a target stands among others: the smaller first."""
+        """Targets are found in ascending order of rank."""
 
 
 Target = TypeVar("Target", bound=Ranked)
 
 
-class LookUp(Protocol[Target]):
-    """Who wants what.
+class Lookup(Protocol[Target]):
+    """Finds the targets that want an event.
 
-    `ready` has those who get an event by its type and source, where that is known beforehand, and
-    None where `find` has to look closer. It is another mapping after every change.
+    `ready` caches the targets by type and source of an event; None stands where `find` has to
+    evaluate predicates. Every change of wants replaces the mapping.
     """
 
     @property

@@ -1,7 +1,6 @@
-"""The look-up of a channel without filtering: everybody wants everything.
+"""The look-up of a channel without filtering: every target gets every event.
 
-It stands where `index` stands in other configurations, so that neither predicates nor plans are
-loaded for a plain multiplexer.
+It replaces `index`, so that a plain multiplexer loads neither predicates nor plans.
 """
 
 from __future__ import annotations
@@ -16,12 +15,14 @@ from ensue.errors import UsageError
 from ensue.events.event import Event
 
 SOURCES_KEPT = 100_000
-"""For so many the answer is ready; for more it is given again and again."""
+"""How many pairs of type and source are kept in `ready`."""
 
 
-class Everyone(Generic[Target]):
+class Unfiltered(Generic[Target]):
+    """A `Lookup` whose targets all want everything."""
+
     def __init__(self) -> None:
-        self._become(())
+        self._replace(())
 
     def put(self, target: Target, wants: Iterable[Want]) -> None:
         if tuple(wants) != (Want(),):
@@ -31,26 +32,26 @@ class Everyone(Generic[Target]):
             )
         targets = [each for each in self._targets if each is not target]
         insort(targets, target, key=lambda each: each.rank)
-        self._become(tuple(targets))
+        self._replace(tuple(targets))
 
     def remove(self, target: Target) -> None:
-        self._become(tuple(each for each in self._targets if each is not target))
+        self._replace(tuple(each for each in self._targets if each is not target))
 
-    def _become(self, targets: tuple[Target, ...]) -> None:
+    def _replace(self, targets: tuple[Target, ...]) -> None:
         self._targets = targets
         self.ready: dict[str, dict[str, Sequence[Target] | None]] = {}
-        self._sources = 0
+        self._cached = 0
 
     def find(self, event: Event) -> Sequence[Target]:
-        # In this order: what is known of earlier targets must not get into what is new.
+        # Read both before writing: an old tuple of targets must not enter a new mapping.
         ready, targets = self.ready, self._targets
-        if self._sources < SOURCES_KEPT:
+        if self._cached < SOURCES_KEPT:
             ready.setdefault(event.type, {})[event.source] = targets
-            self._sources += 1
+            self._cached += 1
         return targets
 
     def prepare(self, type_: str, source: str) -> None:
-        """There is nothing to be made ready."""
+        """Nothing has to be computed beforehand."""
 
     def is_wanted(self, type_: str, source: str | None) -> bool:  # noqa: ARG002
         return bool(self._targets)

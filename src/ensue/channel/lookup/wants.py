@@ -1,8 +1,8 @@
-"""What a consumer wants, as plain values: by type, source and predicate, in groups, or correlated.
+"""What a consumer wants, as plain values: events by type and predicate, groups, correlations.
 
-`want`, `any_of`, `all_of`, `correlated` and `nothing` make them; a channel turns them into look-up
-structures (`index`) and, where an event alone cannot decide, into a step that remembers
-(`conditions`, `correlating`). Nothing is matched here.
+`want`, `any_of`, `all_of`, `correlated` and `nothing` create them. A channel turns them into
+look-up structures (`index`) and, where one event alone cannot decide, into a step
+(`delivery.conditions`, `delivery.correlation`). Nothing is matched here.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Test = Callable[[Event], bool]
 class Want:
     """Events of a type (its subtypes included), from a source, that pass a predicate.
 
-    `None` stands for any. `where` is CESQL and is looked up; `test` is Python, may take long, and
-    is called as a step of its own in the consumer's turn.
+    `None` stands for any. `where` is CESQL and is evaluated in the look-up; `test` is a Python
+    function, may be slow, and is called as a step in the consumer's turn.
     """
 
     type: str | None = None
@@ -38,21 +38,21 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Disjunction: whatever one of the parts lets through."""
+    """Disjunction: what any part passes."""
 
     parts: tuple[Wants, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Conjunction: one notification when every part has been satisfied, then afresh."""
+    """Conjunction: one event each time every part has been satisfied."""
 
     parts: tuple[Wants, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Correlated:
-    """What follows by one correlation of a library, or, without a name, by the whole of it."""
+    """The output of one correlation of a library or, without a name, of all of them."""
 
     library: Library
     name: str | None = None
@@ -68,7 +68,7 @@ def want(
     source: str | None = None,
     where: str | Expression | Test | None = None,
 ) -> Want:
-    """Events by type, source and predicate: CESQL text, a tree of it, or a Python function."""
+    """Events by type, source and predicate: CESQL text, its syntax tree, or a Python function."""
     if isinstance(where, str):
         from ensue.lang.expressions.parsing import parse_expression
 
@@ -87,7 +87,7 @@ def all_of(*parts: Wants | str) -> AllOf:
 
 
 def nothing() -> AnyOf:
-    """No event at all: for a consumer that is only called by its timeouts."""
+    """No event at all: for a consumer that has only timeouts."""
     return AnyOf(())
 
 
@@ -101,7 +101,7 @@ def correlated(
 
 
 def as_wants(given: Wants | str | None) -> Wants:
-    """A bare type name, or nothing at all, said in full."""
+    """Wants for a type name, for None (every event), or unchanged."""
     if given is None or isinstance(given, str):
         return Want(given)
     if not isinstance(given, Wants):
@@ -113,7 +113,7 @@ def as_wants(given: Wants | str | None) -> Wants:
 
 
 def is_decided_by_one_event(wants: Wants) -> bool:
-    """Whether the look-up alone can decide, with no step behind it."""
+    """Whether the look-up alone can decide, without a step."""
     match wants:
         case Want(test=test):
             return test is None

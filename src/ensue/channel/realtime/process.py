@@ -1,9 +1,9 @@
-"""What a channel in real time asks of its whole process, for as long as one such channel is open.
+"""Settings of the whole process while at least one real-time channel is open.
 
-The interpreter hands over sooner between threads; what is in memory stays there; what exists is
-kept out of the garbage collector's rounds, and its rounds over what is new are held where a thread
-of the channel has nothing to do, not in the middle of a dispatch. The first channel begins all
-that, the last one takes it back. What single threads do is told in `urgency`.
+The interpreter switches threads sooner; memory is locked; existing objects are frozen, so that the
+garbage collector skips them; and collections of new objects run while a thread of the channel is
+idle instead of during a dispatch. The first channel applies the settings, the last one reverts
+them. Settings of single threads are in `threads`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 
 SWITCH_SECONDS = 0.0002
 YOUNG_AT_MOST = 100_000
-"""So many new objects make the collector run anywhere, should no thread of a channel ever rest."""
+"""New objects after which the collector runs anyway, in case no thread is ever idle."""
 
 LOCK_CURRENT, LOCK_FUTURE, LOCK_WHEN_USED = 1, 2, 4
 MAY_LOCK_MEMORY = 14
-"""Of Linux: the flags of `mlockall`, and the number of the capability that it needs."""
+"""The flags of Linux' `mlockall`, and the number of the capability that it needs."""
 
 
 class Process:
-    """Counts its users; between the first and the last of them, everything above holds."""
+    """Applies the settings for its first user and reverts them after its last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,9 +59,9 @@ class Process:
                 _system().munlockall()
                 self._is_locked = False
 
-    def rest(self) -> None:
-        """Nothing is to be done here at the moment: hold the collector's rounds that are due."""
-        # Over its threshold, as where the collector decides for itself; 0 is its way to say never.
+    def idle(self) -> None:
+        """Run garbage collections that are due, since the calling thread is idle."""
+        # By the collector's own rule: a count over its threshold. A threshold of 0 means never.
         young, middle, old = gc.get_count()
         first, second, third = self._thresholds
         if first and young > first and gc.isenabled():
@@ -72,14 +72,14 @@ PROCESS = Process()
 
 
 def _lock_memory() -> bool:
-    """Keep pages where they are, each from its first use on; whether that was granted."""
+    """Lock pages in memory, each from its first use on. Returns whether the system allowed it."""
     if sys.platform != "linux" or not _may_lock_memory():
         return False
     return bool(_system().mlockall(LOCK_CURRENT | LOCK_FUTURE | LOCK_WHEN_USED) == 0)
 
 
 def _may_lock_memory() -> bool:
-    """Without limits: under one, asking for memory would fail later on."""
+    """Whether memory can be locked without a limit, under which later allocations would fail."""
     import resource
 
     if resource.getrlimit(resource.RLIMIT_MEMLOCK)[0] == resource.RLIM_INFINITY:

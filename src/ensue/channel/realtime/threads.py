@@ -1,19 +1,19 @@
-"""What threads of a channel in real time do so that its urgent consumers are on time.
+"""Priorities of a real-time channel's threads in the operating system.
 
-Python runs one thread's code at a time, and hands over by turns, whoever is more urgent. Left to
-that, a consumer that computes shares the interpreter evenly with one that matters more. So:
+Python runs one thread at a time and switches between threads evenly, whatever their importance. A
+consumer that computes would share the interpreter with a more urgent one. Therefore:
 
-- threads of a pool, the clock and the links join the system's real-time class, and a thread of the
-  pool is as urgent there as the consumer whose turn it has; one that waits for work is ready to be
-  the most urgent. A consumer of priority 0 has its turn outside of that class, before all other
-  programs: the system takes a processor from the class for a twentieth of every second if it is
-  never free, so what may fill a processor must not be in it;
-- they stay on one processor, for only there does the system's order decide who may even ask for the
-  interpreter: a turn of a more urgent consumer cuts in on a less urgent one and is left alone;
-- a thread of a supplier joins them for as long as it says, by `channel.in_real_time`.
+- threads of a pool, of the clock and of the links join the system's real-time class. A pool thread
+  has the priority of the consumer whose turn it runs; an idle one is ready at the highest priority.
+  Turns of consumers with priority 0 run outside of the class: Linux withholds a processor from
+  the class for a twentieth of every second if it is never free, so work that may fill a processor
+  must not be in the class;
+- these threads stay on one processor, since only there does the system's order decide which thread
+  may ask for the interpreter: a more urgent turn then interrupts a less urgent one;
+- a supplier's thread joins for as long as it says, by `channel.in_real_time`.
 
-That needs the system's leave (on Linux, CAP_SYS_NICE or a limit for `rtprio`) and is left out
-without it. What concerns the process as a whole is told in `process`.
+The system has to allow it (on Linux, CAP_SYS_NICE or a limit for `rtprio`); otherwise priorities
+are left as they are. Settings of the whole process are in `process`.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from functools import cache
 
 from ensue.channel.realtime.process import PROCESS
 
-STANDING_BY = 97
-"""How urgent a thread is that waits for work, and the clock: more than any consumer."""
-MOST_OF_A_CONSUMER = 95
-FIRST_OF_OTHERS = -20
-"""How nice a thread is outside of the real-time class, so that it gives the interpreter back."""
+IDLE_PRIORITY = 97
+"""The priority of an idle pool thread and of the clock: above every consumer."""
+HIGHEST_OF_CONSUMERS = 95
+LEAST_NICE = -20
+"""The nice value of a thread outside of the class, so that it soon releases the interpreter."""
 
 
-class Urgency:
-    """How urgent each thread of a channel is. Made by `builder` where `real_time` is asked for."""
+class RealTimeThreads:
+    """The thread priorities of one channel. Created by `builder` for `real_time=True`."""
 
     def __init__(self) -> None:
-        self._here = threading.local()
-        self._cores = _last_core()
-        self._all_cores = os.sched_getaffinity(0) if self._cores else set()
+        self._thread = threading.local()
+        self._processors = _last_processor()
+        self._all_processors = os.sched_getaffinity(0) if self._processors else set()
 
     def begin(self) -> None:
         PROCESS.begin()
@@ -47,35 +47,37 @@ class Urgency:
     def end(self) -> None:
         PROCESS.end()
 
-    def rest(self) -> None:
-        """The calling thread has nothing to do at the moment."""
-        PROCESS.rest()
+    def idle(self) -> None:
+        """The calling thread is idle: collect garbage if a collection is due."""
+        PROCESS.idle()
 
     def join(self) -> None:
-        """Make the calling thread one of those that the system lets go first, if it may be."""
-        self._here.nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-        self._here.level = STANDING_BY if _join_class(STANDING_BY, self._cores) else None
-        if self._here.level is not None:
+        """Move the calling thread into the real-time class, if the system allows it."""
+        self._thread.nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+        self._thread.priority = (
+            IDLE_PRIORITY if _join_class(IDLE_PRIORITY, self._processors) else None
+        )
+        if self._thread.priority is not None:
             with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), FIRST_OF_OTHERS)
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LEAST_NICE)
 
     def leave(self) -> None:
-        """Be a thread like others again."""
-        if self._here.level is not None:
+        """Move the calling thread out of the real-time class."""
+        if self._thread.priority is not None:
             os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-            os.sched_setaffinity(0, self._all_cores)
+            os.sched_setaffinity(0, self._all_processors)
             with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._here.nice)
-            self._here.level = None
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._thread.nice)
+            self._thread.priority = None
 
     @contextmanager
     def joined(self, priority: int) -> Iterator[bool]:
-        """Let the calling thread be as urgent as a consumer; whether the system has let it."""
-        if not self._cores:
+        """Give the calling thread the priority of a consumer. Yields whether that was allowed."""
+        if not self._processors:
             yield False
             return
         before = os.sched_getscheduler(0), os.sched_getparam(0), os.sched_getaffinity(0)
-        is_in = _join_class(min(max(priority, 1), MOST_OF_A_CONSUMER), self._cores)
+        is_in = _join_class(min(max(priority, 1), HIGHEST_OF_CONSUMERS), self._processors)
         try:
             yield is_in
         finally:
@@ -84,49 +86,49 @@ class Urgency:
                 os.sched_setaffinity(0, before[2])
 
     def stand_by(self) -> None:
-        """Wait for work, ready to be the most urgent."""
-        self._be(STANDING_BY)
+        """Take the priority of an idle thread, before waiting for work."""
+        self._set_priority(IDLE_PRIORITY)
 
-    def rise_to(self, priority: int) -> None:
-        """Be as urgent as a consumer: by its priority, from 0 to 95."""
-        self._be(min(max(priority, 0), MOST_OF_A_CONSUMER))
+    def run_at(self, priority: int) -> None:
+        """Take the priority of a consumer, from 0 to 95."""
+        self._set_priority(min(max(priority, 0), HIGHEST_OF_CONSUMERS))
 
-    def _be(self, level: int) -> None:
-        current = self._here.level
-        if current is not None and current != level:
-            os.sched_setscheduler(0, *_place_at(level))
-            self._here.level = level
+    def _set_priority(self, priority: int) -> None:
+        current = self._thread.priority
+        if current is not None and current != priority:
+            os.sched_setscheduler(0, *_policy_of(priority))
+            self._thread.priority = priority
 
 
 @cache
-def _place_at(level: int) -> tuple[int, os.sched_param]:
-    """What the system calls a level; made once, as it changes with every wake."""
-    # What a consumer starts in its turn is not to be urgent as well.
-    policy = (os.SCHED_FIFO if level else os.SCHED_OTHER) | os.SCHED_RESET_ON_FORK
-    return policy, os.sched_param(level)
+def _policy_of(priority: int) -> tuple[int, os.sched_param]:
+    """The scheduling policy and parameter of a priority; cached, as it changes with every wake."""
+    # Threads and processes that a consumer starts do not inherit the priority.
+    policy = (os.SCHED_FIFO if priority else os.SCHED_OTHER) | os.SCHED_RESET_ON_FORK
+    return policy, os.sched_param(priority)
 
 
-def _last_core() -> set[int]:
-    """One processor for all: the last, as the first is where most systems handle interrupts."""
+def _last_processor() -> set[int]:
+    """The last processor: on most systems the first one handles interrupts."""
     return {max(os.sched_getaffinity(0))} if hasattr(os, "sched_getaffinity") else set()
 
 
-def _join_class(level: int, cores: set[int]) -> bool:
-    """Whether the calling thread is in the real-time class now."""
+def _join_class(priority: int, processors: set[int]) -> bool:
+    """Move the calling thread into the real-time class. Returns whether that was allowed."""
     if not hasattr(os, "sched_setscheduler"):
         return False
     try:
-        os.sched_setscheduler(0, *_place_at(level))
-        os.sched_setaffinity(0, cores)
+        os.sched_setscheduler(0, *_policy_of(priority))
+        os.sched_setaffinity(0, processors)
     except OSError:
         return False
     return True
 
 
 def is_permitted() -> bool:
-    """Whether the system lets threads of this process join its real-time class."""
+    """Whether the system allows threads of this process in its real-time class."""
     answers: list[bool] = []
-    asking = threading.Thread(target=lambda: answers.append(_join_class(1, _last_core())))
+    asking = threading.Thread(target=lambda: answers.append(_join_class(1, _last_processor())))
     asking.start()
     asking.join()
     return answers == [True]

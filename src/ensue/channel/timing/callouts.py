@@ -1,8 +1,8 @@
-"""A queue of things to do at a time: a heap in which every callout knows its place.
+"""A queue of callouts: a binary heap in which every callout knows its position.
 
-Scheduling, cancelling and taking the first each cost O(log n), in the worst case too, since a
-cancelled callout is taken out at once and leaves nothing behind to be skipped later. Callouts due
-at one instant run by priority, then in the order of scheduling. Time itself passes in `clock`.
+Scheduling, cancelling and taking the first cost O(log n) in the worst case: a cancelled callout is
+removed at once, and leaves no entry to skip later. Callouts due at the same instant run by
+priority, then in the order of scheduling. `clock` decides when they run.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 
 class Callout:
-    """One thing to do at a time. `place` is where it stands in its heap, -1 when in none."""
+    """A function to call at an instant. `index` is its index in the heap, -1 if it is in none."""
 
-    __slots__ = ("action", "order", "place")
+    __slots__ = ("action", "index", "order")
 
     def __init__(self, order: tuple[int, int, int], action: Callable[[int], None]) -> None:
         self.order = order
         self.action = action
-        self.place = -1
+        self.index = -1
 
     @property
     def due(self) -> int:
@@ -39,23 +39,23 @@ class CalloutQueue:
         return len(self._heap)
 
     def schedule(self, due: int, action: Callable[[int], None], priority: int = 0) -> Callout:
-        """Have `action` called with its due time, once that has come."""
+        """Call `action` with its due time when that time has come."""
         with self._lock:
             self._scheduled += 1
             callout = Callout((due, -priority, self._scheduled), action)
             self._heap.append(callout)
             self._rise(callout, len(self._heap) - 1)
-            is_first = callout.place == 0
+            is_first = callout.index == 0
         if is_first:
             self._on_new_first()
         return callout
 
     def cancel(self, callout: Callout) -> bool:
-        """Take a callout out. False if it has already run or been cancelled."""
+        """Remove a callout. False if it has run or was cancelled before."""
         with self._lock:
-            if callout.place < 0:
+            if callout.index < 0:
                 return False
-            self._remove(callout.place)
+            self._remove(callout.index)
             return True
 
     def next_due(self) -> int | None:
@@ -63,7 +63,7 @@ class CalloutQueue:
             return self._heap[0].order[0] if self._heap else None
 
     def run_due(self, now: int, limit: int | None = None) -> int:
-        """Run what is due at or before `now`, at most `limit` callouts; say how many ran."""
+        """Run callouts due at or before `now`, at most `limit`. Returns how many ran."""
         ran = 0
         while limit is None or ran < limit:
             with self._lock:
@@ -74,40 +74,40 @@ class CalloutQueue:
             ran += 1
         return ran
 
-    def _remove(self, place: int) -> Callout:
-        callout, last = self._heap[place], self._heap.pop()
-        callout.place = -1
+    def _remove(self, index: int) -> Callout:
+        callout, last = self._heap[index], self._heap.pop()
+        callout.index = -1
         if callout is not last:
-            parent = (place - 1) // 2
-            if place > 0 and last.order < self._heap[parent].order:
-                self._rise(last, place)
+            parent = (index - 1) // 2
+            if index > 0 and last.order < self._heap[parent].order:
+                self._rise(last, index)
             else:
-                self._sink(last, place)
+                self._sink(last, index)
         return callout
 
-    def _rise(self, callout: Callout, place: int) -> None:
+    def _rise(self, callout: Callout, index: int) -> None:
         heap, order = self._heap, callout.order
-        while place > 0:
-            parent = (place - 1) // 2
+        while index > 0:
+            parent = (index - 1) // 2
             above = heap[parent]
             if above.order <= order:
                 break
-            heap[place] = above
-            above.place = place
-            place = parent
-        heap[place] = callout
-        callout.place = place
+            heap[index] = above
+            above.index = index
+            index = parent
+        heap[index] = callout
+        callout.index = index
 
-    def _sink(self, callout: Callout, place: int) -> None:
+    def _sink(self, callout: Callout, index: int) -> None:
         heap, order, size = self._heap, callout.order, len(self._heap)
-        while (child := 2 * place + 1) < size:
+        while (child := 2 * index + 1) < size:
             if child + 1 < size and heap[child + 1].order < heap[child].order:
                 child += 1
             below = heap[child]
             if order <= below.order:
                 break
-            heap[place] = below
-            below.place = place
-            place = child
-        heap[place] = callout
-        callout.place = place
+            heap[index] = below
+            below.index = index
+            index = child
+        heap[index] = callout
+        callout.index = index

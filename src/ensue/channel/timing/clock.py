@@ -1,9 +1,9 @@
-"""What time it is in a channel, and who lets it pass.
+"""The time of a channel, and the execution of callouts when their time comes.
 
-A channel asks its clock for `now()`, in microseconds since 1970, and hands it the queues of
-callouts that are to run as time passes. On a `WallClock` a thread waits for the next one; a
-`VirtualClock` stands still until somebody moves it, and then runs what falls due on the way, in
-order, so that a test or a replay needs no waiting. What a callout does is not known here.
+A channel asks its clock for `now()`, in microseconds since 1970, and registers its queues of
+callouts. On a `WallClock` a thread waits for the next callout; a `VirtualClock` stands still until
+it is moved, and runs what falls due on the way in order, so that a test or a replay does not have
+to wait. What a callout does is not known here.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ensue.events.event import instant_of
 from ensue.lang.durations import parse_duration
 
 if TYPE_CHECKING:
-    from ensue.channel.realtime.threads import Urgency
+    from ensue.channel.realtime.threads import RealTimeThreads
 
 DurationLike = str | timedelta
 
 
 def microseconds_in(duration: DurationLike, *, at_least: int = 0) -> int:
-    """A duration as in the language (`10 s`) or as Python has it, in microseconds."""
+    """A duration in microseconds, given as in the language (`10 s`) or as a `timedelta`."""
     if isinstance(duration, timedelta):
         length = duration // timedelta(microseconds=1)
     else:
@@ -45,26 +45,26 @@ class Clock(Protocol):
     """What a channel needs of a clock."""
 
     def now(self) -> int:
-        """Microseconds since 1970; never less than before."""
+        """Microseconds since 1970; never decreases."""
 
     def drive(self, callouts: CalloutQueue) -> None:
-        """Run what is in a queue as it falls due, from now on."""
+        """Run the callouts of a queue as they fall due, from now on."""
 
     def release(self, callouts: CalloutQueue) -> None:
-        """Run nothing more from a queue."""
+        """Run no more callouts of a queue."""
 
     def woken(self) -> None:
-        """A queue has a new first callout."""
+        """Look at the queues again: one of them has a new first callout."""
 
 
 class WallClock:
     """The time of day, monotonic from the start of the process on."""
 
-    # The time of day may be set back while we run; what has been measured against it must not be.
+    # The system's time of day may be set back while the process runs.
     _offset = time.time_ns() - time.perf_counter_ns()
 
-    def __init__(self, urgency: Urgency | None = None) -> None:
-        self._urgency = urgency
+    def __init__(self, real_time: RealTimeThreads | None = None) -> None:
+        self._real_time = real_time
         self._changed = threading.Condition()
         self._queues: list[CalloutQueue] = []
         self._thread: threading.Thread | None = None
@@ -93,8 +93,8 @@ class WallClock:
             self._changed.notify()
 
     def _wait_and_run(self) -> None:
-        if self._urgency is not None:
-            self._urgency.join()
+        if self._real_time is not None:
+            self._real_time.join()
         while True:
             with self._changed:
                 if not self._queues:
@@ -107,8 +107,8 @@ class WallClock:
                     continue
                 queues = list(self._queues)
             for queue in queues:
-                # What would end a thread of its own is counted as the failure of a consumer, and
-                # must not end the one that lets time pass.
+                # `SystemExit` and the like were counted as a consumer's failure, and must not end
+                # the thread of the clock.
                 with suppress(BaseException):
                     queue.run_due(self.now())
 
@@ -131,14 +131,14 @@ class VirtualClock:
             self._queues.remove(callouts)
 
     def woken(self) -> None:
-        """Nobody waits: the next move of the clock looks for itself."""
+        """No thread waits: `move_to` looks at the queues itself."""
 
     def advance(self, duration: DurationLike) -> None:
-        """Let time pass, running what falls due on the way, each at its own time."""
+        """Move the clock by a duration; each callout on the way runs at its own time."""
         self.move_to(self._now + microseconds_in(duration))
 
     def move_to(self, instant: int | datetime | str) -> None:
-        """Let time pass up to an instant. An instant that is over changes nothing."""
+        """Move the clock to an instant. An instant in the past changes nothing."""
         target = instant_of(instant)
         while (due := _first_due(self._queues)) is not None and due <= target:
             self._now = max(self._now, due)

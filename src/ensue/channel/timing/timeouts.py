@@ -1,10 +1,10 @@
-"""Timeouts of consumers: at an interval, or when nothing has come for too long.
+"""Timeouts of consumers: at an interval, or after a period without a notification.
 
-Each is one callout in the channel's heap. An interval keeps to its beat: a firing is due a whole
-number of periods after the first, however late the one before ran. A watchdog is due a period
-after the consumer was last told something; it looks when it is due rather than being moved with
-every event, so that events pay nothing for it. A firing is an event of type `TIMEOUT`, queued and
-dispatched like any other at its consumer's priority. Alarms of steps run on the same heap.
+Each is one callout in the channel's heap. The firings of an interval are whole periods after its
+start, however late an earlier one ran. A watchdog is due one period after the consumer was last
+notified; it checks this when it is due instead of being moved with every event, so that events pay
+nothing for it. A firing is an event of type `TIMEOUT`, queued and dispatched like any other. The
+alarms of steps with timers use the same heap.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ensue.channel.timing.clock_events import TIMEOUT, Timeout
 
 
 class TimedReceiver(Protocol):
-    """What a timeout or an alarm needs of the receiver it is for."""
+    """What a timer or an alarm needs of its receiver."""
 
     name: str
     state: str
-    last_satisfied: int
+    last_notified: int
 
     @property
     def priority(self) -> int: ...
@@ -35,7 +35,7 @@ class TimedReceiver(Protocol):
 
 
 class Timeouts:
-    """All timers of one channel."""
+    """The timers and alarms of one channel."""
 
     def __init__(self, clock: Clock) -> None:
         self.callouts = CalloutQueue(clock.woken)
@@ -59,7 +59,7 @@ class Timeouts:
 
 
 class Timer:
-    """One timeout of one consumer. `cancel` ends it."""
+    """One timeout of one consumer, until `cancel`."""
 
     def __init__(
         self,
@@ -75,27 +75,27 @@ class Timer:
         self.fired = 0
         self._timeouts = timeouts
         self._receiver = receiver
-        self._is_on = True
+        self._is_active = True
         if kind == "deadline":
             receiver.watch()
-        receiver.last_satisfied = timeouts.clock.now()
+        receiver.last_notified = timeouts.clock.now()
         self._callout = self._schedule(timeouts.clock.now() + period)
 
     def cancel(self) -> bool:
         """True if it was still running."""
-        was_on, self._is_on = self._is_on, False
+        was_active, self._is_active = self._is_active, False
         self._timeouts.callouts.cancel(self._callout)
-        return was_on
+        return was_active
 
     def _schedule(self, due: int) -> Callout:
         priority = self._receiver.priority
         return self._timeouts.callouts.schedule(due, self._fire, priority)
 
     def _fire(self, due: int) -> None:
-        if not self._is_on or self._receiver.state == "disconnected":
+        if not self._is_active or self._receiver.state == "disconnected":
             return
         if self.kind == "deadline":
-            quiet_until = self._receiver.last_satisfied + self.period
+            quiet_until = self._receiver.last_notified + self.period
             if quiet_until > due:
                 self._callout = self._schedule(quiet_until)
                 return
@@ -108,24 +108,24 @@ class Timer:
 
 
 class Alarm:
-    """Tells a receiver's step that time has passed, when the step says that it is due."""
+    """Sends a tick to a receiver when the next timer of its step is due."""
 
     def __init__(self, timeouts: Timeouts, receiver: TimedReceiver, grace: int) -> None:
         self._timeouts = timeouts
         self._receiver = receiver
-        # On a wall clock an event made just before the time may arrive just after it.
+        # On a wall clock an event made just before the due time may arrive just after it.
         self._grace = grace if isinstance(timeouts.clock, WallClock) else 0
         self._lock = threading.Lock()
         self._due: int | None = None
         self._callout: Callout | None = None
-        self._is_on = True
+        self._is_active = True
 
     def set(self, due: int | None) -> None:
-        """Go off at a time, in place of the one before; at once if it is over."""
+        """Replace the due time. A due time in the past sends the tick at once."""
         with self._lock:
-            if due == self._due or not self._is_on:
+            if due == self._due or not self._is_active:
                 return
-            self._take_off()
+            self._unschedule()
             if due is None:
                 return
             now = self._timeouts.clock.now() - self._grace
@@ -137,17 +137,17 @@ class Alarm:
 
     def cancel(self) -> None:
         with self._lock:
-            self._is_on = False
-            self._take_off()
+            self._is_active = False
+            self._unschedule()
 
-    def _take_off(self) -> None:
+    def _unschedule(self) -> None:
         if self._callout is not None:
             self._timeouts.callouts.cancel(self._callout)
         self._callout = self._due = None
 
     def _fire(self, at: int) -> None:
         with self._lock:
-            if not self._is_on:
+            if not self._is_active:
                 return
             self._callout = self._due = None
         self._receiver.tick(at - self._grace)

@@ -1,7 +1,7 @@
-"""What a channel can tell of itself: counts of all its consumers, of those that have left too.
+"""The counts of a channel: those of present consumers, and those kept of consumers that have left.
 
-Receivers count for themselves, in their turns. Here the counts of the present ones are put together
-when somebody asks, and those of a consumer that leaves are kept.
+Receivers count their own events in their turns; this module merges the counts when figures are
+asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ensue.channel.policies import Reason
 
 
 class CountedReceiver(Protocol):
-    """What is read of a receiver when its channel tells its figures."""
+    """What the counts need of a receiver."""
 
     name: str
     laxity: LaxityMeter
@@ -30,7 +30,7 @@ class CountedReceiver(Protocol):
     def figures(self) -> ConsumerFigures: ...
 
 
-class Accounts:
+class ChannelCounts:
     def __init__(self) -> None:
         self.published = Tally()
         self.unwanted = Tally()
@@ -39,8 +39,8 @@ class Accounts:
         self._delivered = 0
         self._laxity = LaxityMeter()
 
-    def remember(self, receiver: CountedReceiver) -> None:
-        """Keep the counts of a consumer that has left."""
+    def keep(self, receiver: CountedReceiver) -> None:
+        """Keep the counts of a consumer that leaves the channel."""
         with self._lock:
             self._dropped.update(receiver.dropped)
             self._delivered += receiver.delivered
@@ -49,7 +49,11 @@ class Accounts:
     def read(
         self, receivers: Sequence[CountedReceiver], unmade: int, unsent: Mapping[Reason, int]
     ) -> Figures:
-        """All at one moment, with what quenched suppliers did not make and links did not carry."""
+        """The figures of a channel.
+
+        `unmade` counts events that quenched suppliers did not create, `unsent` those that links
+        could not carry.
+        """
         consumers = {each.name: each.figures() for each in receivers}
         laxity = LaxityMeter()
         with self._lock:
