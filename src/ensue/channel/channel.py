@@ -73,8 +73,6 @@ class Channel:
             self.real_time.begin()
         parts.dispatcher.start(self._context)
 
-    # --- publishing ----------------------------------------------------------------------------
-
     def push(self, event: Event) -> None:
         """Publish an event. Waits for room where a consumer's overflow policy is `Block`."""
         if self._is_closing:
@@ -127,8 +125,6 @@ class Channel:
         # While a channel drains, its own consumers may still push in their turns.
         if self._is_closed or not self._dispatcher.is_in_turn():
             raise UsageError(f"the channel `{self.name}` is closed and takes no more events")
-
-    # --- subscribing ---------------------------------------------------------------------------
 
     def subscribe(
         self, wants: Wants | str | None = None, *, name: str | None = None, **quality: Any
@@ -192,8 +188,6 @@ class Channel:
                 self._timeouts = Timeouts(self.clock)
             return self._timeouts
 
-    # --- wants and demand ----------------------------------------------------------------------
-
     def with_subtypes(self, types: Iterable[str]) -> frozenset[str]:
         return frozenset(each for one in types for each in (one, *self.types.subtypes(one)))
 
@@ -239,8 +233,6 @@ class Channel:
             if consumer.state != "disconnected":
                 yield from interests(consumer.wants)
 
-    # --- several channels ----------------------------------------------------------------------
-
     @property
     def federation(self) -> Federation:
         """The links of this channel. Created on first use; without it, links cost nothing."""
@@ -250,8 +242,6 @@ class Channel:
 
                 self._federation = Federation(self)
         return self._federation
-
-    # --- dispatching ---------------------------------------------------------------------------
 
     @contextmanager
     def in_real_time(self, priority: int = 1) -> Iterator[bool]:
@@ -287,8 +277,6 @@ class Channel:
             self._parts.strategy = strategy
             self._dispatcher = self._context.dispatcher = successor
         current.stop(successor)
-
-    # --- figures, failures, end ----------------------------------------------------------------
 
     def figures(self) -> Figures:
         """Counts of what happened so far."""

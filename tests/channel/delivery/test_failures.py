@@ -10,11 +10,22 @@ from typing import Any
 
 import pytest
 
-from ensue.channel import Block, Failure, Reason, WallClock, any_of, nothing, want
+from ensue.channel import (
+    Block,
+    Failure,
+    Reason,
+    VirtualClock,
+    WallClock,
+    any_of,
+    correlated,
+    nothing,
+    want,
+)
+from ensue.channel.delivery.correlation import CorrelationStep
 from ensue.channel.realtime.process import PROCESS
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from tests.channel.making import builder, empty, event, eventually, noting
+from tests.channel.making import LIBRARY, builder, empty, event, eventually, noting
 
 
 def fail(_: Event) -> None:
@@ -150,8 +161,6 @@ def test_a_consumer_that_never_returns_cannot_keep_a_channel_open() -> None:
 
 
 def test_a_closed_channel_has_no_timers_left() -> None:
-    from ensue.channel import VirtualClock
-
     clock, got = VirtualClock(), empty()
     channel = builder().clock(clock).done()
     channel.consumers.connect("gps", got.append).every("1 s")
@@ -315,4 +324,58 @@ def test_a_key_of_conflation_that_is_none_harms_no_supplier(key: Any) -> None:
         channel.push(event("Notify", value=[number]))
 
     assert subscription.take_all()
+    channel.close()
+
+
+def test_a_python_test_that_exits_does_not_take_the_turns_of_its_consumer_with_it() -> None:
+    channel, got, exits = builder().done(), empty(), [True, False]
+
+    def exit_once(_: Event) -> bool:
+        if exits.pop(0):
+            raise SystemExit
+        return True
+
+    channel.consumers.connect("one", got.append, want("Notify", where=exit_once))
+    with pytest.raises(SystemExit):
+        channel.push(event())
+    channel.push(event())
+
+    assert len(got) == 1
+    channel.close()
+
+
+def test_a_full_queue_behind_a_consumer_that_exits_has_its_event_counted() -> None:
+    channel = builder().done()
+
+    def leave(_: Event) -> None:
+        raise SystemExit
+
+    channel.consumers.connect("leaving", leave, "Notify", priority=1)
+    full = channel.subscribe("Notify", name="full", capacity=1, overflow=Block("60 s"))
+    for _ in range(2):
+        with pytest.raises(SystemExit):
+            channel.push(event())
+
+    assert full.consumer.figures.dropped == {Reason.BLOCKED: 1}
+    channel.close(drain=False)
+
+
+def test_a_correlation_that_fails_at_a_tick_has_lost_no_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, reports = VirtualClock(), empty()
+    channel = builder().clock(clock).on_drop(lambda *given: reports.append(given)).done()
+    consumer = channel.consumers.connect(
+        "one", lambda _: None, correlated(LIBRARY, "Silent"), failures=None
+    )
+    channel.push(event("DataNotify", SourceID=1, Value=1.0))
+
+    def fail_to_advance(*_: object) -> None:
+        raise ValueError("no good")
+
+    monkeypatch.setattr(CorrelationStep, "advance", fail_to_advance)
+    clock.advance("11 s")
+
+    assert consumer.figures.failures == 1
+    assert (consumer.figures.dropped, reports) == ({}, [])
     channel.close()

@@ -66,6 +66,8 @@ class Mailbox(ABC):
         self.state = "connected"
         self.last_notified = context.clock.now()
         self._offered = 0
+        self._read = 0
+        self._made = 0
         self._lock = threading.Lock()
         # The thread that runs a turn has popped this token. `list.pop` is atomic, and costs a
         # quarter of a lock that nobody ever waits for.
@@ -89,8 +91,6 @@ class Mailbox(ABC):
     @abstractmethod
     def _after_disconnect(self) -> None:
         """Remove a consumer from the channel that its overflow policy has disconnected."""
-
-    # --- promises ------------------------------------------------------------------------------
 
     def require(self, quality: Quality) -> None:
         """Replace the quality of service, from the next event on."""
@@ -136,8 +136,6 @@ class Mailbox(ABC):
         self.direct_call: Call | None = self.call if may_call else None
         if self.is_timed or self._time_to_live is not None:
             self.context.is_timed = True
-
-    # --- offering ------------------------------------------------------------------------------
 
     def accept(self, event: Event, now: int) -> int:
         """Queue an event, or drop one by the overflow policy: `FULL`, `QUEUED` or `READY`."""
@@ -248,8 +246,6 @@ class Mailbox(ABC):
         if must_run:
             self.schedule()
 
-    # --- the end -------------------------------------------------------------------------------
-
     def finish(self) -> None:
         """Accept no more events; those that wait can still be pulled."""
         with self._lock:
@@ -268,8 +264,6 @@ class Mailbox(ABC):
             self._drops.report()
         if self.state == "disconnected":
             self._after_disconnect()
-
-    # --- pulling and figures -------------------------------------------------------------------
 
     def wait_for_event(self, seconds: float | None) -> None:
         """Block until an event is queued or the consumer is disconnected."""
@@ -303,8 +297,6 @@ class Mailbox(ABC):
     def dropped(self) -> dict[Reason, int]:
         with self._lock:
             return dict(self._drops.counts)
-
-    # --- with the lock held -----------------------------------------------------------------------
 
     def _has_room(self, event: Event) -> bool:
         """Whether the event can be queued or dropped now; only `Block` makes a supplier wait."""
@@ -374,6 +366,7 @@ class Mailbox(ABC):
 
     def _enqueue_outputs(self, events: Sequence[Event], arrived: int | None = None) -> None:
         """Queue outputs of a step for delivery, or drop them if the consumer is disconnected."""
+        self._made += len(events)
         if self.state == "disconnected":
             for event in events:
                 self._drops.note(event, self._disconnect_reason)
@@ -401,6 +394,11 @@ class Mailbox(ABC):
             self._drops.note(slot.event, reason)
         if slot.step is not None:
             self._enqueue_outputs(self._steps.done(slot.step))
+
+    def _waiting_events(self) -> int:
+        """How many events wait; a waiting tick is none."""
+        has_tick = self._queue.slot_of(_TICK_KEY) is not None
+        return self._queue.size + len(self._outputs) - has_tick
 
     def _reason_of_state(self) -> Reason:
         return Reason.SUSPENDED if self.state == "suspended" else self._disconnect_reason

@@ -91,8 +91,6 @@ class Receiver(Mailbox):
     def _after_disconnect(self) -> None:
         self.context.on_disconnect(self)
 
-    # --- turns ---------------------------------------------------------------------------------
-
     def note_direct_call(self, since: int | None) -> None:
         """Record laxity and time of a call that bypassed the queue."""
         # Read once: another thread may replace the quality at any moment.
@@ -192,23 +190,31 @@ class Receiver(Mailbox):
         return None
 
     def _run_step(self, step: Step, slot: Slot) -> None:
-        event = slot.event
+        event, is_tick = slot.event, type(slot.event) is Tick
+        failure: BaseException | None = None
+        passed: Sequence[Event] = ()
         try:
-            passed = step.advance(event.time) if type(event) is Tick else step.read(event)
-        except Exception as error:
-            passed = ()
+            passed = step.advance(event.time) if is_tick else step.read(event)
+        except BaseException as error:
+            failure = error
             self._note_failure(event, error)
         with self._lock:
-            for lost, reason in step.take_drops():
+            drops = step.take_drops()
+            for lost, reason in drops:
                 self._drops.note(lost, reason)
+            self._read += (not is_tick and failure is None) - len(drops)
             if passed:
                 self.last_notified = self.context.clock.now()
                 self._enqueue_outputs(passed, slot.arrived)
             self._enqueue_outputs(self._steps.done(step))
             is_current = step is self._steps.step
         alarm = self.alarm
-        if alarm is not None and is_current:
+        # After a tick that failed, the same tick would be due at once, for ever.
+        if alarm is not None and is_current and not (is_tick and failure is not None):
             alarm.set(step.next_due())
+        if failure is not None and not isinstance(failure, Exception):
+            self._abort_turn()
+            raise failure
 
     def _end_turn(self) -> bool:
         with self._lock:
@@ -232,8 +238,6 @@ class Receiver(Mailbox):
         expiry = slot.event.extensions.get("expirytime")
         return expiry is not None and now > _instant(expiry)
 
-    # --- success and failure -------------------------------------------------------------------
-
     def _note_success(self, slot: Slot) -> None:
         self._delivered_in_turns += 1
         self.failed_in_row = 0
@@ -250,7 +254,8 @@ class Receiver(Mailbox):
         with self._lock:
             self.failures += 1
             self.failed_in_row += 1
-            self._drops.note(event, Reason.FAILED)
+            if type(event) is not Tick:
+                self._drops.note(event, Reason.FAILED)
             allowed = self.quality.failures
             suspended = (
                 allowed is not None and self.failed_in_row >= allowed and self.state == "connected"
@@ -283,9 +288,11 @@ class Receiver(Mailbox):
                 self.state,
                 self.wanted,
                 self.delivered,
-                self._queue.size + len(self._outputs),
+                self._waiting_events(),
                 self.failures,
                 dict(self._drops.counts),
+                self._read,
+                self._made,
             )
 
 

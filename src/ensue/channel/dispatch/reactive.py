@@ -130,6 +130,9 @@ class ReactiveDispatcher:
             if self._real_time is not None:
                 self._real_time.idle()
             if backlog.error is not None:
+                # The supplier gets an exception and will not wait for these receivers.
+                for each in full:
+                    each.drop_blocked(event)
                 backlog.raise_error()
         return full
 

@@ -14,18 +14,15 @@ from typing import Protocol
 from ensue.channel.figures.values import ConsumerFigures, Figures, LaxityMeter, Tally
 from ensue.channel.policies import Reason
 
+SUMS = ("wanted", "delivered", "read", "made")
+"""The counts of consumers that a channel adds up."""
+
 
 class CountedReceiver(Protocol):
     """What the counts need of a receiver."""
 
     name: str
     laxity: LaxityMeter
-
-    @property
-    def delivered(self) -> int: ...
-
-    @property
-    def dropped(self) -> Mapping[Reason, int]: ...
 
     def figures(self) -> ConsumerFigures: ...
 
@@ -36,14 +33,15 @@ class ChannelCounts:
         self.unwanted = Tally()
         self._lock = threading.Lock()
         self._dropped: Counter[Reason] = Counter()
-        self._delivered = 0
+        self._left: Counter[str] = Counter()
         self._laxity = LaxityMeter()
 
     def keep(self, receiver: CountedReceiver) -> None:
         """Keep the counts of a consumer that leaves the channel."""
         with self._lock:
-            self._dropped.update(receiver.dropped)
-            self._delivered += receiver.delivered
+            figures = receiver.figures()
+            self._dropped.update(figures.dropped)
+            self._left.update({name: getattr(figures, name) for name in SUMS})
             self._laxity.add(receiver.laxity)
 
     def read(
@@ -57,21 +55,25 @@ class ChannelCounts:
         consumers = {each.name: each.figures() for each in receivers}
         laxity = LaxityMeter()
         with self._lock:
-            dropped, delivered = Counter(self._dropped), self._delivered
+            dropped, sums = Counter(self._dropped), Counter(self._left)
             laxity.add(self._laxity)
         for each in consumers.values():
             dropped.update(each.dropped)
+            sums.update({name: getattr(each, name) for name in SUMS})
         dropped.update(unsent)
         for receiver in receivers:
             laxity.add(receiver.laxity)
         return Figures(
             self.published.read(),
             self.unwanted.read() + unmade,
-            delivered + sum(each.delivered for each in consumers.values()),
+            sums["delivered"],
             sum(each.waiting for each in consumers.values()),
             dict(dropped),
             consumers,
             laxity.read(),
+            sums["wanted"],
+            sums["read"],
+            sums["made"],
         )
 
     def reset_laxity(self, receivers: Sequence[CountedReceiver]) -> None:

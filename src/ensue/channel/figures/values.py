@@ -29,7 +29,12 @@ class Laxity:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerFigures:
-    """Counts of one consumer. `wanted` equals delivered, waiting and dropped events together."""
+    """Counts of one consumer.
+
+    `read` counts events that the consumer's step (a group, a Python test, a correlation) has read,
+    and `made` those that the step put out. Always: wanted + made = delivered + read + waiting +
+    dropped.
+    """
 
     name: str
     state: str
@@ -38,11 +43,16 @@ class ConsumerFigures:
     waiting: int
     failures: int
     dropped: Mapping[Reason, int]
+    read: int = 0
+    made: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Counts of a channel and its consumers at one moment."""
+    """Counts of a channel and its consumers at one moment.
+
+    `wanted`, `read` and `made` are sums over consumers, those that have left included.
+    """
 
     published: int
     unwanted: int
@@ -51,6 +61,9 @@ class Figures:
     dropped: Mapping[Reason, int]
     consumers: Mapping[str, ConsumerFigures]
     laxity: Mapping[int, Laxity]
+    wanted: int = 0
+    read: int = 0
+    made: int = 0
 
 
 class LaxityMeter:

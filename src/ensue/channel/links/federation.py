@@ -104,8 +104,6 @@ class Federation:
         self._has_hurried = False
         self._advertise()
 
-    # --- links ---------------------------------------------------------------------------------
-
     def link(self, other: Host) -> None:
         """Link to a channel in this process."""
         from ensue.channel.links.inprocess import join
@@ -226,8 +224,6 @@ class Federation:
             LINKS.calm()
         return all(was_sent)
 
-    # --- adverts -------------------------------------------------------------------------------
-
     def wants_changed(self) -> None:
         """This channel's consumers may want something else now."""
         wants = self._wants()
@@ -305,8 +301,6 @@ class Federation:
         unreachable = [n for n in self._adverts if n not in self._next and n != self.id]
         for name in unreachable[: max(0, len(unreachable) - UNREACHABLE_KEPT)]:
             del self._adverts[name]
-
-    # --- events --------------------------------------------------------------------------------
 
     def publish(self, event: Event) -> Ways:
         """Put an event of this channel on its way to every other that wants it.

@@ -90,8 +90,6 @@ class Session:
         self._connection: Connection | None = None
         self._leaving: asyncio.TimerHandle | None = None
 
-    # --- from any thread -----------------------------------------------------------------------
-
     def send(self, message: Carried | Advert) -> None:
         """Give a message its place on the link. It is encoded and carried from `set_off` on."""
         with self._lock:
@@ -168,8 +166,6 @@ class Session:
     def close(self, seconds: float) -> bool:
         """Wait until all is sent, up to a time, then leave for good. Whether all was sent."""
         return self.is_over or bool(LINKS.run(self._end(seconds), seconds + 10))
-
-    # --- in the thread of the links ------------------------------------------------------------
 
     def hello(self) -> bytes:
         received = self.received
