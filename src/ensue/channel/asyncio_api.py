@@ -72,7 +72,7 @@ class Subscription:
                 return event
             if self._is_over(receiver):
                 raise StopAsyncIteration
-            await woken(receiver, receiver.when_event, None)
+            await woken(receiver.when_event, receiver.cancel_wake, None)
 
     @staticmethod
     def _is_over(receiver: Receiver) -> bool:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ensue.channel.closing import Closing, are_idle, disconnect_all, wait_until
 from ensue.channel.consumers import ConsumerAdmin, needs_step
+from ensue.channel.delivery.blocked import Blocked, blocked_offers, wait_each
 from ensue.channel.delivery.mailbox import Call
-from ensue.channel.delivery.receiver import ChannelContext, Failure, Receiver, offer_each
+from ensue.channel.delivery.receiver import ChannelContext, Failure, Receiver
 from ensue.channel.figures.counts import ChannelCounts
 from ensue.channel.figures.values import Figures
 from ensue.channel.lookup.interests import interests
@@ -32,7 +33,7 @@ from ensue.events.event import Event
 if TYPE_CHECKING:
     from ensue.channel.asyncio_api import Subscription
     from ensue.channel.delivery.steps import Step
-    from ensue.channel.links.federation import Federation
+    from ensue.channel.links.federation import Departure, Federation
     from ensue.channel.timing.timeouts import Timeouts
 
 log = logging.getLogger("ensue.channel")
@@ -78,48 +79,65 @@ class Channel:
         if self._is_closing:
             self._check_open()
         next(self._published)
-        ways = self._federation.publish(event) if self._federation is not None else ()
+        departure = self._federation.publish(event) if self._federation is not None else None
         try:
             receivers = self.lookup.ready[event.type][event.source]
         except KeyError:
             receivers = None
         if receivers is None:
             receivers = self.lookup.find(event)
-        if receivers:
+        if departure is not None:
+            self._push_and_depart(event, receivers, departure)
+        elif receivers:
             full = self._dispatcher.spread(event, receivers)
-            for link, _ in ways:
-                link.set_off()
             if full:
-                self.wait_for_room(event, full)
-            return
-        next(self._unwanted)
-        for link, _ in ways:
-            link.set_off()
+                self.wait_for_room(blocked_offers(event, full))
+        else:
+            next(self._unwanted)
+
+    def _push_and_depart(
+        self, event: Event, receivers: Sequence[Receiver], departure: Departure
+    ) -> None:
+        """Serve local consumers, then let the event leave over links."""
+        try:
+            blocked = self._spread(event, receivers)
+        except BaseException:
+            departure.set_off()
+            for each in departure.blocked:
+                each.give_up()
+            raise
+        departure.set_off()
+        blocked += departure.blocked
+        if blocked:
+            self.wait_for_room(blocked)
 
     async def publish(self, event: Event) -> None:
         """Publish an event from a coroutine; waiting for room does not block the loop."""
         if self._is_closing:
             self._check_open()
         next(self._published)
-        ways = self._federation.publish(event) if self._federation is not None else ()
-        full = self.spread_here(event)
-        for link, _ in ways:
-            link.set_off()
-        if full:
-            from ensue.channel.delivery.async_waiting import offer_all
+        departure = self._federation.publish(event) if self._federation is not None else None
+        blocked = self.spread_here(event)
+        if departure is not None:
+            departure.set_off()
+            blocked += departure.blocked
+        if blocked:
+            from ensue.channel.delivery.async_waiting import wait_all
 
-            await offer_all(event, full)
+            await wait_all(blocked)
 
-    def spread_here(self, event: Event) -> list[Receiver]:
-        """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
-        receivers = self.lookup.find(event)
-        if not receivers:
-            next(self._unwanted)
-            return []
-        return self._dispatcher.spread(event, receivers)
+    def spread_here(self, event: Event) -> list[Blocked]:
+        """Offer an event to this channel's consumers. Returns the offers that wait for room."""
+        return self._spread(event, self.lookup.find(event))
 
-    def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
-        offer_each(event, full, self._dispatcher.may_wait())
+    def _spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Blocked]:
+        if receivers:
+            return blocked_offers(event, self._dispatcher.spread(event, receivers))
+        next(self._unwanted)
+        return []
+
+    def wait_for_room(self, blocked: Sequence[Blocked]) -> None:
+        wait_each(blocked, self._dispatcher.may_wait())
 
     def _check_open(self) -> None:
         # While a channel drains, its own consumers may still push in their turns.

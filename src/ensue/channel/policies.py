@@ -34,6 +34,7 @@ class Reason(StrEnum):
     MALFORMED = "malformed"  # does not fit the type that the correlation's library declares
     UNSENT = "unsent"  # a link could neither send it nor keep it
     UNROUTED = "unrouted"  # no way to a channel that wants it
+    UNCONFIRMED = "unconfirmed"  # a link sent it and ended unacknowledged: it may have arrived
 
 
 @dataclass(frozen=True, slots=True)

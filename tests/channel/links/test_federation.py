@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from ensue.channel import Channel, Disconnect, Reason, all_of, correlated, want
-from ensue.channel.links.arrivals import REMEMBERED_NUMBERS, Arrivals
+from ensue.channel.links.duplicates import IDENTITIES_A_NEIGHBOUR, DuplicateFilter
 from ensue.errors import UsageError
 from tests.channel.linked_scenarios import changing_graph
 from tests.channel.making import LIBRARY, builder, empty, event
@@ -191,11 +191,23 @@ def test_many_predicates_of_one_kind_are_told_as_the_whole_kind() -> None:
     assert channels["a"].federation.sent == 2
 
 
-def test_seen_ids_are_bounded_and_refuse_what_is_older_than_they_remember() -> None:
-    seen = Arrivals()
-    for number in range(1, 2 * REMEMBERED_NUMBERS):
-        assert seen.add("a", number)
+def test_an_event_is_known_again_by_whichever_neighbour_brings_it() -> None:
+    seen = DuplicateFilter()
 
-    assert not seen.add("a", 2 * REMEMBERED_NUMBERS - 1)
-    assert not seen.add("a", 1)
-    assert seen.add("b", 1)
+    assert seen.add("b", "origin", 7)
+    assert not seen.add("c", "origin", 7)
+    assert seen.add("c", "other", 7)
+
+
+def test_a_neighbour_can_push_out_only_what_it_has_brought_itself() -> None:
+    seen = DuplicateFilter()
+    seen.add("honest", "origin", 0)
+    seen.add("flooding", "origin", 1)
+    for identity in range(10, 10 + 2 * IDENTITIES_A_NEIGHBOUR):
+        seen.add("flooding", "origin", identity)
+
+    assert not seen.add("flooding", "origin", 0)
+    assert seen.add("flooding", "origin", 1)
+    assert sum(len(each._recent) + len(each._older) for each in seen._windows.values()) <= (
+        IDENTITIES_A_NEIGHBOUR + 1
+    )

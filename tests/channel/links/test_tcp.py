@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from ensue.channel import Block, Reason
-from ensue.channel.links import tcp
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from tests.channel.links.pairs import Pair
@@ -102,40 +101,6 @@ def test_a_reliable_link_loses_and_doubles_nothing_across_disconnections(seed: i
     assert cuts > 3
     assert pair.link.session.connections > 1
     assert pair.near.figures().dropped == {}
-    pair.close()
-
-
-def test_a_reliable_link_that_is_down_too_long_drops_the_oldest_and_counts_them() -> None:
-    pair = Pair(buffer=50)
-    listener = pair.far.federation._listeners[0]
-    listener._server.get_loop().call_soon_threadsafe(listener._server.close)
-    pair.link.interrupt()
-    assert eventually(lambda: not pair.link.is_connected)
-
-    for number in range(80):
-        pair.near.push(event("Notify", n=number))
-
-    assert pair.near.figures().dropped == {Reason.UNSENT: 30}
-    pair.close()
-
-
-def test_a_link_that_is_not_reliable_counts_what_it_could_not_send(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    pair = Pair(reliable=False)
-    for _ in range(100):
-        pair.near.push(event("Notify"))
-    assert eventually(lambda: len(pair.got) == 100)
-    # As if the other side had not read for long.
-    monkeypatch.setattr(tcp, "WRITE_LIMIT", -1)
-    for _ in range(30):
-        pair.near.push(event("Notify"))
-    monkeypatch.undo()
-    for _ in range(100):
-        pair.near.push(event("Notify"))
-
-    assert eventually(lambda: len(pair.got) == 200)
-    assert pair.near.figures().dropped == {Reason.UNSENT: 30}
     pair.close()
 
 
@@ -316,7 +281,7 @@ def test_two_processes() -> None:
     [
         ({"port": 99_999}, "a port is an integer from"),
         ({"port": "7400"}, "a port is an integer from"),
-        ({"port": 7400, "buffer": 0}, "holds at least one event; given is `0`"),
+        ({"port": 7400, "buffer": 0}, "the `buffer` of a link is at least 1; given is `0`"),
     ],
 )
 def test_a_link_that_cannot_be_is_refused_at_once(options: dict[str, Any], message: str) -> None:

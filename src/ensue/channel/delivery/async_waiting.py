@@ -1,46 +1,45 @@
-"""Coroutines that wait at a receiver, for room or for events, without blocking their event loop.
+"""Coroutines that wait for room or for events without blocking their event loop.
 
-The receiver calls back from the thread that makes room or brings an event, and the callback sets a
-future of the waiting loop. Waiting threads are handled in `mailbox`.
+The place of waiting calls back from the thread that makes room or brings an event, and the callback
+sets a future of the waiting loop. Threads wait in `blocked` and in `mailbox`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from ensue.channel.delivery.receiver import Receiver
-from ensue.events.event import Event
+from ensue.channel.delivery.blocked import Blocked
+from ensue.channel.delivery.waiters import Wake
 
 
-async def offer_all(event: Event, full: Sequence[Receiver]) -> None:
-    """Wait for room in each full queue, as long as its overflow policy says."""
-    waiting = deque(full)
+async def wait_all(blocked: Iterable[Blocked]) -> None:
+    """Wait until there is room in each place, as long as its overflow policy says."""
+    loop, left = asyncio.get_running_loop(), deque(blocked)
     try:
-        while waiting:
-            receiver = waiting[0]
-            deadline = time.monotonic() + receiver.block_seconds
-            while not receiver.offer(event):
-                left = deadline - time.monotonic()
-                if left <= 0 or not await woken(receiver, receiver.when_room, left):
-                    if not receiver.offer(event):
-                        receiver.drop_blocked(event)
+        while left:
+            one = left[0]
+            deadline = loop.time() + one.block_seconds
+            while not one.retry():
+                seconds = deadline - loop.time()
+                if seconds <= 0 or not await woken(one.when_room, one.cancel_wake, seconds):
+                    if not one.retry():
+                        one.give_up()
                     break
-            waiting.popleft()
+            left.popleft()
     except asyncio.CancelledError:
-        # The event will not be offered again to the receivers that are left.
-        for each in waiting:
-            each.drop_blocked(event)
+        # The supplier will not offer the event again.
+        for each in left:
+            each.give_up()
         raise
 
 
 async def woken(
-    receiver: Receiver, register: Callable[[Callable[[], None]], None], seconds: float | None
+    register: Callable[[Wake], None], cancel: Callable[[Wake], None], seconds: float | None
 ) -> bool:
-    """Wait until the receiver calls back, from any thread. False if time ran out."""
+    """Wait until a registered callback is called, from any thread. False if time ran out."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
 
@@ -59,5 +58,5 @@ async def woken(
     except TimeoutError:
         return False
     finally:
-        receiver.cancel_wake(wake_from_any_thread)
+        cancel(wake_from_any_thread)
     return True

@@ -14,7 +14,6 @@ cancellation is counted too, and then raised to the caller of the turn. Queueing
 from __future__ import annotations
 
 import inspect
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -294,19 +293,6 @@ class Receiver(Mailbox):
                 self._read,
                 self._made,
             )
-
-
-def offer_each(event: Event, full: Sequence[Receiver], may_wait: bool = True) -> None:
-    """Wait for room in each full queue, as long as its overflow policy says."""
-    left = deque(full)
-    try:
-        while left:
-            one = left.popleft()
-            one.offer_within(event, one.block_seconds if may_wait else 0.0)
-    except BaseException:
-        for each in left:
-            each.drop_blocked(event)
-        raise
 
 
 def is_coroutine(call: Call) -> bool:

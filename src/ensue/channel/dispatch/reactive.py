@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from threading import get_ident
 from typing import TYPE_CHECKING
 
-from ensue.channel.delivery.receiver import ChannelContext, Receiver, offer_each
+from ensue.channel.delivery.blocked import blocked_offers, wait_each
+from ensue.channel.delivery.receiver import ChannelContext, Receiver
 from ensue.channel.dispatch.dispatcher import Dispatcher
 from ensue.channel.dispatch.ready_queue import ReadyQueue
 from ensue.events.event import Event
@@ -171,7 +172,7 @@ class ReactiveDispatcher:
                     full = self.spread(event, receivers)
                     backlog.is_busy = True
                     # The supplier of this event is a consumer, and its call has not returned.
-                    offer_each(event, full)
+                    wait_each(blocked_offers(event, full))
         finally:
             backlog.is_busy = backlog.is_draining = False
 

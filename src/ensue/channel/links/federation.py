@@ -1,46 +1,53 @@
-"""One channel's place among others: what each wants, the way to each, and one message to each.
+"""The links of one channel: what other channels want, the way to each, and events on their way.
 
-Every channel of a federation tells its neighbours, and they tell theirs, whom it is linked to and
-what its consumers want (an `Advert`, numbered by its channel, so that a newer one replaces an older
-one and none goes round twice). From these each channel knows the whole graph and the shortest way
-to everybody. An event leaves its origin with the list of channels that want it; each channel on the
-way takes itself off, sorts the rest by the next link on its own shortest way, and sends one message
-over each. So no event goes in circles or arrives twice, whatever the graph, no link carries what
-nobody beyond it wants, and no channel needs a link to every other.
+Every channel tells its neighbours how it reaches each channel and what that one wants (`routes`).
+An event leaves its origin with the list of channels that want it; each channel on the way takes
+itself off the list, sorts the rest by link, and sends one message over each of these. So no event
+goes in circles or arrives twice, no link carries what is wanted nowhere beyond it, and no channel
+needs a link to every other.
 
-How a message crosses is the link's business: `inprocess` or `tcp`.
+How a message crosses is decided by the link: `inprocess` or `tcp`. For each destination of each
+event: it arrived, it is in transit, or it is counted as lost under a reason.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
-from uuid import uuid4
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ensue.channel.links.arrivals import Arrivals
+from ensue.channel.delivery.blocked import Blocked
+from ensue.channel.links.duplicates import DuplicateFilter
+from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.link import Link
-from ensue.channel.links.messages import Advert, Carried, RemoteWant, as_want, compacted
+from ensue.channel.links.messages import (
+    LONGEST_PATH,
+    Advert,
+    Carried,
+    RemoteWant,
+    Route,
+    as_want,
+    compacted,
+)
+from ensue.channel.links.routes import Routes
 from ensue.channel.lookup.index import Index
 from ensue.channel.policies import Reason
+from ensue.errors import EnsueError
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.delivery.receiver import Receiver
+    from ensue.channel.links.loop import LinkLoop
     from ensue.channel.links.tcp import Listener, TcpLink
     from ensue.channel.lookup.wants import Want
     from ensue.channel.realtime.threads import RealTimeThreads
     from ensue.events.types import TypeSystem
 
-HOP_LIMIT = 64
-"""While news of a changed graph is on its way, an event may be sent back; not for ever."""
-UNREACHABLE_KEPT = 1_024
-PATIENCE_AT_THE_END = 2.0
-"""Seconds for which a channel that closes waits for what it has sent to be acknowledged."""
+CLOSING_SECONDS = 2.0
+"""How long a channel that closes waits for acknowledgements of what it has sent."""
 WAYS_KEPT = 1_024
-
+IDENTITIES_A_DRAW = 512
 
 Ways = tuple[tuple[Link, tuple[str, ...]], ...]
 """Links, each with the channels that a message over it is for."""
@@ -57,15 +64,15 @@ class Host(Protocol):
     def federation(self) -> Federation: ...
 
     def local_wants(self) -> Iterable[Want]:
-        """All that this channel's consumers might want."""
+        """The wants of this channel's consumers."""
 
     def demand_changed(self) -> None:
         """Other channels may want something else now."""
 
-    def spread_here(self, event: Event) -> Sequence[Receiver]:
-        """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
+    def spread_here(self, event: Event) -> Sequence[Blocked]:
+        """Offer an event to this channel's consumers. Returns the offers that wait for room."""
 
-    def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None: ...
+    def wait_for_room(self, blocked: Sequence[Blocked]) -> None: ...
 
 
 class RemoteChannel:
@@ -76,33 +83,53 @@ class RemoteChannel:
         self.rank = (0,)
 
 
-class Federation:
-    """Made when a channel is first linked: `channel.federation`."""
+class Departure(NamedTuple):
+    """An event that was published: the links it leaves by, and those that have no room for it."""
 
-    def __init__(self, channel: Host) -> None:
-        self.id = f"{channel.name}#{uuid4().hex[:12]}"
+    links: Sequence[Link]
+    blocked: Sequence[Blocked]
+
+    def set_off(self) -> None:
+        """Encode and transmit it, now that local consumers have been served."""
+        for link in self.links:
+            link.set_off()
+
+
+NO_DEPARTURE = Departure((), ())
+
+
+class Federation:
+    """Created when a channel is first linked: `channel.federation`."""
+
+    def __init__(self, channel: Host, links: LinkLoop | None = None) -> None:
+        if links is None:
+            from ensue.channel.links.loop import LINKS
+
+            links = LINKS
+        self.id = f"{channel.name}#{links.entropy(6).hex()}"
         self.remote: Index[RemoteChannel] = Index(channel.types)
+        self.addressed = 0
         self.sent = 0
         self.received = 0
         self.duplicates = 0
         self._channel = channel
+        self._links = links
         self._lock = threading.RLock()
-        self._links: dict[str, Link] = {}
-        self._spare: dict[str, list[Link]] = {}
-        self._adverts: dict[str, Advert] = {}
+        self._routes: Routes[Link] = Routes(self.id)
         self._targets: dict[str, RemoteChannel] = {}
-        self._next: dict[str, str] = {}
         self._ways: dict[tuple[RemoteChannel, ...], Ways] = {}
-        self._sequence = 0
-        self._version = 0
-        self._seen = Arrivals()
-        self._unrouted = 0
-        self._unsent = 0
+        self._identities: list[int] = []
+        self._seen = DuplicateFilter()
+        self._lost: Counter[Reason] = Counter()
+        self._faults: Counter[LinkFault] = Counter()
+        # A lock of its own: links hold theirs while they count.
         self._counting = threading.Lock()
         self._listeners: list[Listener] = []
         self._dialling: list[TcpLink] = []
-        self._has_hurried = False
-        self._advertise()
+        self._is_in_real_time = False
+        self._routes.set_wants(self._wants())
+
+    # Making links.
 
     def link(self, other: Host) -> None:
         """Link to a channel in this process."""
@@ -111,100 +138,46 @@ class Federation:
         join(self, other.federation)
 
     def unlink(self, other: Host) -> None:
-        """Take the link to a neighbour away, on both sides."""
+        """Remove the link to a channel in this process, on both sides."""
         from ensue.channel.links.inprocess import part
 
         part(self, other.federation)
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, **options: Any) -> tuple[str, int]:
-        """Let channels of other processes link to this one. Returns where it listens.
+        """Let channels of other processes link to this one. Returns the address.
 
-        `buffer` and `patience` are those of this end of each link, as for `connect`.
+        `secret`, or `certificate`, `key` and `authority`, say who may link; beyond loopback one of
+        the two is required. `buffer`, `buffer_bytes`, `overflow` and `patience` are those of this
+        end of each link, as for `connect`; `sessions` bounds the links.
         """
         from ensue.channel.links.tcp import Listener
 
-        self._hurry_links()
-        listener = Listener(self, host, port, **options)
+        self._join_real_time()
+        listener = Listener(self, self._links, host, port, **options)
         self._listeners.append(listener)
         return listener.address
 
     def connect(self, host: str, port: int, **options: Any) -> TcpLink:
         """Link to a channel that listens; tries again, with growing pauses, until it is closed.
 
-        `reliable` keeps what a lost connection cannot carry and sends it again, up to `buffer`
-        events and `patience`; `backoff` and `longest_backoff` bound the pauses.
+        A `reliable` link keeps events until they are acknowledged and sends them again after a
+        disconnection of up to `patience`. `buffer` events and `buffer_bytes` bound what it keeps,
+        and `overflow` is its policy beyond that; `backoff` and `longest_backoff` bound the pauses.
+        Options of protection are those of `listen`.
         """
         from ensue.channel.links.tcp import TcpLink
 
-        self._hurry_links()
-        link = TcpLink(self, host, port, **options)
+        self._join_real_time()
+        link = TcpLink(self, self._links, host, port, **options)
         self._dialling.append(link)
         return link
 
-    def _hurry_links(self) -> None:
-        """Over TCP another thread does its part: where the channel is in real time, in time too."""
-        from ensue.channel.links.wire import LINKS
-
+    def _join_real_time(self) -> None:
+        """The thread of the links takes part in a real-time channel's work."""
         real_time = self._channel.real_time
-        if real_time is not None and not self._has_hurried:
-            self._has_hurried = True
-            LINKS.hurry(real_time)
-
-    @property
-    def addresses(self) -> tuple[tuple[str, int], ...]:
-        """Where this channel listens."""
-        return tuple(each.address for each in self._listeners)
-
-    @property
-    def neighbours(self) -> tuple[str, ...]:
-        return tuple(self._links)
-
-    def links_to(self, neighbour: str) -> tuple[Link, ...]:
-        """The link that is used, and those that stand by."""
-        with self._lock:
-            used = self._links.get(neighbour)
-            return () if used is None else (used, *self._spare.get(neighbour, ()))
-
-    @property
-    def reachable(self) -> frozenset[str]:
-        """The ids of all channels that there is a way to."""
-        return frozenset(self._next)
-
-    def add_link(self, neighbour: str, link: Link) -> None:
-        """A link is up: tell the neighbour all we know, and everybody that it is there.
-
-        Of several to one neighbour the newest is used, and the others stand by. One that has come
-        back takes nothing over: what is on its way over another must not be overtaken.
-        """
-        with self._lock:
-            others = self.links_to(neighbour)
-            if link not in others:
-                self._links[neighbour] = link
-                self._spare[neighbour] = list(others)
-                self._ways = {}
-            known = [each for each in self._adverts.values() if each.channel != self.id]
-        # Our own first: it says that the link is there, and goes to everybody.
-        self._advertise()
-        for advert in known:
-            link.send(advert)
-        link.set_off()
-
-    def remove_link(self, neighbour: str, link: Link) -> None:
-        with self._lock:
-            used = self._links.get(neighbour)
-            if used is None:
-                return
-            spare = [each for each in self._spare[neighbour] if each is not link]
-            self._spare[neighbour] = spare
-            if used is not link:
-                return
-            if spare:
-                self._links[neighbour] = spare.pop()
-            else:
-                del self._links[neighbour], self._spare[neighbour]
-            # In the same moment, so that nobody finds a way that leads over it.
-            advert, links = self._renew()
-        self._tell(advert, links)
+        if real_time is not None and not self._is_in_real_time:
+            self._is_in_real_time = True
+            self._links.join_real_time(real_time)
 
     def close(self, deadline: float) -> bool:
         """Send what is still to be sent, up to a time, and leave. Whether all of it was sent.
@@ -213,182 +186,246 @@ class Federation:
         """
         for listener in self._listeners:
             listener.close()
-        until = min(deadline, time.monotonic() + PATIENCE_AT_THE_END)
-        links: list[TcpLink | Link] = [*self._dialling]
-        links += [link for name in list(self._links) for link in self.links_to(name)]
+        until = min(deadline, time.monotonic() + CLOSING_SECONDS)
+        with self._lock:
+            links: list[TcpLink | Link] = [*self._dialling, *self._routes.all_links()]
         was_sent = [each.close(max(0.0, until - time.monotonic())) for each in links]
-        if self._has_hurried:
-            from ensue.channel.links.wire import LINKS
-
-            self._has_hurried = False
-            LINKS.calm()
+        if self._is_in_real_time:
+            self._is_in_real_time = False
+            self._links.leave_real_time()
         return all(was_sent)
+
+    # What is known of links and channels.
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """Where this channel listens."""
+        return tuple(each.address for each in self._listeners)
+
+    @property
+    def neighbours(self) -> tuple[str, ...]:
+        """The ids of all channels that this one is linked to."""
+        with self._lock:
+            return self._routes.neighbours
+
+    @property
+    def reachable(self) -> frozenset[str]:
+        """The ids of all channels that there is a way to."""
+        with self._lock:
+            return frozenset(self._routes.best)
+
+    @property
+    def in_transit(self) -> int:
+        """How many destinations the events that links still keep are for."""
+        with self._lock:
+            links = self._routes.all_links()
+        return sum(each.in_transit for each in links)
+
+    @property
+    def faults(self) -> Mapping[LinkFault, int]:
+        """Why connections and sessions were ended, and how often."""
+        with self._counting:
+            return dict(self._faults)
+
+    def links_to(self, neighbour: str) -> tuple[Link, ...]:
+        """The link to a neighbour that is in use, and those that stand by."""
+        with self._lock:
+            return self._routes.links_to(neighbour)
+
+    # Routes.
+
+    def add_link(self, neighbour: str, link: Link) -> None:
+        """A link is up. Its adverts say what can be reached over it."""
+        with self._lock:
+            self._routes.add_link(neighbour, link)
+
+    def introduce(self, link: Link) -> None:
+        """Tell the neighbour at the other end of a link all routes."""
+        with self._lock:
+            advert = self._routes.complete()
+        link.advertise(advert)
+        link.set_off()
+
+    def remove_link(self, neighbour: str, link: Link) -> None:
+        """A link is down."""
+        with self._lock:
+            # Ways are forgotten even where no route changes: they name the link itself.
+            self._ways = {}
+            changed = self._routes.remove_link(neighbour, link)
+            links = self._apply(changed)
+            self._seen.keep(self._routes.neighbours)
+        self._tell(changed, links)
+
+    def receive_advert(self, advert: Advert, neighbour: str, link: Link) -> None:
+        """Take over what a neighbour says of its routes. Raises `LinkFaultError` if it cannot."""
+        for route in advert.routes:
+            _check_wants(route.wants)
+        with self._lock:
+            changed = self._routes.learn(neighbour, link, advert)
+            links = self._apply(changed)
+        self._tell(changed, links)
 
     def wants_changed(self) -> None:
         """This channel's consumers may want something else now."""
         wants = self._wants()
         with self._lock:
-            if wants == self._adverts[self.id].wants:
-                return
-        self._advertise()
-
-    def _advertise(self) -> None:
-        with self._lock:
-            advert, links = self._renew()
-        self._tell(advert, links)
+            changed = self._routes.set_wants(wants)
+            links = self._routes.all_links()
+        self._tell(changed, links)
 
     def _wants(self) -> tuple[RemoteWant, ...]:
         return compacted(self._channel.local_wants(), self._channel.types)
 
-    def _renew(self) -> tuple[Advert, list[Link]]:
-        self._version += 1
-        advert = Advert(
-            self.id,
-            self._version,
-            tuple(self._links),
-            compacted(self._channel.local_wants(), self._channel.types),
-        )
-        self._adverts[self.id] = advert
-        self._find_ways()
-        return advert, list(self._links.values())
+    def _apply(self, changed: Sequence[Route]) -> list[Link]:
+        """Bring the look-up of other channels' wants up to date. Returns whom to tell."""
+        if changed:
+            self._ways = {}
+        for route in changed:
+            if route.path:
+                target = self._targets.setdefault(route.channel, RemoteChannel(route.channel))
+                self.remote.put(target, [as_want(each) for each in route.wants])
+            elif (gone := self._targets.pop(route.channel, None)) is not None:
+                self.remote.remove(gone)
+        return self._routes.all_links()
 
-    def _tell(self, advert: Advert, links: Sequence[Link]) -> None:
+    def _tell(self, changed: Sequence[Route], links: Sequence[Link]) -> None:
+        if not changed:
+            return
+        advert = Advert(0, False, tuple(changed))
         for link in links:
-            link.send(advert)
+            link.advertise(advert)
             link.set_off()
         self._channel.demand_changed()
 
-    def receive_advert(self, advert: Advert, neighbour: str) -> None:
-        with self._lock:
-            known = self._adverts.get(advert.channel)
-            if advert.channel == self.id or (known and known.version >= advert.version):
-                return
-            self._adverts[advert.channel] = advert
-            if known is None or known.neighbours != advert.neighbours:
-                self._find_ways()
-            if advert.channel in self._next:
-                self._put(advert)
-            links = [link for name, link in self._links.items() if name != neighbour]
-        self._tell(advert, links)
+    # Events.
 
-    def _find_ways(self) -> None:
-        """The first link on a shortest way to each channel, over links that both ends confirm."""
-        self._ways = {}
-        first: dict[str, str] = {self.id: self.id}
-        waiting = deque([self.id])
-        while waiting:
-            here = waiting.popleft()
-            for there in sorted(self._adverts[here].neighbours):
-                advert = self._adverts.get(there)
-                if there not in first and advert and here in advert.neighbours:
-                    first[there] = there if here == self.id else first[here]
-                    waiting.append(there)
-        del first[self.id]
-        gone, come = self._next.keys() - first.keys(), first.keys() - self._next.keys()
-        self._next = first
-        for name in gone:
-            self.remote.remove(self._targets.pop(name))
-        for name in come:
-            self._put(self._adverts[name])
-        self._forget_some()
+    def publish(self, event: Event) -> Departure:
+        """Give an event its position on every link over which it leaves.
 
-    def _put(self, advert: Advert) -> None:
-        target = self._targets.setdefault(advert.channel, RemoteChannel(advert.channel))
-        self.remote.put(target, [as_want(each) for each in advert.wants])
-
-    def _forget_some(self) -> None:
-        # A channel out of reach may come back, and its advert with it: old ones need not be kept.
-        unreachable = [n for n in self._adverts if n not in self._next and n != self.id]
-        for name in unreachable[: max(0, len(unreachable) - UNREACHABLE_KEPT)]:
-            del self._adverts[name]
-
-    def publish(self, event: Event) -> Ways:
-        """Put an event of this channel on its way to every other that wants it.
-
-        Returns the links that it goes over: whoever publishes has them set off once consumers here
-        have been served. Its place is taken before any of them can publish what follows from it.
+        The publisher lets it depart after local consumers were served. Its position is taken
+        before any of these can publish an effect of it.
         """
         targets = self.remote.find(event)
         if not targets:
-            return ()
+            return NO_DEPARTURE
         with self._lock:
-            self._sequence += 1
-            number = self._sequence
-            ways = self._ways_to(targets)
+            identity = self._new_identity()
+            ways, lost = self._ways_to(targets)
+            self.addressed += len(targets)
             self.sent += len(ways)
+        if lost:
+            self._count(Reason.UNROUTED, lost)
+        blocked: list[Blocked] = []
         for link, names in ways:
-            link.send(Carried(self.id, number, 1, names, event))
-        return ways
+            blocked += link.send(Carried(self.id, identity, 1, names, event))
+        return Departure([link for link, _ in ways], blocked)
 
-    def _ways_to(self, targets: Sequence[RemoteChannel]) -> Ways:
-        """The links to some channels; kept, as most events go where others went before."""
+    def _new_identity(self) -> int:
+        if not self._identities:
+            drawn = self._links.entropy(8 * IDENTITIES_A_DRAW)
+            self._identities = [
+                int.from_bytes(drawn[n : n + 8], "big") >> 1 for n in range(0, len(drawn), 8)
+            ]
+        return self._identities.pop()
+
+    def _ways_to(self, targets: Sequence[RemoteChannel]) -> tuple[Ways, int]:
+        """The links to some channels; kept, since most events go where others went before."""
         key = tuple(targets)
         ways = self._ways.get(key)
-        if ways is None:
-            ways, lost = self._sorted_by_link([each.name for each in targets])
-            self._unrouted += lost
-            if not lost:
-                if len(self._ways) >= WAYS_KEPT:
-                    self._ways.clear()
-                self._ways[key] = ways
-        return ways
+        if ways is not None:
+            return ways, 0
+        ways, lost = self._sorted_by_link([each.name for each in targets])
+        if not lost:
+            if len(self._ways) >= WAYS_KEPT:
+                self._ways.clear()
+            self._ways[key] = ways
+        return ways, lost
 
     def _sorted_by_link(self, destinations: Iterable[str]) -> tuple[Ways, int]:
         """Destinations by the link that leads to them, and how many there is no way to."""
-        by_link: dict[str, list[str]] = {}
+        by_link: dict[Link, list[str]] = {}
         lost = 0
         for name in destinations:
-            way = self._next.get(name)
-            if way is None:
+            link = self._routes.link_towards(name)
+            if link is None:
                 lost += 1
             else:
-                by_link.setdefault(way, []).append(name)
-        return tuple((self._links[way], tuple(by_link[way])) for way in by_link), lost
+                by_link.setdefault(link, []).append(name)
+        return tuple((link, tuple(names)) for link, names in by_link.items()), lost
 
-    def forward(self, message: Carried) -> None:
+    def forward(self, message: Carried) -> Sequence[Blocked]:
         """Send a message on towards its destinations, once over each link that leads to some."""
         with self._lock:
-            if message.hops >= HOP_LIMIT:
-                self._unrouted += len(message.destinations)
-                return
-            ways, lost = self._sorted_by_link(message.destinations)
-            self._unrouted += lost
+            is_lost = message.hops >= LONGEST_PATH
+            ways, lost = self._sorted_by_link(() if is_lost else message.destinations)
+            lost += len(message.destinations) if is_lost else 0
             self.sent += len(ways)
+        if lost:
+            self._count(Reason.UNCONFIRMED if message.in_doubt else Reason.UNROUTED, lost)
+        blocked: list[Blocked] = []
         for link, names in ways:
-            link.send(
-                Carried(message.origin, message.sequence, message.hops + 1, names, message.event)
-            )
+            blocked += link.send(message.onwards(names))
             link.set_off()
+        return blocked
 
-    def receive(self, message: Carried) -> Sequence[Receiver]:
+    def receive(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
         """Take what is for this channel, and forward the rest.
 
-        Returns the receivers that are full: whoever brought the message has to wait for them.
+        Returns what the bringer has to wait for: full queues here, and full links onwards.
         """
-        others = tuple(name for name in message.destinations if name != self.id)
+        destinations = dict.fromkeys(message.destinations)
+        others = tuple(name for name in destinations if name != self.id)
+        blocked: list[Blocked] = []
         if others:
-            self.forward(
-                Carried(message.origin, message.sequence, message.hops, others, message.event)
+            blocked += self.forward(
+                Carried(
+                    message.origin,
+                    message.identity,
+                    message.hops,
+                    others,
+                    message.event,
+                    message.in_doubt,
+                )
             )
-        if len(others) == len(message.destinations):
-            return ()
+        if self.id not in destinations:
+            return blocked
         with self._lock:
             self.received += 1
-            if not self._seen.add(message.origin, message.sequence):
-                self.duplicates += 1
-                return ()
-        return self._channel.spread_here(message.event)
+            is_new = message.origin != self.id and self._seen.add(
+                neighbour, message.origin, message.identity
+            )
+            self.duplicates += not is_new
+        return [*blocked, *self._channel.spread_here(message.event)] if is_new else blocked
 
-    def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
-        self._channel.wait_for_room(event, full)
+    def wait_for_room(self, blocked: Sequence[Blocked]) -> None:
+        if blocked:
+            self._channel.wait_for_room(blocked)
 
-    def note_unsent(self, count: int) -> None:
-        """A link could neither send nor keep some events; it may be no link of ours any more."""
-        # A lock of its own: links hold theirs meanwhile.
+    # Counts.
+
+    def note_lost(self, message: Carried, reason: Reason) -> None:
+        """Count an event that will not reach its destinations by a link."""
+        self._count(reason, len(message.destinations))
+
+    def note_fault(self, fault: LinkFault) -> None:
+        """Count why a connection or a session was ended."""
         with self._counting:
-            self._unsent += count
+            self._faults[fault] += 1
 
-    def dropped(self) -> Counter[Reason]:
-        """What links could not carry."""
-        counts = {Reason.UNSENT: self._unsent, Reason.UNROUTED: self._unrouted}
-        return Counter({reason: count for reason, count in counts.items() if count})
+    def _count(self, reason: Reason, count: int) -> None:
+        with self._counting:
+            self._lost[reason] += count
+
+    def dropped(self) -> Mapping[Reason, int]:
+        """What links could not carry, by destination."""
+        with self._counting:
+            return dict(self._lost)
+
+
+def _check_wants(wants: Iterable[RemoteWant]) -> None:
+    """Refuse wants whose predicates cannot be read."""
+    for each in wants:
+        try:
+            as_want(each)
+        except (EnsueError, RecursionError, ValueError):
+            raise LinkFaultError(LinkFault.BAD_ADVERT) from None

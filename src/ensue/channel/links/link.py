@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.delivery.blocked import Blocked
+from ensue.channel.links.faults import LinkFault
 from ensue.channel.links.messages import Advert, Carried
-from ensue.events.event import Event
+from ensue.channel.policies import Reason
 
 
 class Link(Protocol):
-    """One end of a link to a neighbour. Sending never waits; of what cannot be sent it tells.
+    """One end of a link to a neighbour."""
 
-    `send` gives a message its place on the link; `set_off` sees that all that has one is carried,
-    and can wait until consumers of this channel have been served.
-    """
+    def send(self, message: Carried) -> Sequence[Blocked]:
+        """Give an event its position on the link. Returns it if it has to wait for room."""
 
-    def send(self, message: Carried | Advert) -> None: ...
+    def advertise(self, advert: Advert) -> None:
+        """Tell the neighbour of routes."""
 
-    def set_off(self) -> None: ...
+    def set_off(self) -> None:
+        """Encode and transmit what has a position; done after local consumers were served."""
+
+    @property
+    def in_transit(self) -> int:
+        """How many destinations the events that are not acknowledged yet are for."""
 
     def close(self, seconds: float) -> bool:
-        """Leave for good; whether all was sent before, in so many seconds."""
+        """Leave for good. Returns whether everything was sent before, within some seconds."""
 
 
 class Router(Protocol):
-    """What a link needs of the federation that it is a link of."""
+    """What a link needs of its federation."""
 
     id: str
 
@@ -35,16 +41,25 @@ class Router(Protocol):
 
     def links_to(self, neighbour: str) -> tuple[Link, ...]: ...
 
-    def add_link(self, neighbour: str, link: Link) -> None: ...
+    def add_link(self, neighbour: str, link: Link) -> None:
+        """A link is up, and may bring adverts from now on."""
+
+    def introduce(self, link: Link) -> None:
+        """Tell the neighbour at the other end of a link all routes."""
 
     def remove_link(self, neighbour: str, link: Link) -> None: ...
 
-    def receive(self, message: Carried) -> Sequence[Receiver]: ...
+    def receive(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
+        """Take an event in and forward it. Returns what the bringer has to wait for."""
 
-    def receive_advert(self, advert: Advert, neighbour: str) -> None: ...
+    def receive_advert(self, advert: Advert, neighbour: str, link: Link) -> None: ...
 
-    def forward(self, message: Carried) -> None: ...
+    def forward(self, message: Carried) -> Sequence[Blocked]: ...
 
-    def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None: ...
+    def wait_for_room(self, blocked: Sequence[Blocked]) -> None: ...
 
-    def note_unsent(self, count: int) -> None: ...
+    def note_lost(self, message: Carried, reason: Reason) -> None:
+        """Count an event that will not reach its destinations."""
+
+    def note_fault(self, fault: LinkFault) -> None:
+        """Count why a connection or a session was ended."""

@@ -1,277 +1,363 @@
-"""A TCP link's memory, which outlives its connections: what was sent, and what was received.
+"""One end of a TCP link, which outlives its connections: what was sent, and what was received.
 
-A reliable session numbers its events and keeps them until the other side has acknowledged them, up
-to a bound; after a new connection it sends again what was not, and the other side passes over
-numbers that it had. Through a short disconnection it stays in the federation's graph; after its
-patience is over, or at once if it is not reliable, it leaves the graph, and what it still keeps is
-sent another way if there is one. Connections are made in `tcp`.
+A session numbers its events and keeps them until the other side has acknowledged them (`outbox`).
+After a new connection a reliable session sends again what was not acknowledged, and the other side
+skips numbers that it has had. Through a short disconnection a reliable session stays in the graph
+of links; after its patience is over, or at once if it is not reliable, it leaves the graph, and
+events that it still keeps are sent another way or counted. Connections are made in `tcp`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
-
-from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.delivery.blocked import Blocked
+from ensue.channel.delivery.waiters import Wake
+from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.link import Router
-from ensue.channel.links.messages import Advert, Carried
+from ensue.channel.links.loop import LinkLoop
+from ensue.channel.links.messages import CHANNELS, Advert, Carried, Route
+from ensue.channel.links.outbox import Bounds, Outbox, Outgoing, Stage
 from ensue.channel.links.wire import (
-    LINKS,
-    PROTOCOL,
     Acknowledge,
-    Hello,
+    Introduction,
     Numbered,
     decode_carried,
-    encode,
+    encode_carried,
     framed,
 )
-from ensue.events.event import Event
+from ensue.channel.policies import Block, Reason
+
+BATCH_BYTES = 64 * 1024
+"""How much is handed to a connection at a time."""
+POLL_SECONDS = 0.002
 
 
 class Connection(Protocol):
-    """What a session needs of the connection it has at the moment."""
+    """What a session needs of the connection that it has at the moment."""
 
     @property
     def is_choked(self) -> bool:
-        """Whether too much waits to be sent already."""
+        """Whether the other side does not read as fast as this side writes."""
 
     def write(self, data: bytes) -> bool:
-        """Whether the system took it; a connection that is closing takes nothing."""
+        """Hand bytes to the system. False if the connection is closing."""
 
     def leave(self) -> None:
         """Say goodbye and close."""
 
+    def abort(self) -> None: ...
+
     def retire(self) -> None:
-        """Bring nothing more: another connection has taken its place."""
+        """Deliver nothing more: another connection has taken its place."""
 
 
-class Place(msgspec.Struct):
-    """A message's place on a link: its number there, and what is sent of it once it is encoded."""
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """Whether a session sends again, how much it keeps, and how long it waits for a connection."""
 
-    number: int
-    message: Carried | Advert
-    frame: bytes | None = None
+    reliable: bool
+    bounds: Bounds
+    patience: float
 
 
 class Session:
-    """`link` names it on both sides; `neighbour` is the id of the channel at the other end.
+    """One end of a link. `neighbour` is the id of the channel at the other end.
 
-    `waiting` is what waits for room for an event that arrived; nothing overtakes it.
+    `waiting` is the task that waits for room for an event that has arrived; no later event of the
+    link is taken before it is done.
     """
 
-    def __init__(
-        self, federation: Router, link: str, reliable: bool, buffer: int, patience: float
-    ) -> None:
+    def __init__(self, router: Router, links: LinkLoop, link: str, options: SessionOptions) -> None:
         self.link = link
-        self.reliable = reliable
+        self.reliable = options.reliable
         self.neighbour: str | None = None
         self.unsent = 0
         self.connections = 0
         self.received = 0
         self.is_over = False
+        self.has_failed = False
         self.waiting: asyncio.Task[None] | None = None
-        self._federation = federation
-        self._buffer = buffer
-        self._patience = patience
-        self._lock = threading.Lock()
-        self._kept: deque[Place] = deque()
-        self._unframed: list[Place] = []
-        self._sent = 0
+        self._router = router
+        self._links = links
+        self._options = options
+        self._incarnation = int.from_bytes(links.entropy(7), "big")
+        self._other_incarnation: int | None = None
         self._acknowledged = 0
-        self._outgoing: list[bytes] = []
-        self._outgoing_events = 0
-        self._will_flush = False
+        self._lock = threading.Lock()
+        self._outbox = Outbox(options.bounds)
+        self._unframed: list[Outgoing] = []
+        self._routes: dict[str, Route] = {}
+        self._complete_version: int | None = None
+        self._will_pump = False
         self._is_down = False
         self._connection: Connection | None = None
         self._leaving: asyncio.TimerHandle | None = None
 
-    def send(self, message: Carried | Advert) -> None:
-        """Give a message its place on the link. It is encoded and carried from `set_off` on."""
+    # From any thread.
+
+    def send(self, message: Carried) -> Sequence[Blocked]:
+        """Give an event its position on the link. It is encoded and transmitted by `set_off`."""
         with self._lock:
-            if isinstance(message, Advert):
-                self._unframed.append(Place(0, message))
-                return
             if not self._is_down:
-                if self.is_over or not (self.reliable or self._is_open):
-                    self._lose(1)
-                    return
-                self._sent += self.reliable
-                place = Place(self._sent, message)
-                if self.reliable:
-                    self._keep(place)
-                self._unframed.append(place)
-                return
-        # Whoever sends has found this link in the moment before it left the graph.
-        self._federation.forward(message)
+                if self.is_over:
+                    self._lose(message, False)
+                    return ()
+                outgoing, dropped = self._outbox.place(message)
+                for each in dropped:
+                    self._lose(each.message, each.is_in_doubt)
+                if outgoing.stage is not Stage.GONE:
+                    self._unframed.append(outgoing)
+                if dropped and self._outbox.disconnects:
+                    self._links.loop.call_soon_threadsafe(self.over)
+                return (BlockedSend(self, outgoing),) if outgoing.stage is Stage.BLOCKED else ()
+        # The router has found this link in the moment before it left the graph.
+        return self._router.forward(message)
+
+    def advertise(self, advert: Advert) -> None:
+        with self._lock:
+            if advert.is_complete:
+                self._complete_version = advert.version
+            for route in advert.routes:
+                known = self._routes.get(route.channel)
+                if known is None or known.version < route.version:
+                    self._routes[route.channel] = route
 
     def set_off(self) -> None:
-        """Encode what has its place, here and now: who published it may change its data later."""
+        """Encode what has its position, here and now: its supplier may change the data later."""
         with self._lock:
-            # With the lock in hand, so that nobody's later message goes before an earlier one.
-            for place in self._unframed:
-                self._frame(place)
+            # Within the lock, so that no later event is encoded before an earlier one.
+            for outgoing in self._unframed:
+                self._encode(outgoing)
             self._unframed.clear()
-            must_wake = bool(self._outgoing) and not self._will_flush
-            self._will_flush = self._will_flush or must_wake
+            must_wake = self._has_work and not self._will_pump
+            self._will_pump = self._will_pump or must_wake
         if must_wake:
-            LINKS.loop.call_soon_threadsafe(self.flush)
-
-    @property
-    def _is_open(self) -> bool:
-        return self._connection is not None and not self._connection.is_choked
-
-    def _keep(self, place: Place) -> None:
-        self._kept.append(place)
-        if len(self._kept) > self._buffer:
-            self._kept.popleft()
-            self._lose(1)
-
-    def _lose(self, events: int) -> None:
-        self.unsent += events
-        self._federation.note_unsent(events)
-
-    def _frame(self, place: Place) -> None:
-        message = place.message
-        if isinstance(message, Advert):
-            self._outgoing.append(framed(message))
-            return
-        try:
-            place.frame = framed(Numbered(place.number, msgspec.Raw(encode(message))))
-        except (TypeError, OverflowError, ValueError):
-            # Data that is no data: it can be published in a process, but not leave it.
-            self._lose(1)
-            self._kept = deque(each for each in self._kept if each is not place)
-            return
-        if self._connection is not None:
-            self._outgoing.append(place.frame)
-            self._outgoing_events += not self.reliable
-        elif not self.reliable:
-            self._lose(1)
+            self._links.loop.call_soon_threadsafe(self.pump)
 
     @property
     def is_connected(self) -> bool:
         return self._connection is not None
 
     @property
-    def is_clear(self) -> bool:
-        """Whether everything has been sent and, if the link is reliable, acknowledged."""
+    def is_finished(self) -> bool:
+        """Whether the session has left the graph and a new connection would begin another one."""
+        return self.is_over or (self._is_down and self._connection is None)
+
+    @property
+    def in_transit(self) -> int:
         with self._lock:
-            return not (self._outgoing or self._kept or self._unframed)
+            return self._outbox.in_transit
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether everything has been sent and acknowledged."""
+        with self._lock:
+            return not (len(self._outbox) or self._routes or self._unframed)
+
+    def is_blocked(self, outgoing: Outgoing) -> bool:
+        with self._lock:
+            return outgoing.stage is Stage.BLOCKED
+
+    def withdraw(self, outgoing: Outgoing) -> None:
+        """Drop an event whose supplier has waited long enough."""
+        with self._lock:
+            if outgoing.stage is Stage.BLOCKED and self._outbox.withdraw(outgoing):
+                self._lose(outgoing.message, False)
+
+    def when_admitted(self, outgoing: Outgoing, wake: Wake) -> None:
+        """Call `wake` once when an event is not blocked any more, immediately if it is not now."""
+        with self._lock:
+            if outgoing.stage is Stage.BLOCKED:
+                outgoing.wakes.append(wake)
+                return
+        wake()
+
+    def cancel_wake(self, outgoing: Outgoing, wake: Wake) -> None:
+        with self._lock:
+            if wake in outgoing.wakes:
+                outgoing.wakes.remove(wake)
+
+    @property
+    def runs_here(self) -> bool:
+        """Whether the calling thread is that of the links."""
+        return self._links.runs_here
+
+    @property
+    def block_seconds(self) -> float:
+        overflow = self._options.bounds.overflow
+        return overflow.seconds if isinstance(overflow, Block) else 0.0
 
     def close(self, seconds: float) -> bool:
-        """Wait until all is sent, up to a time, then leave for good. Whether all was sent."""
-        return self.is_over or bool(LINKS.run(self._end(seconds), seconds + 10))
+        """Wait until everything is acknowledged, up to a time, then leave for good."""
+        return self.is_over or bool(self._links.run(self._end(seconds), seconds + 10))
 
-    def hello(self) -> bytes:
-        received = self.received
-        return framed(Hello(PROTOCOL, self._federation.id, self.link, self.reliable, received))
+    def _lose(self, message: Carried, in_doubt: bool) -> None:
+        if in_doubt or message.in_doubt:
+            self._router.note_lost(message, Reason.UNCONFIRMED)
+        else:
+            self.unsent += len(message.destinations)
+            self._router.note_lost(message, Reason.UNSENT)
 
-    def attach(self, connection: Connection, hello: Hello) -> None:
+    def _encode(self, outgoing: Outgoing) -> None:
+        if outgoing.stage is Stage.GONE:
+            return
+        frame = encode_carried(outgoing.number, outgoing.message)
+        if frame is not None:
+            self._outbox.set_frame(outgoing, frame)
+        elif self._outbox.withdraw(outgoing):
+            self._lose(outgoing.message, False)
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._routes or self._complete_version is not None or self._outbox.has_frames)
+
+    # In the thread of the links.
+
+    def introduction(self, channel: str) -> Introduction:
+        """What this side says of itself, without its proof."""
+        return Introduction(
+            channel, self.link, self.reliable, self._incarnation, self.received, b""
+        )
+
+    def attach(self, connection: Connection, other: Introduction) -> None:
         """A connection stands: send again what the other side has not had."""
+        if other.reliable != self.reliable:
+            raise LinkFaultError(LinkFault.UNEXPECTED)
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
-        if self.neighbour not in (None, hello.channel):
-            # Another channel answers at this address now: it knows nothing of this session.
+        if self.neighbour not in (None, other.channel):
+            # Another channel answers at this address now.
             self._take_down()
+        if (self.neighbour, self._other_incarnation) != (other.channel, other.incarnation):
+            # The other side has a new session, which knows nothing of earlier numbers.
             self.received = self._acknowledged = 0
-        self.neighbour = hello.channel
+            known = 0
+        else:
+            known = other.received
+        with self._lock:
+            if known > self._outbox.last_sent:
+                raise LinkFaultError(LinkFault.BAD_ACKNOWLEDGEMENT)
+        self.neighbour, self._other_incarnation = other.channel, other.incarnation
         self.connections += 1
         before = self._connection
-        if before is not None and self.reliable:
-            # The other side has given it up already, which a connection that waits does not notice.
+        if before is not None:
+            # The other side has given it up, which a connection that waits does not notice.
             before.retire()
+            self._lose_unacknowledged(known)
         with self._lock:
-            # The federation tells a new link all it knows, and what is kept is sent again.
-            self._outgoing = []
-            self._lose(self._outgoing_events)
-            self._outgoing_events = 0
             self._is_down = False
-            self._trim(hello.received)
-            # What is not encoded yet is the last of all, and follows when it is.
-            again = b"".join(place.frame for place in self._kept if place.frame is not None)
+            # The router tells a new connection everything.
+            self._routes, self._complete_version = {}, None
+            self._outbox.acknowledge(known)
+            self._outbox.rewind()
             self._connection = connection
-        if again:
-            connection.write(again)
-        self._federation.add_link(hello.channel, self)
+        self._router.add_link(other.channel, self)
+        self._router.introduce(self)
+        self.pump()
 
     def detach(self, connection: Connection) -> None:
         """A connection is lost. A reliable link waits for the next one; another is taken down."""
         if self._connection is not connection:
             return
-        with self._lock:
-            self._connection = None
+        self._connection = None
+        self._lose_unacknowledged(0)
         if self.is_over or not self.reliable:
             self._take_down()
         else:
-            self._leaving = LINKS.loop.call_later(self._patience, self._take_down)
+            self._leaving = self._links.loop.call_later(self._options.patience, self._take_down)
 
-    def flush(self) -> None:
-        with self._lock:
-            self._will_flush = False
-            frames, self._outgoing = self._outgoing, []
-            events, self._outgoing_events = self._outgoing_events, 0
-        connection = self._connection
-        if connection is None or not connection.write(b"".join(frames)):
-            with self._lock:
-                self._lose(events)
-
-    def receive(self, frame: Numbered) -> tuple[Event, Sequence[Receiver]] | None:
-        """An event and who of its receivers is full; None if this link has brought it before."""
+    def _lose_unacknowledged(self, known: int) -> None:
+        """Count what an unreliable link has sent and will not send again."""
         if self.reliable:
-            if frame.number <= self.received:
-                return None
-            self.received = frame.number
+            return
+        with self._lock:
+            self._outbox.acknowledge(known)
+            for each in self._outbox.take_sent():
+                self._lose(each.message, True)
+
+    def pump(self) -> None:
+        """Hand frames to the connection for as long as the other side reads."""
+        connection = self._connection
+        with self._lock:
+            self._will_pump = False
+            if connection is None or connection.is_choked:
+                return
+            frames = [framed(each) for each in self._take_adverts()]
+            frames += self._outbox.take_frames(BATCH_BYTES)
+            self._will_pump = has_more = self._has_work
+        if frames:
+            connection.write(b"".join(frames))
+        if has_more:
+            self._links.loop.call_soon(self.pump)
+
+    def _take_adverts(self) -> list[Advert]:
+        """What is to be told of routes, in frames of a bounded size."""
+        routes, self._routes = list(self._routes.values()), {}
+        version, self._complete_version = self._complete_version, None
+        if version is not None:
+            # What is withdrawn need not be said: it is not among all that there is.
+            return [Advert(version, True, tuple(each for each in routes if each.path))]
+        return [
+            Advert(0, False, tuple(routes[start : start + CHANNELS]))
+            for start in range(0, len(routes), CHANNELS)
+        ]
+
+    def receive(self, frame: Numbered) -> Sequence[Blocked]:
+        """Take an event in. Returns what has to be waited for before the next one is read."""
+        if frame.number <= self.received:
+            return ()
         carried = decode_carried(frame.carried)
-        return carried.event, self._federation.receive(carried)
+        self.received = frame.number
+        return self._router.receive(carried, self.neighbour or "")
 
     def receive_advert(self, advert: Advert) -> None:
         if self.neighbour is not None:
-            self._federation.receive_advert(advert, self.neighbour)
+            self._router.receive_advert(advert, self.neighbour, self)
 
     def acknowledged(self, up_to: int) -> None:
         with self._lock:
-            self._trim(up_to)
-
-    def _trim(self, up_to: int) -> None:
-        while self._kept and self._kept[0].number <= up_to:
-            self._kept.popleft()
+            if up_to > self._outbox.last_sent:
+                raise LinkFaultError(LinkFault.BAD_ACKNOWLEDGEMENT)
+            self._outbox.acknowledge(up_to)
+        self.pump()
 
     @property
     def unacknowledged(self) -> int:
         """How many numbers the other side has not been told of."""
-        return self.received - self._acknowledged if self.reliable else 0
+        return self.received - self._acknowledged
 
     def acknowledgement(self) -> bytes:
         self._acknowledged = self.received
         return framed(Acknowledge(self.received))
 
     def _take_down(self) -> None:
+        """Leave the graph, and send what is kept another way."""
         if self.neighbour is None:
             return
-        self._federation.remove_link(self.neighbour, self)
+        self._router.remove_link(self.neighbour, self)
         with self._lock:
             self._is_down = True
-            stranded, self._kept = [place.message for place in self._kept], deque()
-            if self.reliable:
-                # All of them are among those kept.
-                self._unframed = []
-        # Another way may be left; whoever had the event already knows its number.
-        for carried in stranded:
-            if isinstance(carried, Carried):
-                self._federation.forward(carried)
+            stranded = self._outbox.take_all()
+            self._unframed = []
+        for each in stranded:
+            message = each.message
+            onwards = message.onwards(message.destinations, each.is_in_doubt)
+            for blocked in self._router.forward(onwards):
+                # The thread of the links must not wait.
+                blocked.give_up()
 
     async def _end(self, seconds: float) -> bool:
-        deadline = LINKS.loop.time() + seconds
+        deadline = self._links.loop.time() + seconds
         while self._connection is not None and not self.is_clear:
-            if LINKS.loop.time() >= deadline:
+            if self._links.loop.time() >= deadline:
                 break
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(POLL_SECONDS)
         was_sent = self.is_clear
         self.over()
         return was_sent
@@ -279,9 +365,60 @@ class Session:
     def over(self) -> None:
         """Leave the graph for good."""
         self.is_over = True
+        if self._leaving is not None:
+            self._leaving.cancel()
         connection = self._connection
         if connection is None:
             self._take_down()
         else:
             connection.leave()
             self.detach(connection)
+
+    def fail(self) -> None:
+        """The other side has broken the protocol: leave the graph for good, without a goodbye."""
+        self.is_over = self.has_failed = True
+        connection = self._connection
+        if connection is not None:
+            connection.abort()
+            self.detach(connection)
+
+
+class BlockedSend:
+    """An event that waits for room on a link."""
+
+    __slots__ = ("_outgoing", "_session")
+
+    def __init__(self, session: Session, outgoing: Outgoing) -> None:
+        self._session = session
+        self._outgoing = outgoing
+
+    @property
+    def block_seconds(self) -> float:
+        return self._session.block_seconds
+
+    def retry(self) -> bool:
+        return not self._session.is_blocked(self._outgoing)
+
+    def wait(self, seconds: float) -> bool:
+        if self._session.runs_here:
+            # Only this thread could make room.
+            self.give_up()
+            return False
+        woken = threading.Event()
+        self.when_room(woken.set)
+        try:
+            woken.wait(seconds)
+        finally:
+            self.cancel_wake(woken.set)
+            # Without room by now, the event is dropped.
+            self.give_up()
+        return self._outgoing.stage is not Stage.GONE
+
+    def give_up(self) -> None:
+        self._session.withdraw(self._outgoing)
+
+    def when_room(self, wake: Wake) -> None:
+        self._session.when_admitted(self._outgoing, wake)
+
+    def cancel_wake(self, wake: Wake) -> None:
+        self._session.cancel_wake(self._outgoing, wake)

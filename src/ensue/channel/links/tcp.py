@@ -1,300 +1,168 @@
-"""Links between channels of different processes, by TCP: listening, dialling, connections.
+"""Links between channels of different processes, by TCP: listening and dialling.
 
-One thread runs an asyncio loop for all links of the process; suppliers only encode and hand over.
-A link is dialled by one side, which tries again with growing pauses for as long as the link is
-wanted. Where a consumer's full queue would let its supplier wait, the connection is read no further
-until there is room: so the wait travels back to the other process. Nobody is asked who they are:
-listen where only those can connect who may.
-
-What goes over a link, and where to, is decided in `federation`; what is sent again in `sessions`.
+One thread runs an asyncio loop for all links of the process; suppliers only encode. A link is
+dialled by one side, which tries again with growing pauses for as long as the link is wanted. What
+goes over a link and where to is decided in `federation`, what is sent again in `session`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import threading
-from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
-from uuid import uuid4
+from collections.abc import Mapping
+from typing import Any
 
-import msgspec
-
-from ensue.channel.delivery.async_waiting import offer_all
-from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.links.connection import HANDSHAKE_SECONDS, TcpConnection
+from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.link import Router
-from ensue.channel.links.messages import Advert
-from ensue.channel.links.session import Session
-from ensue.channel.links.wire import (
-    LARGEST_FRAME,
-    LENGTH,
-    LINKS,
-    PROTOCOL,
-    Acknowledge,
-    Bye,
-    Heartbeat,
-    Hello,
-    Numbered,
-    decode,
-    framed,
-)
+from ensue.channel.links.loop import LinkLoop
+from ensue.channel.links.outbox import Bounds
+from ensue.channel.links.protection import Protection
+from ensue.channel.links.session import Session, SessionOptions
+from ensue.channel.links.wire import Introduction
+from ensue.channel.policies import Block, DropNewest, Overflow
 from ensue.channel.timing.clock import DurationLike, microseconds_in
 from ensue.errors import UsageError
-from ensue.events.event import Event
 
-Taken = tuple[Event, Sequence[Receiver]] | None
-"""An event that has arrived, and who of its receivers is full."""
-
-WRITE_LIMIT = 16 * 1024 * 1024
-ACKNOWLEDGE_AFTER = 64
-ACKNOWLEDGE_WITHIN = 0.02
-HEARTBEAT = 2.0
-SILENCE = 3 * HEARTBEAT
 HIGHEST_PORT = 65_535
-
-
-class TcpConnection(asyncio.Protocol):
-    """One connection, from its first hello on. `meet` says which session a hello belongs to."""
-
-    def __init__(self, meet: Callable[[Hello], Session | None], greeting: bytes | None) -> None:
-        self._meet = meet
-        self._greeting = greeting
-        self._session: Session | None = None
-        self._transport: asyncio.Transport | None = None
-        self._unread = bytearray()
-        self._is_waiting = False
-        self._is_retired = False
-        self._ack_timer: asyncio.TimerHandle | None = None
-        self._beat_timer: asyncio.TimerHandle | None = None
-        self._last_heard = 0.0
-        self.lost: asyncio.Future[None] = LINKS.loop.create_future()
-
-    @property
-    def is_choked(self) -> bool:
-        return self._transport is None or self._transport.get_write_buffer_size() > WRITE_LIMIT
-
-    def write(self, data: bytes) -> bool:
-        if self._transport is None or self._transport.is_closing():
-            return False
-        self._transport.write(data)
-        return True
-
-    def leave(self) -> None:
-        self.write(framed(Bye()))
-        if self._transport is not None:
-            self._transport.close()
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    def retire(self) -> None:
-        """Read no more: another connection brings what is unread here, in its place."""
-        self._is_retired = True
-        self.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._last_heard = LINKS.loop.time()
-        self._beat()
-        if self._greeting is not None:
-            self.write(self._greeting)
-
-    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's own
-        for timer in (self._ack_timer, self._beat_timer):
-            if timer is not None:
-                timer.cancel()
-        if self._session is not None:
-            # What a lost connection has brought and nobody has read yet is sent again.
-            self._is_retired = self._is_retired or self._session.reliable
-            self._session.detach(self)
-        if not self.lost.done():
-            self.lost.set_result(None)
-
-    def data_received(self, data: bytes) -> None:
-        self._last_heard = LINKS.loop.time()
-        self._unread += data
-        if not self._is_waiting and not self._is_retired:
-            self._read_frames()
-
-    def _read_frames(self) -> None:
-        unread, start = self._unread, 0
-        while not self._is_waiting and len(unread) >= start + LENGTH:
-            end = start + LENGTH + int.from_bytes(unread[start : start + LENGTH], "big")
-            if end - start > LARGEST_FRAME:
-                self.abort()
-                return
-            if len(unread) < end:
-                break
-            body = bytes(unread[start + LENGTH : end])
-            start = end
-            try:
-                self._take(body)
-            except msgspec.DecodeError:
-                self.abort()
-                return
-        del unread[:start]
-        self._acknowledge_soon()
-
-    def _take(self, body: bytes) -> None:
-        frame = decode(body)
-        if isinstance(frame, Hello):
-            self._greet(frame)
-        elif self._session is None:
-            self.abort()
-        elif isinstance(frame, Numbered):
-            taken = self._receive(self._session, frame)
-            if taken is not None and taken[1]:
-                self._wait_for(offer_all(*taken))
-        elif isinstance(frame, Acknowledge):
-            self._session.acknowledged(frame.received)
-        elif isinstance(frame, Advert):
-            self._session.receive_advert(frame)
-        elif isinstance(frame, Bye):
-            self._session.over()
-
-    def _receive(self, session: Session, frame: Numbered) -> Taken:
-        try:
-            return session.receive(frame)
-        except msgspec.DecodeError:
-            raise
-        except BaseException:
-            # What would end a thread of its own is counted as the failure of a consumer, and must
-            # not end the one that all links have.
-            return None
-
-    def _greet(self, hello: Hello) -> None:
-        session = self._meet(hello) if hello.protocol == PROTOCOL else None
-        if session is None or self._session is not None:
-            self.abort()
-            return
-        if self._greeting is None:
-            self.write(session.hello())
-        self._session = session
-        session.attach(self, hello)
-        if session.waiting is not None and not session.waiting.done():
-            # A connection before this one has brought an event that still waits for room.
-            self._wait_for(session.waiting)
-
-    def _wait_for(self, room: Awaitable[None]) -> None:
-        """Read no further until everybody has room for the event at hand."""
-        self._is_waiting = True
-        session, transport = self._session, self._transport
-        assert session is not None
-        assert transport is not None
-        transport.pause_reading()
-
-        async def wait() -> None:
-            await room
-            self._is_waiting = False
-            if not transport.is_closing():
-                transport.resume_reading()
-            if not self._is_retired:
-                self._read_frames()
-
-        session.waiting = LINKS.loop.create_task(wait())
-
-    def _acknowledge_soon(self) -> None:
-        waiting = self._session.unacknowledged if self._session is not None else 0
-        if waiting >= ACKNOWLEDGE_AFTER:
-            self._acknowledge()
-        elif waiting and self._ack_timer is None:
-            self._ack_timer = LINKS.loop.call_later(ACKNOWLEDGE_WITHIN, self._acknowledge)
-
-    def _acknowledge(self) -> None:
-        if self._ack_timer is not None:
-            self._ack_timer.cancel()
-            self._ack_timer = None
-        if self._session is not None and self._session.unacknowledged:
-            self.write(self._session.acknowledgement())
-
-    def _beat(self) -> None:
-        if LINKS.loop.time() - self._last_heard > SILENCE and not self._is_waiting:
-            self.abort()
-            return
-        if self._session is not None:
-            self.write(framed(Heartbeat()))
-        self._beat_timer = LINKS.loop.call_later(HEARTBEAT, self._beat)
+CALLERS = 64
+"""How many callers a listener lets try to prove who they are at a time."""
+SESSIONS_A_CHANNEL = 8
+MEBIBYTE = 1024 * 1024
 
 
 class Listener:
     """Takes links from channels that dial."""
 
+    is_caller = False
+
     def __init__(
         self,
-        federation: Router,
+        router: Router,
+        links: LinkLoop,
         host: str,
         port: int,
         *,
         buffer: int = 10_000,
+        buffer_bytes: int = 64 * MEBIBYTE,
+        overflow: Overflow | None = None,
         patience: DurationLike = "30 s",
+        sessions: int = 256,
+        **protection: Any,
     ) -> None:
-        _check(port, 0, buffer)
-        self._federation = federation
-        self._buffer = buffer
-        self._patience = microseconds_in(patience) / 1_000_000
+        _check_port(port, 0)
+        self.links = links
+        self.protection = _protection(host, protection)
+        self._router = router
+        self._options = {
+            reliable: _session_options(reliable, buffer, buffer_bytes, overflow, patience)
+            for reliable in (True, False)
+        }
+        self._most_sessions = _at_least_one("sessions", sessions)
         self._sessions: dict[str, Session] = {}
+        self._callers: set[TcpConnection] = set()
         try:
-            self._server: asyncio.Server = LINKS.run(self._open(host, port))
-        except OSError as error:
-            raise UsageError(f"cannot listen on {host}:{port}: {error.strerror}") from None
+            self._server: asyncio.Server = links.run(self._open(host, port))
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise UsageError(f"cannot listen on {host}:{port}: {reason}") from None
         self.address: tuple[str, int] = self._server.sockets[0].getsockname()[:2]
 
     async def _open(self, host: str, port: int) -> asyncio.Server:
-        return await LINKS.loop.create_server(lambda: TcpConnection(self._meet, None), host, port)
+        context = self.protection.context(is_server=True)
+        timeout = HANDSHAKE_SECONDS if context is not None else None
+        return await self.links.loop.create_server(
+            lambda: TcpConnection(self), host, port, ssl=context, ssl_handshake_timeout=timeout
+        )
 
-    def _meet(self, hello: Hello) -> Session | None:
-        session = self._sessions.get(hello.link)
-        if session is None or session.is_over or session.neighbour != hello.channel:
-            session = Session(
-                self._federation, hello.link, hello.reliable, self._buffer, self._patience
-            )
-            self._sessions = {
-                link: each for link, each in self._sessions.items() if not each.is_over
-            }
-            self._sessions[hello.link] = session
+    def greeting(self) -> Introduction:
+        return Introduction(self._router.id, "listener", True, 0, 0, b"")
+
+    def admit(self, connection: TcpConnection) -> bool:
+        if len(self._callers) >= CALLERS:
+            return False
+        self._callers.add(connection)
+        return True
+
+    def settle(self, connection: TcpConnection) -> None:
+        self._callers.discard(connection)
+
+    def note_fault(self, fault: LinkFault) -> None:
+        self._router.note_fault(fault)
+
+    def meet(self, introduction: Introduction) -> Session:
+        if introduction.channel == self._router.id:
+            raise LinkFaultError(LinkFault.OWN_NAME)
+        session = self._sessions.get(introduction.link)
+        if session is not None and not session.is_finished:
+            if session.neighbour == introduction.channel:
+                return session
+            # A link belongs to the channel that began it.
+            raise LinkFaultError(LinkFault.UNEXPECTED)
+        self._sessions = {
+            name: each for name, each in self._sessions.items() if not each.is_finished
+        }
+        of_channel = [
+            each for each in self._sessions.values() if each.neighbour == introduction.channel
+        ]
+        if len(self._sessions) >= self._most_sessions or len(of_channel) >= SESSIONS_A_CHANNEL:
+            raise LinkFaultError(LinkFault.TOO_MANY_SESSIONS)
+        options = self._options[introduction.reliable]
+        session = Session(self._router, self.links, introduction.link, options)
+        self._sessions[introduction.link] = session
         return session
 
     def close(self) -> None:
-        LINKS.loop.call_soon_threadsafe(self._server.close)
+        self.links.loop.call_soon_threadsafe(self._end)
 
-
-def _check(port: object, least: int, buffer: object) -> None:
-    if type(port) is not int or not least <= port <= HIGHEST_PORT:
-        raise UsageError(
-            f"a port is an integer from {least} to {HIGHEST_PORT:,}; given is `{port!r}`"
-        )
-    if type(buffer) is not int or buffer < 1:
-        raise UsageError(f"the `buffer` of a link holds at least one event; given is `{buffer!r}`")
+    def _end(self) -> None:
+        self._server.close()
+        for caller in list(self._callers):
+            caller.abort()
 
 
 class TcpLink:
     """A link that this side dials, until it is closed."""
 
+    is_caller = True
+
     def __init__(
         self,
-        federation: Router,
+        router: Router,
+        links: LinkLoop,
         host: str,
         port: int,
         *,
         reliable: bool = True,
         buffer: int = 10_000,
+        buffer_bytes: int = 64 * MEBIBYTE,
+        overflow: Overflow | None = None,
         patience: DurationLike = "30 s",
         backoff: DurationLike = "50 ms",
         longest_backoff: DurationLike = "5 s",
         seed: int | None = None,
+        **protection: Any,
     ) -> None:
-        _check(port, 1, buffer)
+        _check_port(port, 1)
+        self.links = links
+        self.protection = _protection(host, protection)
+        self._context = self.protection.context(is_server=False)
         self._address = (host, port)
+        self._router = router
         self._pause = microseconds_in(backoff, at_least=1) / 1_000_000
         self._longest = microseconds_in(longest_backoff, at_least=1) / 1_000_000
         self._random = random.Random(seed)
-        seconds = microseconds_in(patience) / 1_000_000
-        self.session = Session(federation, uuid4().hex, reliable, buffer, seconds)
+        self._options = _session_options(reliable, buffer, buffer_bytes, overflow, patience)
+        self._unsent_before = 0
+        self._is_closed = False
+        self.session = self._new_session()
         self.attempts = 0
+        self.last_fault: LinkFault | None = None
         self._connection: TcpConnection | None = None
         self._is_up = threading.Event()
-        self._dialling = asyncio.run_coroutine_threadsafe(self._dial(), LINKS.loop)
+        self._dialling = asyncio.run_coroutine_threadsafe(self._dial(), links.loop)
 
     @property
     def is_connected(self) -> bool:
@@ -302,7 +170,8 @@ class TcpLink:
 
     @property
     def unsent(self) -> int:
-        return self.session.unsent
+        """How many events the link could neither send nor keep, by destination."""
+        return self._unsent_before + self.session.unsent
 
     def wait_until_connected(self, within: DurationLike = "5 s") -> bool:
         return self._is_up.wait(microseconds_in(within) / 1_000_000)
@@ -311,33 +180,109 @@ class TcpLink:
         """Cut the connection, as a network might. The link dials again."""
         self._is_up.clear()
         if self._connection is not None:
-            LINKS.loop.call_soon_threadsafe(self._connection.abort)
+            self.links.loop.call_soon_threadsafe(self._connection.abort)
 
     def close(self, seconds: float = 2.0) -> bool:
         """Wait until all is sent, up to a time, then leave for good. Whether all was sent."""
+        self._is_closed = True
         was_sent = self.session.close(seconds)
         self._dialling.cancel()
         return was_sent
 
+    def greeting(self) -> Introduction:
+        return self.session.introduction(self._router.id)
+
+    def meet(self, introduction: Introduction) -> Session:
+        if introduction.channel == self._router.id:
+            raise LinkFaultError(LinkFault.OWN_NAME)
+        if introduction.link != self.session.link or self.session.is_over:
+            raise LinkFaultError(LinkFault.UNEXPECTED)
+        self._is_up.set()
+        return self.session
+
+    def admit(self, connection: TcpConnection) -> bool:  # noqa: ARG002 - this side has dialled
+        return True
+
+    def settle(self, connection: TcpConnection) -> None:
+        """Nothing is counted here: this side dials one connection at a time."""
+
+    def note_fault(self, fault: LinkFault) -> None:
+        self.last_fault = fault
+        self._router.note_fault(fault)
+
+    def _new_session(self) -> Session:
+        name = self.links.entropy(16).hex()
+        return Session(self._router, self.links, name, self._options)
+
     async def _dial(self) -> None:
         failures = 0
-        while not self.session.is_over:
+        host, port = self._address
+        while not self._is_closed:
+            if self.session.has_failed:
+                # The other side has broken the protocol; it gets another chance, from the start.
+                self._unsent_before += self.session.unsent
+                self.session = self._new_session()
+            elif self.session.is_over:
+                return
             self.attempts += 1
+            before = self.session.connections
             try:
-                _, self._connection = await LINKS.loop.create_connection(
-                    lambda: TcpConnection(self._meet, self.session.hello()), *self._address
+                _, self._connection = await self.links.loop.create_connection(
+                    lambda: TcpConnection(self), host, port, ssl=self._context
                 )
-            except (OSError, UnicodeError):
-                # Nobody listens there, or there is no such host, as yet.
+            except (OSError, UnicodeError) as error:
+                # Nobody listens there, there is no such host yet, or TLS refuses the other side.
                 failures += 1
+                if isinstance(error, ssl.SSLError):
+                    self.note_fault(LinkFault.UNAUTHENTICATED)
             else:
-                before = self.session.connections
                 await self._connection.lost
                 failures = 0 if self.session.connections > before else failures + 1
             pause = min(self._longest, self._pause * 2 ** min(failures, 20))
             # Many links that lost one server should not all come back in the same instant.
             await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))
 
-    def _meet(self, hello: Hello) -> Session | None:  # noqa: ARG002 - there is one session only
-        self._is_up.set()
-        return None if self.session.is_over else self.session
+
+def _protection(host: str, given: Mapping[str, Any]) -> Protection:
+    unknown = sorted(given.keys() - set(Protection.__dataclass_fields__))
+    if unknown:
+        known = ", ".join(f"`{name}`" for name in Protection.__dataclass_fields__)
+        raise UsageError(
+            f"`{unknown[0]}` is no option of a link; besides those of its buffer there are {known}"
+        )
+    protection = Protection(**given)
+    protection.check_host(host)
+    return protection
+
+
+def _session_options(
+    reliable: bool,
+    buffer: int,
+    buffer_bytes: int,
+    overflow: Overflow | None,
+    patience: DurationLike,
+) -> SessionOptions:
+    bounds = Bounds(
+        _at_least_one("buffer", buffer),
+        _at_least_one("buffer_bytes", buffer_bytes),
+        overflow if overflow is not None else Block() if reliable else DropNewest(),
+    )
+    if not isinstance(bounds.overflow, Overflow):
+        raise UsageError(
+            "the `overflow` of a link is one of `Block(within)`, `DropOldest()`, `DropNewest()` and"
+            f" `Disconnect()`; given is `{overflow!r}`"
+        )
+    return SessionOptions(reliable, bounds, microseconds_in(patience) / 1_000_000)
+
+
+def _at_least_one(name: str, given: object) -> int:
+    if type(given) is not int or given < 1:
+        raise UsageError(f"the `{name}` of a link is at least 1; given is `{given!r}`")
+    return given
+
+
+def _check_port(port: object, least: int) -> None:
+    if type(port) is not int or not least <= port <= HIGHEST_PORT:
+        raise UsageError(
+            f"a port is an integer from {least} to {HIGHEST_PORT:,}; given is `{port!r}`"
+        )
