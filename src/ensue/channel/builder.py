@@ -214,15 +214,32 @@ def from_toml(path: str | PathLike[str]) -> Builder:
         consumers["overflow"] = overflow
     builder.consumers(**consumers)
     for listen in config.listen:
-        builder.listen(**listen.given())
+        builder.listen(**_link_options(listen.given(), place))
     for link in config.link:
-        builder.link(**link.given())
+        builder.link(**_link_options(link.given(), place))
     return builder
 
 
-def _overflow(consumers: dict[str, Any], place: Path) -> Overflow | None:
+def _link_options(table: dict[str, Any], place: Path) -> dict[str, Any]:
+    """The options of a link: files are relative to the TOML file, a secret is in its own file."""
+    if (overflow := _overflow(table, place)) is not None:
+        table["overflow"] = overflow
+    for name in ("certificate", "key", "authority"):
+        if name in table:
+            table[name] = place.parent / table[name]
+    if (given := table.pop("secret_file", None)) is not None:
+        try:
+            table["secret"] = (place.parent / given).read_bytes().strip()
+        except OSError as error:
+            raise UsageError(
+                f"`{place}`: the secret in `{given}` cannot be read: {error.strerror}"
+            ) from None
+    return table
+
+
+def _overflow(table: dict[str, Any], place: Path) -> Overflow | None:
     """The policy that `overflow = "block"` names, with `within` beside it."""
-    name, within = consumers.pop("overflow", None), consumers.pop("within", None)
+    name, within = table.pop("overflow", None), table.pop("within", None)
     if within is not None and name != "block":
         raise UsageError(
             f"`{place}`: `within` says how long a supplier waits for room and goes with"

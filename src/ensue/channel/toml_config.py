@@ -51,19 +51,31 @@ class ConsumersTable(Table, frozen=True):
     failures: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class ListenTable(Table, frozen=True):
+class LinkEndTable(Table, frozen=True, kw_only=True):
+    """What both ends of a link have: how much it keeps, and who may be at the other end."""
+
+    buffer: int | msgspec.UnsetType = msgspec.UNSET
+    buffer_bytes: int | msgspec.UnsetType = msgspec.UNSET
+    overflow: str | msgspec.UnsetType = msgspec.UNSET
+    within: str | msgspec.UnsetType = msgspec.UNSET
+    patience: str | msgspec.UnsetType = msgspec.UNSET
+    secret_file: str | msgspec.UnsetType = msgspec.UNSET
+    certificate: str | msgspec.UnsetType = msgspec.UNSET
+    key: str | msgspec.UnsetType = msgspec.UNSET
+    authority: str | msgspec.UnsetType = msgspec.UNSET
+    unprotected: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class ListenTable(LinkEndTable, frozen=True, kw_only=True):
     host: str | msgspec.UnsetType = msgspec.UNSET
     port: int | msgspec.UnsetType = msgspec.UNSET
-    buffer: int | msgspec.UnsetType = msgspec.UNSET
-    patience: str | msgspec.UnsetType = msgspec.UNSET
+    sessions: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class LinkTable(Table, frozen=True, kw_only=True):
+class LinkTable(LinkEndTable, frozen=True, kw_only=True):
     host: str
     port: int
     reliable: bool | msgspec.UnsetType = msgspec.UNSET
-    buffer: int | msgspec.UnsetType = msgspec.UNSET
-    patience: str | msgspec.UnsetType = msgspec.UNSET
     backoff: str | msgspec.UnsetType = msgspec.UNSET
     longest_backoff: str | msgspec.UnsetType = msgspec.UNSET
 
@@ -104,7 +116,7 @@ def read(path: str | PathLike[str]) -> Config:
 
 
 def _refuse_unknown(tables: dict[str, Any], place: Path) -> None:
-    """Names first, with those that there are: a misspelt one is the likeliest mistake."""
+    """Refuse unknown names first, with the known ones: a misspelling is the likeliest mistake."""
     for name, given in tables.items():
         if name not in TABLES:
             known_tables = ", ".join(f"[{each}]" for each in TABLES)

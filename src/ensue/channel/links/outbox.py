@@ -107,12 +107,15 @@ class Outbox:
             outgoing.stage = Stage.BLOCKED
             self._blocked.append(outgoing)
             return outgoing, ()
-        if isinstance(overflow, DropOldest) and self._queued:
-            oldest = self._queued.popleft()
-            self._remove(oldest)
-            self._put(outgoing)
-            return outgoing, (oldest,)
-        return outgoing, (outgoing,)
+        dropped = []
+        if isinstance(overflow, DropOldest):
+            while self._queued and self.is_full:
+                dropped.append(self._queued.popleft())
+                self._remove(dropped[-1])
+        if self.is_full:
+            return outgoing, (*dropped, outgoing)
+        self._put(outgoing)
+        return outgoing, dropped
 
     @property
     def disconnects(self) -> bool:

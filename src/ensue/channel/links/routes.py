@@ -125,7 +125,7 @@ class Routes(Generic[LinkLike]):
                 learned[route.channel] = route
                 changed.add(route.channel)
         _forget_withdrawn(learned)
-        if sum(bool(each.path) for each in learned.values()) > CHANNELS:
+        if len(learned) > CHANNELS and sum(bool(each.path) for each in learned.values()) > CHANNELS:
             raise LinkFaultError(LinkFault.BAD_ADVERT)
         return self._choose(changed)
 
@@ -174,6 +174,8 @@ def _check(route: Route, neighbour: str) -> None:
 
 
 def _forget_withdrawn(routes: dict[str, Route]) -> None:
+    if len(routes) <= WITHDRAWN_KEPT:
+        return
     withdrawn = [each.channel for each in routes.values() if not each.path]
     for channel in withdrawn[: max(0, len(withdrawn) - WITHDRAWN_KEPT)]:
         del routes[channel]
