@@ -232,7 +232,7 @@ class TcpConnection(asyncio.Protocol):
 
     def _receive(self, session: Session, frame: Numbered) -> Sequence[Blocked]:
         try:
-            return session.receive(frame)
+            return session.receive(frame, self)
         except LinkFaultError:
             raise
         except BaseException:

@@ -109,6 +109,7 @@ class Federation:
         self.id = f"{channel.name}#{links.entropy(6).hex()}"
         self.remote: Index[RemoteChannel] = Index(channel.types)
         self.addressed = 0
+        self.repeated = 0
         self.sent = 0
         self.received = 0
         self.duplicates = 0
@@ -368,6 +369,20 @@ class Federation:
             link.set_off()
         return blocked
 
+    def reroute(self, message: Carried, in_doubt: bool) -> Sequence[Blocked]:
+        """Send a message another way that its link has kept until it ended.
+
+        What is in doubt may have arrived, and is now on its way twice; the destination takes the
+        first of the two.
+        """
+        onwards = message.onwards(message.destinations, in_doubt)
+        if in_doubt:
+            with self._lock:
+                best = self._routes.best
+                reached = sum(each in best for each in onwards.destinations)
+            self.note_repeated(reached)
+        return self.forward(onwards)
+
     def receive(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
         """Take what is for this channel, and forward the rest.
 
@@ -406,6 +421,11 @@ class Federation:
     def note_lost(self, message: Carried, reason: Reason) -> None:
         """Count an event that will not reach its destinations by a link."""
         self._count(reason, len(message.destinations))
+
+    def note_repeated(self, count: int) -> None:
+        """Count destinations of events that are sent again and may have arrived."""
+        with self._counting:
+            self.repeated += count
 
     def note_fault(self, fault: LinkFault) -> None:
         """Count why a connection or a session was ended."""

@@ -56,10 +56,16 @@ class Router(Protocol):
 
     def forward(self, message: Carried) -> Sequence[Blocked]: ...
 
+    def reroute(self, message: Carried, in_doubt: bool) -> Sequence[Blocked]:
+        """Send a message another way that its link has kept until it ended."""
+
     def wait_for_room(self, blocked: Sequence[Blocked]) -> None: ...
 
     def note_lost(self, message: Carried, reason: Reason) -> None:
         """Count an event that will not reach its destinations."""
+
+    def note_repeated(self, count: int) -> None:
+        """Count destinations of events that are sent again and may have arrived."""
 
     def note_fault(self, fault: LinkFault) -> None:
         """Count why a connection or a session was ended."""

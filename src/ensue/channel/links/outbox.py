@@ -95,6 +95,11 @@ class Outbox:
         kept = (self._blocked, self._queued, self._again, self._sent)
         return sum(len(each.message.destinations) for part in kept for each in part)
 
+    @property
+    def in_doubt(self) -> int:
+        """The destinations of events that have to be sent again."""
+        return sum(len(each.message.destinations) for each in self._again)
+
     def place(self, message: Carried) -> tuple[Outgoing, Sequence[Outgoing]]:
         """Give an event its position. Returns it, and what had to be dropped: perhaps itself."""
         self._number += 1

@@ -234,21 +234,20 @@ class Session:
         if self.neighbour not in (None, other.channel):
             # Another channel answers at this address now.
             self._take_down()
-        if (self.neighbour, self._other_incarnation) != (other.channel, other.incarnation):
+        before = (self.neighbour, self._other_incarnation)
+        is_new = before != (other.channel, other.incarnation)
+        known = 0 if is_new else other.received
+        if is_new:
             # The other side has a new session, which knows nothing of earlier numbers.
             self.received = self._acknowledged = 0
-            known = 0
-        else:
-            known = other.received
         with self._lock:
             if known > self._outbox.last_sent:
                 raise LinkFaultError(LinkFault.BAD_ACKNOWLEDGEMENT)
         self.neighbour, self._other_incarnation = other.channel, other.incarnation
         self.connections += 1
-        before = self._connection
-        if before is not None:
+        if self._connection is not None:
             # The other side has given it up, which a connection that waits does not notice.
-            before.retire()
+            self._connection.retire()
             self._lose_unacknowledged(known)
         with self._lock:
             self._is_down = False
@@ -256,7 +255,9 @@ class Session:
             self._routes, self._complete_version = {}, None
             self._outbox.acknowledge(known)
             self._outbox.rewind()
+            in_doubt = self._outbox.in_doubt if is_new else 0
             self._connection = connection
+        self._router.note_repeated(in_doubt)
         self._router.add_link(other.channel, self)
         self._router.introduce(self)
         self.pump()
@@ -308,12 +309,15 @@ class Session:
             for start in range(0, len(routes), CHANNELS)
         ]
 
-    def receive(self, frame: Numbered) -> Sequence[Blocked]:
+    def receive(self, frame: Numbered, connection: Connection) -> Sequence[Blocked]:
         """Take an event in. Returns what has to be waited for before the next one is read."""
-        if frame.number <= self.received:
+        # An unreliable link also takes what a lost connection had brought: its numbers are over.
+        is_current = connection is self._connection
+        if is_current and frame.number <= self.received:
             return ()
         carried = decode_carried(frame.carried)
-        self.received = frame.number
+        if is_current:
+            self.received = frame.number
         return self._router.receive(carried, self.neighbour or "")
 
     def receive_advert(self, advert: Advert) -> None:
@@ -346,9 +350,7 @@ class Session:
             stranded = self._outbox.take_all()
             self._unframed = []
         for each in stranded:
-            message = each.message
-            onwards = message.onwards(message.destinations, each.is_in_doubt)
-            for blocked in self._router.forward(onwards):
+            for blocked in self._router.reroute(each.message, each.is_in_doubt):
                 # The thread of the links must not wait.
                 blocked.give_up()
 
