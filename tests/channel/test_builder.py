@@ -159,6 +159,7 @@ def test_the_file_in_the_documentation_can_be_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "channel.md").read_text("utf-8")
     shown = next(each for each in page.split("```") if each.startswith("text\n[channel]"))
     (tmp_path / "rules.cor").write_text("eventtype A {};")
+    (tmp_path / "link.secret").write_text("a secret of some length")
     (tmp_path / "plant.toml").write_text(shown.removeprefix("text\n"))
 
     assert isinstance(from_toml(tmp_path / "plant.toml"), Builder)
@@ -181,6 +182,9 @@ def test_the_file_in_the_documentation_can_be_read(tmp_path: Path) -> None:
         ("[listen]\nport = 1", "`listen`: expected `array`"),
         ("[[link]]\nhost = 'there'", "`link.0.`: object missing required field `port`"),
         ("[[link]]\nhost = 'there'\nport = 1\nbufer = 2", "`bufer` is no key of .*`buffer`"),
+        ("[[link]]\nhost = 'there'\nport = 1", "`there` can be reached from other machines"),
+        ("[[listen]]\nsecret_file = 'none'", "the secret in `none` cannot be read"),
+        ("[[listen]]\noverflow = 'explode'", "no overflow `explode`; choose one of `block`"),
     ],
 )
 def test_a_mistake_in_the_toml_is_named(tmp_path: Path, text: str, message: str) -> None:

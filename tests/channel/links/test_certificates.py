@@ -10,6 +10,7 @@ import trustme
 
 from ensue.channel import from_toml
 from ensue.channel.links.faults import LinkFault
+from ensue.channel.links.protection import Protection
 from ensue.errors import UsageError
 from tests.channel.links.strangers import Stranger
 from tests.channel.making import builder, empty, event, eventually
@@ -96,10 +97,7 @@ def test_a_caller_without_tls_is_sent_away(authority: Authority) -> None:
 
 
 def test_a_link_with_certificates_may_go_beyond_loopback(authority: Authority) -> None:
-    far = builder(name="far").done()
-
-    assert far.federation.listen("0.0.0.0", **authority.files("far"))
-    far.close()
+    Protection(**authority.files("far")).check_host("0.0.0.0")
 
 
 def test_part_of_the_files_is_refused(authority: Authority) -> None:

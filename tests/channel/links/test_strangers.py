@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from ensue.channel.links import tcp
 from ensue.channel.links.faults import LinkFault
 from ensue.channel.links.handshake import Handshake
 from ensue.channel.links.messages import Advert, Carried, RemoteWant, Route
+from ensue.channel.links.protection import Protection
 from ensue.channel.links.wire import (
     LARGEST_HANDSHAKE,
     PROTOCOL,
@@ -147,10 +149,12 @@ def test_a_link_beyond_loopback_needs_a_secret_or_certificates(channel: Channel,
             offer(host, 7_400)
 
 
-def test_a_link_beyond_loopback_may_be_declared_unprotected(channel: Channel) -> None:
-    _, port = channel.federation.listen("0.0.0.0", unprotected=True)
-    with wanting(("127.0.0.1", port)):
-        assert eventually(lambda: channel.is_wanted(["Notify"], None))
+@pytest.mark.parametrize("given", [{"unprotected": True}, {"secret": SECRET}])
+def test_a_link_beyond_loopback_may_have_a_secret_or_be_declared_unprotected(
+    given: dict[str, Any],
+) -> None:
+    for host in ("0.0.0.0", "example.org"):
+        Protection(**given).check_host(host)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "localhost"])
