@@ -65,6 +65,14 @@ class Network:
         if living:
             self.chance.choice(living).is_silent = True
 
+    def stall_one(self, seconds: float) -> None:
+        """One end takes nothing in for a while, and says nothing of it."""
+        living = [each for each in self.wires if not each.is_gone]
+        if living:
+            end = self.chance.choice(self.chance.choice(living).ends)
+            end.is_stalled = True
+            self.loop.call_later(seconds, end.go_on)
+
 
 class Server:
     """What `create_server` returns, as far as a listener needs it."""
@@ -122,6 +130,7 @@ class End(asyncio.Transport):
         self._is_closing = False
         self._ended_by_other = False
         self._reads = True
+        self.is_stalled = False
         self._limit = 64 * 1024
         self._has_paused_writer = False
 
@@ -153,6 +162,10 @@ class End(asyncio.Transport):
     def resume_reading(self) -> None:
         self._reads = True
         self._loop.call_soon(self._deliver)
+
+    def go_on(self) -> None:
+        self.is_stalled = False
+        self._deliver()
 
     def close(self) -> None:
         """Send what is left, then end."""
@@ -210,7 +223,7 @@ class End(asyncio.Transport):
         self._deliver()
 
     def _deliver(self) -> None:
-        if self.is_lost or not self._reads:
+        if self.is_lost or self.is_stalled or not self._reads:
             return
         if self._arrived:
             data = bytes(self._arrived)
