@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from ensue.channel import (
@@ -26,6 +27,7 @@ from ensue.channel import (
     want,
 )
 from ensue.channel.asyncio_api import Subscription
+from ensue.channel.delivery.receiver import Receiver
 from ensue.channel.links.federation import Federation
 from ensue.channel.links.tcp import TcpLink
 from ensue.events.event import Event
@@ -35,7 +37,24 @@ from tests.channel.simulation.loop import SimulatedLinks, VirtualLoop
 from tests.channel.simulation.network import Network
 
 TYPES = ("Notify", "DataNotify", "Special", "Other")
+LONGEST_BLOCK = 2.0
 SECRET = b"a secret of the simulation"
+
+
+class Matches:
+    """Stands before a dispatcher and counts how often the look-up found each receiver."""
+
+    def __init__(self, dispatcher: Any, found: Counter[Receiver]) -> None:
+        self._dispatcher = dispatcher
+        self._found = found
+
+    def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
+        self._found.update(receivers)
+        full: list[Receiver] = self._dispatcher.spread(event, receivers)
+        return full
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._dispatcher, name)
 
 
 class World:
@@ -54,6 +73,8 @@ class World:
         self.read: list[Subscription] = []
         self.supplies: list[asyncio.Task[None]] = []
         self.published = 0
+        self.found: Counter[Receiver] = Counter()
+        self.changed: set[Receiver] = set()
         self.is_calm = True
 
     # Making it.
@@ -67,6 +88,7 @@ class World:
 
         channel = self.loop.run_until_complete(made())
         channel._federation = Federation(channel, self.links)
+        channel._dispatcher = Matches(channel._dispatcher, self.found)
         self.channels.append(channel)
         return channel
 
@@ -212,6 +234,7 @@ class World:
         consumers = list(self.chance.choice(self.channels).consumers)
         if consumers:
             one = self.chance.choice(consumers)
+            self.changed.add(one.receiver)
             if self.chance.random() < 0.3:
                 one.disconnect()
             elif one.state == "connected":
@@ -257,6 +280,9 @@ class World:
             for end in wire.ends:
                 end.go_on()
         self.loop.run_until(self._is_quiet, 120.0)
+        # Events that links have brought may wait for room, as long as policies say.
+        self.loop.run_for(LONGEST_BLOCK)
+        self.loop.run_until(self._is_quiet, 120.0)
 
     def _is_quiet(self) -> bool:
         self.take_all(self.read)
@@ -298,6 +324,9 @@ class World:
         assert not doubled, f"delivered twice: {doubled[:3]}"
         faults = unbalanced(self.channels)
         assert not faults, faults
+        for receiver, found in self.found.items():
+            # With other wants, an event that was found for the earlier ones is not wanted any more.
+            assert receiver.wanted == found or receiver in self.changed, receiver.figures()
 
 
 def simulate(seed: int) -> list[tuple[float, str, str]]:
