@@ -107,9 +107,8 @@ class Channel:
                 each.give_up()
             raise
         departure.set_off()
-        blocked += departure.blocked
-        if blocked:
-            self.wait_for_room(blocked)
+        if blocked or departure.blocked:
+            self.wait_for_room([*blocked, *departure.blocked])
 
     async def publish(self, event: Event) -> None:
         """Publish an event from a coroutine; waiting for room does not block the loop."""
@@ -120,21 +119,22 @@ class Channel:
         blocked = self.spread_here(event)
         if departure is not None:
             departure.set_off()
-            blocked += departure.blocked
+            blocked = [*blocked, *departure.blocked]
         if blocked:
             from ensue.channel.delivery.async_waiting import wait_all
 
             await wait_all(blocked)
 
-    def spread_here(self, event: Event) -> list[Blocked]:
+    def spread_here(self, event: Event) -> Sequence[Blocked]:
         """Offer an event to this channel's consumers. Returns the offers that wait for room."""
         return self._spread(event, self.lookup.find(event))
 
-    def _spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Blocked]:
+    def _spread(self, event: Event, receivers: Sequence[Receiver]) -> Sequence[Blocked]:
         if receivers:
-            return blocked_offers(event, self._dispatcher.spread(event, receivers))
+            full = self._dispatcher.spread(event, receivers)
+            return blocked_offers(event, full) if full else ()
         next(self._unwanted)
-        return []
+        return ()
 
     def wait_for_room(self, blocked: Sequence[Blocked]) -> None:
         wait_each(blocked, self._dispatcher.may_wait())

@@ -194,20 +194,19 @@ def test_many_predicates_of_one_kind_are_told_as_the_whole_kind() -> None:
 def test_an_event_is_known_again_by_whichever_neighbour_brings_it() -> None:
     seen = DuplicateFilter()
 
-    assert seen.add("b", "origin", 7)
-    assert not seen.add("c", "origin", 7)
-    assert seen.add("c", "other", 7)
+    assert seen.add("b", 7)
+    assert not seen.add("c", 7)
+    assert seen.add("c", 8)
 
 
 def test_a_neighbour_can_push_out_only_what_it_has_brought_itself() -> None:
     seen = DuplicateFilter()
-    seen.add("honest", "origin", 0)
-    seen.add("flooding", "origin", 1)
+    seen.add("honest", 0)
+    seen.add("flooding", 1)
     for identity in range(10, 10 + 2 * IDENTITIES_A_NEIGHBOUR):
-        seen.add("flooding", "origin", identity)
+        seen.add("flooding", identity)
 
-    assert not seen.add("flooding", "origin", 0)
-    assert seen.add("flooding", "origin", 1)
-    assert sum(len(each._recent) + len(each._older) for each in seen._windows.values()) <= (
-        IDENTITIES_A_NEIGHBOUR + 1
-    )
+    assert not seen.add("flooding", 0)
+    assert seen.add("flooding", 1)
+    kept = sum(len(each.recent) + len(each.older) for each in seen._windows.values())
+    assert kept <= IDENTITIES_A_NEIGHBOUR + 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ensue.channel import (
@@ -29,6 +29,7 @@ from ensue.channel import (
 from ensue.channel.asyncio_api import Subscription
 from ensue.channel.delivery.receiver import Receiver
 from ensue.channel.links.federation import Federation
+from ensue.channel.links.session import Session
 from ensue.channel.links.tcp import TcpLink
 from ensue.events.event import Event
 from tests.channel.accounting import unbalanced
@@ -37,7 +38,6 @@ from tests.channel.simulation.loop import SimulatedLinks, VirtualLoop
 from tests.channel.simulation.network import Network
 
 TYPES = ("Notify", "DataNotify", "Special", "Other")
-LONGEST_BLOCK = 2.0
 SECRET = b"a secret of the simulation"
 
 
@@ -280,18 +280,28 @@ class World:
             for end in wire.ends:
                 end.go_on()
         self.loop.run_until(self._is_quiet, 120.0)
-        # Events that links have brought may wait for room, as long as policies say.
-        self.loop.run_for(LONGEST_BLOCK)
-        self.loop.run_until(self._is_quiet, 120.0)
 
     def _is_quiet(self) -> bool:
         self.take_all(self.read)
         self.take_all(self.unread)
         return (
             all(each.done() for each in self.supplies)
+            and not any(self._waits(each) for each in self._sessions())
             and all(each.is_settled() for each in self.channels)
             and not sum(each.federation.in_transit for each in self.channels)
         )
+
+    def _sessions(self) -> Iterator[Session]:
+        for channel in self.channels:
+            for listener in channel.federation._listeners:
+                yield from listener._sessions.values()
+        for link in self.dialled:
+            yield link.session
+
+    @staticmethod
+    def _waits(session: Session) -> bool:
+        """Whether an event that a link has brought still waits for room."""
+        return session.waiting is not None and not session.waiting.done()
 
     def close(self) -> None:
         for channel in self.channels:

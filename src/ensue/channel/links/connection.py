@@ -217,9 +217,8 @@ class TcpConnection(asyncio.Protocol):
             if self._handshake is None:
                 raise LinkFaultError(LinkFault.UNEXPECTED)
             self._shake_hands(self._handshake, frame)
-        elif isinstance(frame, Numbered):
-            blocked = self._receive(session, frame)
-            if blocked:
+        elif type(frame) is Numbered:
+            if blocked := self._receive(session, frame):
                 self._wait_for(wait_all(blocked))
         elif isinstance(frame, Acknowledge):
             session.acknowledged(frame.received)

@@ -11,25 +11,15 @@ IDENTITIES_A_NEIGHBOUR = 32_768
 WINDOWS_KEPT = 64
 """For so many neighbours that have left, the identities they brought are still remembered."""
 
-Key = tuple[str, int]
-
 
 class Window:
     """The last identities of one neighbour, in two generations: half of the window, or all."""
 
-    __slots__ = ("_older", "_recent")
+    __slots__ = ("older", "recent")
 
     def __init__(self) -> None:
-        self._recent: set[Key] = set()
-        self._older: set[Key] = set()
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._recent or key in self._older
-
-    def add(self, key: Key) -> None:
-        if len(self._recent) >= IDENTITIES_A_NEIGHBOUR // 2:
-            self._older, self._recent = self._recent, set()
-        self._recent.add(key)
+        self.recent: set[int] = set()
+        self.older: set[int] = set()
 
 
 class DuplicateFilter:
@@ -38,15 +28,17 @@ class DuplicateFilter:
     def __init__(self) -> None:
         self._windows: dict[str, Window] = {}
 
-    def add(self, neighbour: str, origin: str, identity: int) -> bool:
+    def add(self, neighbour: str, identity: int) -> bool:
         """Remember an event. False if it has arrived before."""
-        key = (origin, identity)
-        if any(key in window for window in self._windows.values()):
-            return False
-        window = self._windows.get(neighbour)
-        if window is None:
-            window = self._windows[neighbour] = Window()
-        window.add(key)
+        for window in self._windows.values():
+            if identity in window.recent or identity in window.older:
+                return False
+        own = self._windows.get(neighbour)
+        if own is None:
+            own = self._windows[neighbour] = Window()
+        elif len(own.recent) >= IDENTITIES_A_NEIGHBOUR // 2:
+            own.older, own.recent = own.recent, set()
+        own.recent.add(identity)
         return True
 
     def keep(self, neighbours: tuple[str, ...]) -> None:

@@ -12,11 +12,15 @@ event: it arrived, it is in transit, or it is counted as lost under a reason.
 
 from __future__ import annotations
 
+import hashlib
+import struct
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
 
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.duplicates import DuplicateFilter
@@ -47,7 +51,6 @@ if TYPE_CHECKING:
 CLOSING_SECONDS = 2.0
 """How long a channel that closes waits for acknowledgements of what it has sent."""
 WAYS_KEPT = 1_024
-IDENTITIES_A_DRAW = 512
 
 Ways = tuple[tuple[Link, tuple[str, ...]], ...]
 """Links, each with the channels that a message over it is for."""
@@ -114,12 +117,15 @@ class Federation:
         self.received = 0
         self.duplicates = 0
         self._channel = channel
+        self._only_here = (self.id,)
         self._links = links
         self._lock = threading.RLock()
         self._routes: Routes[Link] = Routes(self.id)
         self._targets: dict[str, RemoteChannel] = {}
-        self._ways: dict[tuple[RemoteChannel, ...], Ways] = {}
+        self._ways: dict[tuple[RemoteChannel, ...], tuple[Ways, Departure, int]] = {}
         self._identities: list[int] = []
+        self._identity_key = links.entropy(32)
+        self._draws = 0
         self._seen = DuplicateFilter()
         self._lost: Counter[Reason] = Counter()
         self._faults: Counter[LinkFault] = Counter()
@@ -310,37 +316,34 @@ class Federation:
         if not targets:
             return NO_DEPARTURE
         with self._lock:
-            identity = self._new_identity()
-            ways, lost = self._ways_to(targets)
+            identities = self._identities or self._draw_identities()
+            identity = identities.pop()
+            ways, departure, lost = self._ways.get(tuple(targets)) or self._find_ways(targets)
             self.addressed += len(targets)
             self.sent += len(ways)
         if lost:
             self._count(Reason.UNROUTED, lost)
         blocked: list[Blocked] = []
         for link, names in ways:
-            blocked += link.send(Carried(self.id, identity, 1, names, event))
-        return Departure([link for link, _ in ways], blocked)
+            if waiting := link.send(Carried(self.id, identity, 1, names, event)):
+                blocked += waiting
+        return Departure(departure.links, blocked) if blocked else departure
 
-    def _new_identity(self) -> int:
-        if not self._identities:
-            drawn = self._links.entropy(8 * IDENTITIES_A_DRAW)
-            self._identities = [
-                int.from_bytes(drawn[n : n + 8], "big") >> 1 for n in range(0, len(drawn), 8)
-            ]
-        return self._identities.pop()
+    def _draw_identities(self) -> list[int]:
+        """Numbers that nobody without the key can guess, whichever others it has seen."""
+        self._draws += 1
+        drawn = hashlib.blake2b(self._draws.to_bytes(8, "big"), key=self._identity_key).digest()
+        self._identities = [each >> 1 for each in struct.unpack("8Q", drawn)]
+        return self._identities
 
-    def _ways_to(self, targets: Sequence[RemoteChannel]) -> tuple[Ways, int]:
+    def _find_ways(self, targets: Sequence[RemoteChannel]) -> tuple[Ways, Departure, int]:
         """The links to some channels; kept, since most events go where others went before."""
-        key = tuple(targets)
-        ways = self._ways.get(key)
-        if ways is not None:
-            return ways, 0
         ways, lost = self._sorted_by_link([each.name for each in targets])
-        if not lost:
-            if len(self._ways) >= WAYS_KEPT:
-                self._ways.clear()
-            self._ways[key] = ways
-        return ways, lost
+        found = (ways, Departure([link for link, _ in ways], ()), lost)
+        if len(self._ways) >= WAYS_KEPT:
+            self._ways.clear()
+        self._ways[tuple(targets)] = found
+        return found
 
     def _sorted_by_link(self, destinations: Iterable[str]) -> tuple[Ways, int]:
         """Destinations by the link that leads to them, and how many there is no way to."""
@@ -388,29 +391,21 @@ class Federation:
 
         Returns what the bringer has to wait for: full queues here, and full links onwards.
         """
-        destinations = dict.fromkeys(message.destinations)
-        others = tuple(name for name in destinations if name != self.id)
-        blocked: list[Blocked] = []
-        if others:
-            blocked += self.forward(
-                Carried(
-                    message.origin,
-                    message.identity,
-                    message.hops,
-                    others,
-                    message.event,
-                    message.in_doubt,
-                )
-            )
-        if self.id not in destinations:
-            return blocked
+        onwards: Sequence[Blocked] = ()
+        if message.destinations != self._only_here:
+            destinations = dict.fromkeys(message.destinations)
+            others = tuple(name for name in destinations if name != self.id)
+            onwards = self.forward(msgspec.structs.replace(message, destinations=others))
+            if self.id not in destinations:
+                return onwards
         with self._lock:
             self.received += 1
-            is_new = message.origin != self.id and self._seen.add(
-                neighbour, message.origin, message.identity
-            )
+            is_new = message.origin != self.id and self._seen.add(neighbour, message.identity)
             self.duplicates += not is_new
-        return [*blocked, *self._channel.spread_here(message.event)] if is_new else blocked
+        if not is_new:
+            return onwards
+        blocked = self._channel.spread_here(message.event)
+        return [*onwards, *blocked] if onwards else blocked
 
     def wait_for_room(self, blocked: Sequence[Blocked]) -> None:
         if blocked:

@@ -13,45 +13,41 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from typing import NamedTuple
+
+import msgspec
 
 from ensue.channel.delivery.waiters import Wake
 from ensue.channel.links.messages import Carried
 from ensue.channel.policies import Block, Disconnect, DropOldest, Overflow
 
-
-class Stage(Enum):
-    BLOCKED = 1
-    QUEUED = 2
-    SENT = 3
-    GONE = 4
+BLOCKED, QUEUED, SENT, GONE = range(4)
+"""The stages of an event; one that is gone was acknowledged, dropped, or handed to another link."""
 
 
-class Outgoing:
-    """An event on its way over a link: its number there, and its frame once it is encoded."""
+class Outgoing(msgspec.Struct, eq=False):
+    """An event on its way over a link: its number there, and its frame once it is encoded.
 
-    __slots__ = ("frame", "is_in_doubt", "message", "number", "stage", "wakes")
+    A struct, since one is made for each event and link.
+    """
 
-    def __init__(self, number: int, message: Carried) -> None:
-        self.number = number
-        self.message = message
-        self.frame: bytes | None = None
-        self.stage = Stage.GONE
-        self.is_in_doubt = False
-        self.wakes: list[Wake] = []
+    number: int
+    message: Carried
+    stage: int = GONE
+    frame: bytes | None = None
+    is_in_doubt: bool = False
+    wakes: list[Wake] | None = None
 
     @property
     def size(self) -> int:
         return len(self.frame) if self.frame is not None else 0
 
-    def move_to(self, stage: Stage) -> None:
-        """Change the stage; a supplier that waits is woken."""
-        was_blocked, self.stage = self.stage is Stage.BLOCKED, stage
-        if was_blocked:
-            for wake in self.wakes:
-                wake()
-            self.wakes.clear()
+    def unblock(self, stage: int) -> None:
+        """Change the stage of a blocked event, and wake its supplier."""
+        self.stage = stage
+        for wake in self.wakes or ():
+            wake()
+        self.wakes = None
 
 
 class Bounds(NamedTuple):
@@ -70,6 +66,7 @@ class Outbox:
         self._queued: deque[Outgoing] = deque()
         self._again: deque[Outgoing] = deque()
         self._sent: deque[Outgoing] = deque()
+        self._admitted = 0
         self._bytes = 0
         self.last_sent = 0
 
@@ -77,17 +74,8 @@ class Outbox:
         return len(self._blocked) + self._admitted
 
     @property
-    def _admitted(self) -> int:
-        return len(self._queued) + len(self._again) + len(self._sent)
-
-    @property
-    def is_full(self) -> bool:
-        if self._blocked:
-            return True
-        admitted = self._admitted
-        return admitted > 0 and (
-            admitted >= self._bounds.events or self._bytes >= self._bounds.bytes
-        )
+    def _has_room(self) -> bool:
+        return self._admitted < self._bounds.events and self._bytes < self._bounds.bytes
 
     @property
     def in_transit(self) -> int:
@@ -104,20 +92,20 @@ class Outbox:
         """Give an event its position. Returns it, and what had to be dropped: perhaps itself."""
         self._number += 1
         outgoing = Outgoing(self._number, message)
-        if not self.is_full:
+        if self._has_room and not self._blocked:
             self._put(outgoing)
             return outgoing, ()
         overflow = self._bounds.overflow
         if isinstance(overflow, Block):
-            outgoing.stage = Stage.BLOCKED
+            outgoing.stage = BLOCKED
             self._blocked.append(outgoing)
             return outgoing, ()
         dropped = []
         if isinstance(overflow, DropOldest):
-            while self._queued and self.is_full:
+            while self._queued and not self._has_room:
                 dropped.append(self._queued.popleft())
                 self._remove(dropped[-1])
-        if self.is_full:
+        if not self._has_room:
             return outgoing, (*dropped, outgoing)
         self._put(outgoing)
         return outgoing, dropped
@@ -129,19 +117,20 @@ class Outbox:
 
     def set_frame(self, outgoing: Outgoing, frame: bytes) -> None:
         outgoing.frame = frame
-        if outgoing.stage is Stage.QUEUED:
+        if outgoing.stage is QUEUED:
             self._bytes += len(frame)
 
     def withdraw(self, outgoing: Outgoing) -> bool:
         """Take an event out that was not sent yet. False if it was."""
-        if outgoing.stage is Stage.BLOCKED:
+        if outgoing.stage is BLOCKED:
             self._blocked.remove(outgoing)
-        elif outgoing.stage is Stage.QUEUED:
+        elif outgoing.stage is QUEUED:
             self._queued.remove(outgoing)
+            self._admitted -= 1
             self._bytes -= outgoing.size
         else:
             return False
-        outgoing.move_to(Stage.GONE)
+        outgoing.unblock(GONE)
         self._admit()
         return True
 
@@ -151,7 +140,7 @@ class Outbox:
         for waiting in (self._again, self._queued):
             while waiting and size > 0 and (frame := waiting[0].frame) is not None:
                 outgoing = waiting.popleft()
-                outgoing.move_to(Stage.SENT)
+                outgoing.stage = SENT
                 outgoing.is_in_doubt = True
                 self._sent.append(outgoing)
                 self.last_sent = max(self.last_sent, outgoing.number)
@@ -171,7 +160,8 @@ class Outbox:
         for part in (self._sent, self._again):
             while part and part[0].number <= up_to:
                 self._remove(part.popleft())
-        self._admit()
+        if self._blocked:
+            self._admit()
 
     def rewind(self) -> None:
         """The connection is lost: what it has not delivered is to be sent again."""
@@ -191,25 +181,28 @@ class Outbox:
         for part in parts:
             part.clear()
         for each in taken:
-            if each.stage is not Stage.BLOCKED:
-                self._bytes -= each.size
-            each.move_to(Stage.GONE)
+            if each.stage is BLOCKED:
+                each.unblock(GONE)
+            else:
+                self._remove(each)
         self._admit()
         return taken
 
     def _put(self, outgoing: Outgoing) -> None:
         self._queued.append(outgoing)
-        outgoing.move_to(Stage.QUEUED)
-        self._bytes += outgoing.size
+        self._admitted += 1
+        if outgoing.stage is BLOCKED:
+            self._bytes += outgoing.size
+            outgoing.unblock(QUEUED)
+        else:
+            outgoing.stage = QUEUED
 
     def _remove(self, outgoing: Outgoing) -> None:
+        self._admitted -= 1
         self._bytes -= outgoing.size
-        outgoing.move_to(Stage.GONE)
+        outgoing.stage = GONE
 
     def _admit(self) -> None:
         """Let blocked events in, in order, as long as there is room."""
-        while self._blocked and (
-            not self._admitted
-            or (self._admitted < self._bounds.events and self._bytes < self._bounds.bytes)
-        ):
+        while self._blocked and self._has_room:
             self._put(self._blocked.popleft())

@@ -21,7 +21,7 @@ from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.link import Router
 from ensue.channel.links.loop import LinkLoop
 from ensue.channel.links.messages import CHANNELS, Advert, Carried, Route
-from ensue.channel.links.outbox import Bounds, Outbox, Outgoing, Stage
+from ensue.channel.links.outbox import BLOCKED, GONE, Bounds, Outbox, Outgoing
 from ensue.channel.links.wire import (
     Acknowledge,
     Introduction,
@@ -108,13 +108,11 @@ class Session:
                     self._lose(message, False)
                     return ()
                 outgoing, dropped = self._outbox.place(message)
-                for each in dropped:
-                    self._lose(each.message, each.is_in_doubt)
-                if outgoing.stage is not Stage.GONE:
+                if dropped:
+                    self._drop(dropped)
+                if outgoing.stage != GONE:
                     self._unframed.append(outgoing)
-                if dropped and self._outbox.disconnects:
-                    self._links.loop.call_soon_threadsafe(self.over)
-                return (BlockedSend(self, outgoing),) if outgoing.stage is Stage.BLOCKED else ()
+                return (BlockedSend(self, outgoing),) if outgoing.stage == BLOCKED else ()
         # The router has found this link in the moment before it left the graph.
         return self._router.forward(message)
 
@@ -161,25 +159,25 @@ class Session:
 
     def is_blocked(self, outgoing: Outgoing) -> bool:
         with self._lock:
-            return outgoing.stage is Stage.BLOCKED
+            return outgoing.stage == BLOCKED
 
     def withdraw(self, outgoing: Outgoing) -> None:
         """Drop an event whose supplier has waited long enough."""
         with self._lock:
-            if outgoing.stage is Stage.BLOCKED and self._outbox.withdraw(outgoing):
+            if outgoing.stage == BLOCKED and self._outbox.withdraw(outgoing):
                 self._lose(outgoing.message, False)
 
     def when_admitted(self, outgoing: Outgoing, wake: Wake) -> None:
         """Call `wake` once when an event is not blocked any more, immediately if it is not now."""
         with self._lock:
-            if outgoing.stage is Stage.BLOCKED:
-                outgoing.wakes.append(wake)
+            if outgoing.stage == BLOCKED:
+                outgoing.wakes = [*(outgoing.wakes or ()), wake]
                 return
         wake()
 
     def cancel_wake(self, outgoing: Outgoing, wake: Wake) -> None:
         with self._lock:
-            if wake in outgoing.wakes:
+            if outgoing.wakes and wake in outgoing.wakes:
                 outgoing.wakes.remove(wake)
 
     @property
@@ -203,8 +201,15 @@ class Session:
             self.unsent += len(message.destinations)
             self._router.note_lost(message, Reason.UNSENT)
 
+    def _drop(self, dropped: Sequence[Outgoing]) -> None:
+        """Count what made room, or found none."""
+        for each in dropped:
+            self._lose(each.message, each.is_in_doubt)
+        if self._outbox.disconnects:
+            self._links.loop.call_soon_threadsafe(self.over)
+
     def _encode(self, outgoing: Outgoing) -> None:
-        if outgoing.stage is Stage.GONE:
+        if outgoing.stage == GONE:
             return
         frame = encode_carried(outgoing.number, outgoing.message)
         if frame is not None:
@@ -414,7 +419,7 @@ class BlockedSend:
             self.cancel_wake(woken.set)
             # Without room by now, the event is dropped.
             self.give_up()
-        return self._outgoing.stage is not Stage.GONE
+        return self._outgoing.stage != GONE
 
     def give_up(self) -> None:
         self._session.withdraw(self._outgoing)

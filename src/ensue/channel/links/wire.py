@@ -87,7 +87,7 @@ _decode = msgspec.msgpack.Decoder(Frame, ext_hook=_refuse_extension).decode
 _decode_carried = msgspec.msgpack.Decoder(Carried, ext_hook=_refuse_extension).decode
 
 
-def decode(body: bytes) -> Frame:
+def decode(body: bytes | bytearray) -> Frame:
     """The frame in some bytes. Raises `LinkFaultError` if there is none."""
     try:
         frame: Frame = _decode(body)
@@ -140,19 +140,18 @@ class FrameReader:
         self._unread += data
 
     def next(self) -> Frame | None:
-        """The next whole frame; None if more bytes are needed."""
+        """The next whole frame; None if more bytes are needed. Raises `LinkFaultError`."""
         unread, start = self._unread, self._start
-        if len(unread) < start + LENGTH:
-            self._compact()
-            return None
-        end = start + LENGTH + int.from_bytes(unread[start : start + LENGTH], "big")
-        if end - start > self.limit:
-            raise LinkFaultError(LinkFault.BAD_FRAME)
-        if len(unread) < end:
-            self._compact()
-            return None
-        self._start = end
-        return decode(bytes(unread[start + LENGTH : end]))
+        body = start + LENGTH
+        if len(unread) >= body:
+            end = body + int.from_bytes(unread[start:body], "big")
+            if end - start > self.limit:
+                raise LinkFaultError(LinkFault.BAD_FRAME)
+            if len(unread) >= end:
+                self._start = end
+                return decode(unread[body:end])
+        self._compact()
+        return None
 
     def _compact(self) -> None:
         del self._unread[: self._start]
