@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from ensue.channel import Laxity, VirtualClock, want
+from ensue.channel.figures import counts
 from ensue.channel.lookup.wants import Want
 from ensue.events.event import Event
-from tests.channel.making import builder, empty, event, held
+from tests.channel.making import builder, empty, event, eventually, held
 
 
 def test_laxity_is_what_is_left_of_the_deadline_and_missed_deadlines_are_counted() -> None:
@@ -139,3 +141,36 @@ def test_laxity_can_be_measured_afresh() -> None:
     channel.reset_laxity()
 
     assert channel.figures().laxity == {}
+
+
+def test_a_consumer_that_leaves_in_the_middle_of_a_call_has_that_event_counted() -> None:
+    channel = builder("full").dispatching("pool", threads=1).done()
+    started, go_on = threading.Event(), threading.Event()
+
+    def call(_: Event) -> None:
+        started.set()
+        go_on.wait(60)
+
+    consumer = channel.consumers.connect("one", call, "Notify")
+    channel.push(event())
+    assert started.wait(60)
+    consumer.disconnect()
+    go_on.set()
+
+    assert eventually(lambda: channel.figures().delivered == 1)
+    channel.close()
+
+
+def test_counts_of_consumers_that_left_are_kept_and_their_receivers_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counts, "LINGER_SECONDS", -1.0)
+    channel = builder().done()
+    for number in range(50):
+        consumer = channel.consumers.connect(f"c{number}", lambda _: None, "Notify")
+        channel.push(event())
+        consumer.disconnect()
+
+    assert len(channel._counts._leaving) <= 1
+    assert (channel.figures().delivered, channel.figures().wanted) == (50, 50)
+    channel.close()
