@@ -13,13 +13,35 @@ it after every test of this folder, for every channel that the test made.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
 
 from ensue.channel import Channel
 from ensue.channel.figures.values import ConsumerFigures, Figures
 from ensue.channel.policies import Reason
+from tests.channel.making import eventually
 
 LINK_REASONS = {Reason.UNSENT, Reason.UNROUTED, Reason.UNCONFIRMED}
+
+
+@contextmanager
+def balanced() -> Iterator[None]:
+    """Check every channel that is made meanwhile, once all of them have come to rest."""
+    made: list[Channel] = []
+    begin = Channel.__init__
+
+    def begin_and_note(self: Channel, *given: Any, **named: Any) -> None:
+        begin(self, *given, **named)
+        made.append(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Channel, "__init__", begin_and_note)
+        yield
+    eventually(lambda: not unbalanced(made), seconds=5.0)
+    assert not unbalanced(made)
 
 
 def unbalanced(channels: Sequence[Channel]) -> list[str]:
