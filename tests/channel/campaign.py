@@ -3,8 +3,8 @@
     python -m tests.channel.campaign --seconds 600 --start 0 [--only ordering]
 
 Runs one seed after the other through every scenario, checks that the counts of all channels add up,
-and names the seeds that fail. A seed fixes what is done but not how threads take turns: one that has
-failed may have to be run several times (`--times`). The exit code is 1 if there was a failure.
+and names the seeds that fail. A seed fixes what is done but not how threads take turns: one that
+has failed may have to be run several times (`--times`). The exit code is 1 if there was a failure.
 """
 
 from __future__ import annotations

@@ -288,6 +288,8 @@ class World:
             all(each.done() for each in self.supplies)
             and not any(self._waits(each) for each in self._sessions())
             and all(each.is_settled() for each in self.channels)
+            # A consumer that has left may still be in a call.
+            and not any(each.is_busy for each in self.found if each.call is not None)
             and not sum(each.federation.in_transit for each in self.channels)
         )
 
