@@ -439,3 +439,19 @@ def test_an_event_does_not_go_round_for_ever_between_neighbours_that_lie(channel
         liar.send(Numbered(1, msgspec.Raw(encode(message))))
 
         assert eventually(lambda: channel.figures().dropped == {Reason.UNROUTED: 1})
+
+
+def test_a_caller_that_claims_to_have_received_what_was_never_sent_gains_nothing_by_it(
+    channel: Channel,
+) -> None:
+    address = channel.federation.listen(patience="100 ms")
+    wanting(address, link="one").close()
+    liar = Stranger(address, link="one")
+    liar.received = 99
+    liar.introduce()
+
+    assert liar.is_dropped()
+    assert fault_of(channel) == {LinkFault.BAD_ACKNOWLEDGEMENT: 1}
+    # Its session is not kept alive by that: the patience of the link goes on running.
+    assert eventually(lambda: not channel.federation.neighbours)
+    liar.close()

@@ -1,11 +1,17 @@
-"""Why a connection or a session of a link was ended: counted in `channel.federation.faults`.
+"""What goes wrong on links, and how it is counted.
 
-A peer that breaks the protocol, whether by mistake or on purpose, never causes more than that.
+A peer that breaks the protocol, whether by mistake or on purpose, causes no more than the end of
+its connection and session, counted in `channel.federation.faults`. Events that links could not
+carry are counted by reason and destination.
 """
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from enum import StrEnum
+
+from ensue.channel.policies import Reason
 
 
 class LinkFault(StrEnum):
@@ -31,3 +37,33 @@ class LinkFaultError(Exception):
     def __init__(self, fault: LinkFault) -> None:
         self.fault = fault
         super().__init__(fault)
+
+
+class LinkCounts:
+    """Counts of one federation, from any thread. Links count while they hold their own locks."""
+
+    def __init__(self) -> None:
+        self.repeated = 0
+        self._lock = threading.Lock()
+        self._lost: Counter[Reason] = Counter()
+        self._faults: Counter[LinkFault] = Counter()
+
+    def lose(self, reason: Reason, destinations: int) -> None:
+        with self._lock:
+            self._lost[reason] += destinations
+
+    def repeat(self, destinations: int) -> None:
+        with self._lock:
+            self.repeated += destinations
+
+    def fault(self, fault: LinkFault) -> None:
+        with self._lock:
+            self._faults[fault] += 1
+
+    def lost(self) -> dict[Reason, int]:
+        with self._lock:
+            return dict(self._lost)
+
+    def faults(self) -> dict[LinkFault, int]:
+        with self._lock:
+            return dict(self._faults)

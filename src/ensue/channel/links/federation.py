@@ -16,16 +16,15 @@ import hashlib
 import struct
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.duplicates import DuplicateFilter
-from ensue.channel.links.faults import LinkFault, LinkFaultError
-from ensue.channel.links.link import Link
+from ensue.channel.links.faults import LinkCounts, LinkFault, LinkFaultError
+from ensue.channel.links.link import Host, Link
 from ensue.channel.links.messages import (
     LONGEST_PATH,
     Advert,
@@ -44,9 +43,6 @@ from ensue.events.event import Event
 if TYPE_CHECKING:
     from ensue.channel.links.loop import LinkLoop
     from ensue.channel.links.tcp import Listener, TcpLink
-    from ensue.channel.lookup.wants import Want
-    from ensue.channel.realtime.threads import RealTimeThreads
-    from ensue.events.types import TypeSystem
 
 CLOSING_SECONDS = 2.0
 """How long a channel that closes waits for acknowledgements of what it has sent."""
@@ -54,28 +50,6 @@ WAYS_KEPT = 1_024
 
 Ways = tuple[tuple[Link, tuple[str, ...]], ...]
 """Links, each with the channels that a message over it is for."""
-
-
-class Host(Protocol):
-    """What a federation needs of its own channel."""
-
-    name: str
-    types: TypeSystem
-    real_time: RealTimeThreads | None
-
-    @property
-    def federation(self) -> Federation: ...
-
-    def local_wants(self) -> Iterable[Want]:
-        """The wants of this channel's consumers."""
-
-    def demand_changed(self) -> None:
-        """Other channels may want something else now."""
-
-    def spread_here(self, event: Event) -> Sequence[Blocked]:
-        """Offer an event to this channel's consumers. Returns the offers that wait for room."""
-
-    def wait_for_room(self, blocked: Sequence[Blocked]) -> None: ...
 
 
 class RemoteChannel:
@@ -112,7 +86,6 @@ class Federation:
         self.id = f"{channel.name}#{links.entropy(6).hex()}"
         self.remote: Index[RemoteChannel] = Index(channel.types)
         self.addressed = 0
-        self.repeated = 0
         self.sent = 0
         self.received = 0
         self.duplicates = 0
@@ -127,10 +100,7 @@ class Federation:
         self._identity_key = links.entropy(32)
         self._draws = 0
         self._seen = DuplicateFilter()
-        self._lost: Counter[Reason] = Counter()
-        self._faults: Counter[LinkFault] = Counter()
-        # A lock of its own: links hold theirs while they count.
-        self._counting = threading.Lock()
+        self._counts = LinkCounts()
         self._listeners: list[Listener] = []
         self._dialling: list[TcpLink] = []
         self._is_in_real_time = False
@@ -231,8 +201,12 @@ class Federation:
     @property
     def faults(self) -> Mapping[LinkFault, int]:
         """Why connections and sessions were ended, and how often."""
-        with self._counting:
-            return dict(self._faults)
+        return self._counts.faults()
+
+    @property
+    def repeated(self) -> int:
+        """Destinations of events that were sent again though they may have arrived."""
+        return self._counts.repeated
 
     def links_to(self, neighbour: str) -> tuple[Link, ...]:
         """The link to a neighbour that is in use, and those that stand by."""
@@ -322,7 +296,7 @@ class Federation:
             self.addressed += len(targets)
             self.sent += len(ways)
         if lost:
-            self._count(Reason.UNROUTED, lost)
+            self._counts.lose(Reason.UNROUTED, lost)
         blocked: list[Blocked] = []
         for link, names in ways:
             if waiting := link.send(Carried(self.id, identity, 1, names, event)):
@@ -365,7 +339,8 @@ class Federation:
             lost += len(message.destinations) if is_lost else 0
             self.sent += len(ways)
         if lost:
-            self._count(Reason.UNCONFIRMED if message.in_doubt else Reason.UNROUTED, lost)
+            reason = Reason.UNCONFIRMED if message.in_doubt else Reason.UNROUTED
+            self._counts.lose(reason, lost)
         blocked: list[Blocked] = []
         for link, names in ways:
             blocked += link.send(message.onwards(names))
@@ -415,26 +390,19 @@ class Federation:
 
     def note_lost(self, message: Carried, reason: Reason) -> None:
         """Count an event that will not reach its destinations by a link."""
-        self._count(reason, len(message.destinations))
+        self._counts.lose(reason, len(message.destinations))
 
     def note_repeated(self, count: int) -> None:
         """Count destinations of events that are sent again and may have arrived."""
-        with self._counting:
-            self.repeated += count
+        self._counts.repeat(count)
 
     def note_fault(self, fault: LinkFault) -> None:
         """Count why a connection or a session was ended."""
-        with self._counting:
-            self._faults[fault] += 1
-
-    def _count(self, reason: Reason, count: int) -> None:
-        with self._counting:
-            self._lost[reason] += count
+        self._counts.fault(fault)
 
     def dropped(self) -> Mapping[Reason, int]:
         """What links could not carry, by destination."""
-        with self._counting:
-            return dict(self._lost)
+        return self._counts.lost()
 
 
 def _check_wants(wants: Iterable[RemoteWant]) -> None:

@@ -1,14 +1,20 @@
-"""What a federation and its links need of each other, whichever way a link carries its messages."""
+"""What a federation, its links and its channel need of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.faults import LinkFault
 from ensue.channel.links.messages import Advert, Carried
 from ensue.channel.policies import Reason
+
+if TYPE_CHECKING:
+    from ensue.channel.lookup.wants import Want
+    from ensue.channel.realtime.threads import RealTimeThreads
+    from ensue.events.event import Event
+    from ensue.events.types import TypeSystem
 
 
 class Link(Protocol):
@@ -69,3 +75,25 @@ class Router(Protocol):
 
     def note_fault(self, fault: LinkFault) -> None:
         """Count why a connection or a session was ended."""
+
+
+class Host(Protocol):
+    """What a federation needs of its own channel."""
+
+    name: str
+    types: TypeSystem
+    real_time: RealTimeThreads | None
+
+    @property
+    def federation(self) -> Router: ...
+
+    def local_wants(self) -> Iterable[Want]:
+        """The wants of this channel's consumers."""
+
+    def demand_changed(self) -> None:
+        """Other channels may want something else now."""
+
+    def spread_here(self, event: Event) -> Sequence[Blocked]:
+        """Offer an event to this channel's consumers. Returns the offers that wait for room."""
+
+    def wait_for_room(self, blocked: Sequence[Blocked]) -> None: ...

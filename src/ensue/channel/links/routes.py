@@ -167,6 +167,37 @@ class Routes(Generic[LinkLike]):
         return route
 
 
+class PendingRoutes:
+    """Routes that a neighbour has yet to be told, each in its newest version."""
+
+    def __init__(self) -> None:
+        self._routes: dict[str, Route] = {}
+        self._complete_version: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._routes) or self._complete_version is not None
+
+    def add(self, advert: Advert) -> None:
+        if advert.is_complete:
+            self._complete_version = advert.version
+        for route in advert.routes:
+            known = self._routes.get(route.channel)
+            if known is None or known.version < route.version:
+                self._routes[route.channel] = route
+
+    def take(self) -> list[Advert]:
+        """The adverts to send now, each of a bounded size."""
+        routes, self._routes = list(self._routes.values()), {}
+        version, self._complete_version = self._complete_version, None
+        if version is not None:
+            # What is withdrawn need not be said: it is not among all that there is.
+            return [Advert(version, True, tuple(each for each in routes if each.path))]
+        return [
+            Advert(0, False, tuple(routes[start : start + CHANNELS]))
+            for start in range(0, len(routes), CHANNELS)
+        ]
+
+
 def _check(route: Route, neighbour: str) -> None:
     path = route.path
     if path and (path[0] != neighbour or path[-1] != route.channel or len(set(path)) != len(path)):

@@ -20,8 +20,9 @@ from ensue.channel.delivery.waiters import Wake
 from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.link import Router
 from ensue.channel.links.loop import LinkLoop
-from ensue.channel.links.messages import CHANNELS, Advert, Carried, Route
+from ensue.channel.links.messages import Advert, Carried
 from ensue.channel.links.outbox import BLOCKED, GONE, Bounds, Outbox, Outgoing
+from ensue.channel.links.routes import PendingRoutes
 from ensue.channel.links.wire import (
     Acknowledge,
     Introduction,
@@ -91,8 +92,7 @@ class Session:
         self._lock = threading.Lock()
         self._outbox = Outbox(options.bounds)
         self._unframed: list[Outgoing] = []
-        self._routes: dict[str, Route] = {}
-        self._complete_version: int | None = None
+        self._pending_routes = PendingRoutes()
         self._will_pump = False
         self._is_down = False
         self._connection: Connection | None = None
@@ -118,12 +118,7 @@ class Session:
 
     def advertise(self, advert: Advert) -> None:
         with self._lock:
-            if advert.is_complete:
-                self._complete_version = advert.version
-            for route in advert.routes:
-                known = self._routes.get(route.channel)
-                if known is None or known.version < route.version:
-                    self._routes[route.channel] = route
+            self._pending_routes.add(advert)
 
     def set_off(self) -> None:
         """Encode what has its position, here and now: its supplier may change the data later."""
@@ -155,7 +150,7 @@ class Session:
     def is_clear(self) -> bool:
         """Whether everything has been sent and acknowledged."""
         with self._lock:
-            return not (len(self._outbox) or self._routes or self._unframed)
+            return not (len(self._outbox) or self._pending_routes or self._unframed)
 
     def is_blocked(self, outgoing: Outgoing) -> bool:
         with self._lock:
@@ -219,7 +214,7 @@ class Session:
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._routes or self._complete_version is not None or self._outbox.has_frames)
+        return bool(self._pending_routes) or self._outbox.has_frames
 
     # In the thread of the links.
 
@@ -231,23 +226,22 @@ class Session:
 
     def attach(self, connection: Connection, other: Introduction) -> None:
         """A connection stands: send again what the other side has not had."""
+        before = (self.neighbour, self._other_incarnation)
+        is_new = before != (other.channel, other.incarnation)
+        known = 0 if is_new else other.received
         if other.reliable != self.reliable:
             raise LinkFaultError(LinkFault.UNEXPECTED)
+        if known > self._outbox.last_sent:
+            raise LinkFaultError(LinkFault.BAD_ACKNOWLEDGEMENT)
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
         if self.neighbour not in (None, other.channel):
             # Another channel answers at this address now.
             self._take_down()
-        before = (self.neighbour, self._other_incarnation)
-        is_new = before != (other.channel, other.incarnation)
-        known = 0 if is_new else other.received
         if is_new:
             # The other side has a new session, which knows nothing of earlier numbers.
             self.received = self._acknowledged = 0
-        with self._lock:
-            if known > self._outbox.last_sent:
-                raise LinkFaultError(LinkFault.BAD_ACKNOWLEDGEMENT)
         self.neighbour, self._other_incarnation = other.channel, other.incarnation
         self.connections += 1
         if self._connection is not None:
@@ -257,7 +251,7 @@ class Session:
         with self._lock:
             self._is_down = False
             # The router tells a new connection everything.
-            self._routes, self._complete_version = {}, None
+            self._pending_routes = PendingRoutes()
             self._outbox.acknowledge(known)
             self._outbox.rewind()
             in_doubt = self._outbox.in_doubt if is_new else 0
@@ -294,25 +288,13 @@ class Session:
             self._will_pump = False
             if connection is None or connection.is_choked:
                 return
-            frames = [framed(each) for each in self._take_adverts()]
+            frames = [framed(each) for each in self._pending_routes.take()]
             frames += self._outbox.take_frames(BATCH_BYTES)
             self._will_pump = has_more = self._has_work
         if frames:
             connection.write(b"".join(frames))
         if has_more:
             self._links.loop.call_soon(self.pump)
-
-    def _take_adverts(self) -> list[Advert]:
-        """What is to be told of routes, in frames of a bounded size."""
-        routes, self._routes = list(self._routes.values()), {}
-        version, self._complete_version = self._complete_version, None
-        if version is not None:
-            # What is withdrawn need not be said: it is not among all that there is.
-            return [Advert(version, True, tuple(each for each in routes if each.path))]
-        return [
-            Advert(0, False, tuple(routes[start : start + CHANNELS]))
-            for start in range(0, len(routes), CHANNELS)
-        ]
 
     def receive(self, frame: Numbered, connection: Connection) -> Sequence[Blocked]:
         """Take an event in. Returns what has to be waited for before the next one is read."""
