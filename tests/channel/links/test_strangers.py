@@ -167,6 +167,11 @@ def test_a_secret_that_could_be_guessed_is_refused(channel: Channel) -> None:
         channel.federation.listen(secret="secret")
 
 
+def test_a_secret_that_is_no_text_is_refused(channel: Channel) -> None:
+    with pytest.raises(UsageError, match="text or bytes; given is `7`"):
+        channel.federation.listen(secret=7)
+
+
 def test_an_option_that_there_is_not_is_refused_with_those_that_there_are(channel: Channel) -> None:
     with pytest.raises(UsageError, match=r"`password` is no option of a link.*`secret`"):
         channel.federation.listen(password="x" * 20)

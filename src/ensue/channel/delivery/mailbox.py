@@ -70,7 +70,7 @@ class Mailbox(ABC):
         self._made = 0
         self._lock = threading.Lock()
         # The thread that runs a turn has popped this token. `list.pop` is atomic, and costs a
-        # quarter of a lock that nobody ever waits for.
+        # quarter of taking a lock.
         self.turn_token: list[None] = [None]
         self._waiters = Waiters(self._lock)
         self._drops = Drops(name, context.on_drop)

@@ -136,7 +136,7 @@ class TcpConnection(asyncio.Protocol):
                 timer.cancel()
         self._owner.settle(self)
         if self._session is not None:
-            # The next connection brings again what this one has brought and nobody has read yet.
+            # The next connection brings unread events again.
             self._is_retired = self._is_retired or self._session.reliable
             self._session.detach(self)
         if not self.lost.done():

@@ -1,8 +1,8 @@
 """Which events of other channels have arrived already, so that none is taken twice.
 
 An event can come twice where a link ended without acknowledging it and it was sent another way.
-Identities are random, so that nobody can use up those of another channel's events in advance, and
-each neighbour has a window of its own, so that none can push out what others have brought.
+Identities are random, so that no neighbour can guess the identities of events to come, and each
+neighbour has its own window, so that none can push out what others have brought.
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ class Federation:
         return Departure(departure.links, blocked) if blocked else departure
 
     def _draw_identities(self) -> list[int]:
-        """Numbers that nobody without the key can guess, whichever others it has seen."""
+        """Numbers that cannot be guessed without the key, not even from earlier ones."""
         self._draws += 1
         drawn = hashlib.blake2b(self._draws.to_bytes(8, "big"), key=self._identity_key).digest()
         self._identities = [each >> 1 for each in struct.unpack("8Q", drawn)]

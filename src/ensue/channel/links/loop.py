@@ -45,7 +45,7 @@ class LinkLoop:
         return self._thread is threading.current_thread()
 
     def entropy(self, count: int) -> bytes:
-        """Random bytes that nobody can predict."""
+        """Random bytes that cannot be predicted."""
         return os.urandom(count)
 
     def run(self, work: Coroutine[Any, Any, Any], seconds: float = 10.0) -> Any:

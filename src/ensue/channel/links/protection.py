@@ -17,7 +17,7 @@ from typing import Any
 from ensue.errors import UsageError
 
 SHORTEST_SECRET = 16
-"""In bytes. Whoever records a handshake can try out secrets, so that one must not be guessed."""
+"""In bytes. Secrets can be tried out against a recorded handshake, so they must be hard to guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Protection:
     unprotected: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.secret, bytes | str | None):
+            raise UsageError(f"the `secret` of a link is text or bytes; given is `{self.secret!r}`")
         secret = self.secret_bytes
         if secret is not None and len(secret) < SHORTEST_SECRET:
             raise UsageError(

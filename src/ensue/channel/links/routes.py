@@ -4,7 +4,7 @@ In come adverts of neighbours and changes of links; out come the routes that hav
 this channel tells its neighbours as its own. A route holds its whole path, so that one that leads
 through this channel is recognised and no loop is ever chosen (a path-vector protocol, as RFC 4271
 has it). A neighbour is believed only about ways through itself: a channel that is linked directly
-is reached directly, whatever others say, and a neighbour that lies loses nobody else's events.
+is reached directly, whatever others say, and a lie affects only events sent to the liar.
 
 Of several ways the shortest is taken and, among these, the one over the neighbour whose id sorts
 first. All channels choose so; hence the ways from one channel to all others form a tree, and an

@@ -231,7 +231,7 @@ class TcpLink:
                     lambda: TcpConnection(self), host, port, ssl=self._context
                 )
             except (OSError, UnicodeError) as error:
-                # Nobody listens there, there is no such host yet, or TLS refuses the other side.
+                # No listener there, no such host yet, or TLS refuses the other side.
                 failures += 1
                 if isinstance(error, ssl.SSLError):
                     self.note_fault(LinkFault.UNAUTHENTICATED)
