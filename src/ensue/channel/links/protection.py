@@ -17,7 +17,7 @@ from typing import Any
 from ensue.errors import UsageError
 
 SHORTEST_SECRET = 16
-"""In bytes. Secrets can be tried out against a recorded handshake, so they must be hard to guess."""
+"""In bytes. Secrets can be tried out against a recorded handshake: they must be hard to guess."""
 
 
 @dataclass(frozen=True, slots=True)
