@@ -20,9 +20,9 @@ from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.diagnostics import did_you_mean
+from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
-from ensue.machine.analyses.mentions import names_in
 from ensue.spark.plan import Group, Rule
 from ensue.spark.sql.conformance import (
     all_of,
