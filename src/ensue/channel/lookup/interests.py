@@ -36,7 +36,7 @@ def selected_library(wanted: Correlated) -> Library:
     from ensue.library import Library
 
     checked = wanted.library.checked
-    one = wanted.library.correlations[wanted.name]
+    one = next(each for each in checked.tree.correlations if each.name == wanted.name)
     tree = LibraryTree((*checked.tree.types, one))
     return Library(CheckedLibrary(tree, checked.types))
 

@@ -14,6 +14,7 @@ from ensue.engine.batch.groups import CellGroup, Member
 from ensue.engine.batch.snapshots import decode_correlation, encode_correlation
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
+from ensue.engine.outputs import carries_key
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.model import Machine
 from ensue.machine.prepared import brought_plan
@@ -41,7 +42,11 @@ class Arrangement:
     def _path(self, number: int) -> tuple[Path, Machine | None]:
         if number not in self._paths:
             correlation = self._correlations[number]
-            self._paths[number] = path_of(correlation, brought_plan(self._library, correlation))
+            if carries_key(correlation, self._library.types):
+                self._paths[number] = Path("events", "its outputs carry their key"), None
+            else:
+                brought = brought_plan(self._library, correlation)
+                self._paths[number] = path_of(correlation, brought)
         return self._paths[number]
 
     def _companies(self) -> list[tuple[Company, list[int]]]:

@@ -50,6 +50,7 @@ from ensue.engine.core.shapes import (
     window_of,
 )
 from ensue.engine.counts import Counts
+from ensue.events.nesting import path_of
 from ensue.events.times import microseconds_of
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.evaluation import MISSING
@@ -222,7 +223,7 @@ class CellGroup:
         rows = np.flatnonzero(wanted)
         keys = np.full(len(batch), -1, np.int32)
         if rows.size:
-            columns = [batch.column((name,)) for name in self._key_names]
+            columns = [batch.column(path_of(name)) for name in self._key_names]
             keys[rows] = self.keys.number(columns, rows)
         return keys
 
