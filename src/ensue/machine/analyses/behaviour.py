@@ -24,11 +24,16 @@ from ensue.lang.syntax import (
     Correlation,
     EventPort,
     FilterCorrelation,
+    LabelAnd,
+    LabelExpression,
+    LabelName,
+    LabelOr,
     PushNew,
     PushPort,
     Statement,
     TimerPort,
 )
+from ensue.machine.analyses.deadline import UndecidableError, poll
 from ensue.machine.analyses.filter_steps import (
     FilterSteps,
     ForeseenSteps,
@@ -42,12 +47,11 @@ from ensue.machine.from_filter import left_label_aborted, machine_of_filter
 from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom, State, Timer
 from ensue.machine.stepping import NOW, Stepper
 
+FEW_CASES = 20
+"""Up to how many cases each is asked at a trigger, without looking up which may run."""
+
 ANY_AGE = 10**18
 """A window that nothing leaves: what has left the real one is dropped beforehand."""
-
-
-class UndecidableError(Exception):
-    """An analysis that cannot be made exactly; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +138,29 @@ class Behaviour:
             t.input.state: t.input.after for t in transitions if isinstance(t.input, Timer)
         }
         self._known: dict[tuple[Config, frozenset[int], int], Outcome] = {}
+        cases = correlation.cases if isinstance(correlation, FilterCorrelation) else ()
+        self._cases_waiting = [_one_is_active(case.condition) for case in cases]
+        self._cases_asking: dict[str, list[int]] = {}
+        self._cases_asking_nothing: list[int] = []
+        for number, labels in enumerate(self._cases_waiting):
+            if labels is None:
+                self._cases_asking_nothing.append(number)
+            for label in labels or ():
+                self._cases_asking.setdefault(label, []).append(number)
         # In ECL, a state that enables nothing makes no difference: what has completed for good.
         self.enabling: frozenset[State] | None = None
         if self.ecl is not None:
             sets = (each for t in transitions for each in t.enabling)
             self.enabling = frozenset[State]().union(*sets)
+
+    def cases_for(self, active: frozenset[str]) -> Iterable[int]:
+        """The numbers of the cases that may run where these labels are active."""
+        if len(self._cases_waiting) < FEW_CASES:
+            return range(len(self._cases_waiting))
+        found = set(self._cases_asking_nothing)
+        for label in active:
+            found.update(self._cases_asking.get(label, ()))
+        return sorted(found)
 
     @property
     def size(self) -> int:
@@ -187,6 +209,7 @@ class Behaviour:
 
     def read(self, config: Config, atoms: frozenset[int], now: int) -> Outcome:
         """Read an event; the first one starts the correlation."""
+        poll()
         given = (config, atoms, now)
         known = self._known.get(given)
         if known is None:
@@ -306,8 +329,10 @@ class _Step:
                 self.timers[place] = self._now
 
     def _transform(self, correlation: FilterCorrelation, fired: Triggered) -> None:
+        poll()
         self._fired.append(fired)
-        for number, case in enumerate(correlation.cases):
+        for number in self._of.cases_for(fired.labels):
+            case = correlation.cases[number]
             if label_value(case.condition, fired.labels, self._is_aborted):
                 self._cases.add(number)
                 self._run(case.statements, fired.ports)
@@ -330,6 +355,20 @@ class _Step:
 
     def _switch(self, kind: Literal["abort", "revive"], label: str) -> None:
         self._filter.switch(self._active, kind, label)
+
+
+def _one_is_active(x: LabelExpression) -> frozenset[str] | None:
+    """Labels of which one is active wherever a case runs, whatever is aborted; None if there need
+    be none. An aborted label is left out of `&`, so that one of its parts alone may decide it."""
+    match x:
+        case LabelName(name):
+            return frozenset({name})
+        case LabelAnd(parts) | LabelOr(parts):
+            asked = [_one_is_active(part) for part in parts]
+            known = [each for each in asked if each is not None]
+            return frozenset[str]().union(*known) if len(known) == len(asked) else None
+        case _:
+            return None
 
 
 def _filter_steps(correlation: FilterCorrelation) -> FilterSteps:
