@@ -166,6 +166,7 @@ class _Alphabets:
             self._check_keys_that_differ()
         self._declared = {own.name: own.type for each in types for own in each.attributes}
         self._loose: dict[Expression, str] = {}
+        self._ports_by_type: dict[str, list[list[EventPort]]] = {}
 
     def all(self) -> list[Alphabet]:
         known: dict[object, dict[tuple[object, ...], Symbol]] = {}
@@ -390,12 +391,20 @@ class _Alphabets:
             [
                 port
                 for port in ports
-                if self._types.is_subtype(event.type, port.type)
-                and (port.source is None or port.source == event.source)
+                if (port.source is None or port.source == event.source)
                 and (port.where is None or truth[port.where])
             ]
-            for ports in self._ports
+            for ports in self._ports_for(event.type)
         ]
+
+    def _ports_for(self, type_name: str) -> list[list[EventPort]]:
+        """The ports of each correlation that events of a type can match."""
+        if type_name not in self._ports_by_type:
+            above = set(self._types.lineage(type_name))
+            self._ports_by_type[type_name] = [
+                [port for port in ports if port.type in above] for ports in self._ports
+            ]
+        return self._ports_by_type[type_name]
 
     def _under_keys(
         self, event: Event, truth: Mapping[Expression, bool]

@@ -129,6 +129,13 @@ class Behaviour:
         else:
             self.machine = machine_of_ecl(correlation)
             self.ecl = Stepper(self.machine)
+        self._port_atoms: dict[str, int] = {}
+        self._other_atoms: list[tuple[int, PredicateAtom | AnyAtom]] = []
+        for number, atom in enumerate(self.kinds):
+            if isinstance(atom, PortAtom):
+                self._port_atoms[atom.name] = number
+            else:
+                self._other_atoms.append((number, atom))
         at_a_timer = {each: holds(each, TimerScope(0)) for each in self.predicates}
         if self.timers and any(("time",) in names_in(each) for each in self.predicates):
             raise UndecidableError(f"`{correlation.name}` asks its timers for their time")
@@ -181,17 +188,11 @@ class Behaviour:
 
     def atoms(self, ports: frozenset[str], truth: Mapping[Expression, bool]) -> frozenset[int]:
         """What an event that matches these ports is to the machine, if so the predicates hold."""
-
-        def is_satisfied(atom: PortAtom | PredicateAtom | AnyAtom) -> bool:
-            match atom:
-                case PortAtom(name):
-                    return name in ports
-                case PredicateAtom(predicate):
-                    return truth[predicate]
-                case AnyAtom():
-                    return True
-
-        return frozenset(n for n, atom in enumerate(self.kinds) if is_satisfied(atom))
+        satisfied = {self._port_atoms[name] for name in ports if name in self._port_atoms}
+        for number, atom in self._other_atoms:
+            if isinstance(atom, AnyAtom) or truth[atom.predicate]:
+                satisfied.add(number)
+        return frozenset(satisfied)
 
     @property
     def predicates(self) -> list[Expression]:

@@ -327,9 +327,10 @@ def _shape(run: list[Transition], exchange: Exchange, atoms: Mapping[int, int]) 
     """What a run does, in no order, after an exchange. What is bound is left aside."""
 
     def moved(states: frozenset[State]) -> frozenset[State]:
-        if exchange.keys().isdisjoint(states):
+        there = [state for state in exchange if state in states]
+        if all(exchange[state] in states for state in there):
             return states
-        return frozenset(exchange.get(state, state) for state in states)
+        return states.difference(there).union(exchange[state] for state in there)
 
     return frozenset(
         Counter(
