@@ -66,7 +66,7 @@ def chosen(wanted: Correlated) -> Library:
     if wanted.name is None:
         return wanted.library
     checked = wanted.library.checked
-    one = wanted.library.correlations[wanted.name]
+    one = next(each for each in checked.tree.correlations if each.name == wanted.name)
     tree = LibraryTree((*checked.tree.types, one))
     return Library(CheckedLibrary(tree, checked.types))
 

@@ -18,6 +18,7 @@ from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import Output, outputs_of
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions import Name
+from ensue.lang.relating import has_timeout
 from ensue.lang.syntax import (
     CommonKey,
     Correlation,
@@ -71,6 +72,8 @@ class Rule:
     def has_timers(self) -> bool:
         correlation = self.correlation
         if any(isinstance(each, TimerPort) for each in correlation.ports):
+            return True
+        if has_timeout(correlation):
             return True
         return isinstance(correlation, EclCorrelation) and any(
             isinstance(each, Timeout) for each in expressions_in(correlation.body)

@@ -92,7 +92,10 @@ class _Translation:
             case Arithmetic(first, rest):
                 result = self.sql(first)
                 for sign, operand in rest:
-                    result = computed(sign, as_number(result), as_number(self.sql(operand)))
+                    right = self.sql(operand)
+                    if sign == "-" and "timestamp" in (result.kind, right.kind):
+                        raise NotInSqlError("timestamps are subtracted")
+                    result = computed(sign, as_number(result), as_number(right))
                 return result
             case Comparison(first, rest):
                 result = self.sql(first)

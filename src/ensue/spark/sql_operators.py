@@ -186,7 +186,7 @@ def called(name: str, arguments: Sequence[Sql]) -> Sql:
         return error()
     written = _FUNCTIONS.get(name)
     if written is None:
-        raise NotInSqlError(f"`{name}` follows Python's rules for text")
+        raise NotInSqlError(f"`{name}` has no form in SQL that means the same")
     return written(arguments)
 
 

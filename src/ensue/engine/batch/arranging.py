@@ -24,6 +24,7 @@ from ensue.engine.batch.timed import TimedCorrelation
 from ensue.engine.batch.together import RuleGroup, likeness
 from ensue.engine.batch.windowed import WindowedGroup, shape_of_windowed, windowed_company
 from ensue.engine.counts import Counts
+from ensue.engine.outputs import carries_key
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
@@ -62,7 +63,11 @@ class Arrangement:
     def _path(self, number: int) -> tuple[Path, Machine | None]:
         if number not in self._paths:
             correlation = self._correlations[number]
-            self._paths[number] = path_of(correlation, brought_plan(self._library, correlation))
+            if carries_key(correlation, self._library.types):
+                self._paths[number] = Path("events", "its outputs carry their key"), None
+            else:
+                brought = brought_plan(self._library, correlation)
+                self._paths[number] = path_of(correlation, brought)
         return self._paths[number]
 
     def _groups(self) -> list[Group]:

@@ -42,6 +42,7 @@ from ensue.engine.batch.timers import FilledTimed, Timers
 from ensue.engine.batch.walks import Firings, TableWalk
 from ensue.engine.batch.window_walk import WindowWalk
 from ensue.engine.counts import Counts
+from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, FilterCorrelation
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
@@ -240,7 +241,7 @@ class Group(ABC):
         rows = np.flatnonzero(wanted)
         keys = np.full(len(batch), -1, np.int32)
         if rows.size:
-            columns = [batch.column((name,)) for name in self._key_names]
+            columns = [batch.column(path_of(name)) for name in self._key_names]
             keys[rows] = self.keys.number(columns, rows)
         return keys
 

@@ -309,6 +309,8 @@ class _Evaluation:
         if "string" in (x.kind, y.kind):
             raise NotInColumnsError
         if "timestamp" in (x.kind, y.kind):
+            if sign == "-":
+                raise NotInColumnsError
             return self._all_errors("integer")
         errors = _either(x.errors, y.errors)
         left, right = _as_numbers(x, y)

@@ -82,6 +82,34 @@ class ExpressionReading:
         operand, *options = _nodes(children)
         return In(operand, tuple(options), _is_negated(children), _span(children))
 
+    def matches(self, children: Sequence[Child]) -> Expression:
+        (operand,) = _nodes(children)
+        token = _signs(children)[-1]
+        pattern = Literal(_unquoted(token), Span(token.start_pos or 0, token.end_pos or 0))
+        found = Call("MATCHES", (operand, pattern), _span(children))
+        return Not(found, found.span) if _is_negated(children) else found
+
+    def is_null(self, children: Sequence[Child]) -> Expression:
+        (operand,) = _nodes(children)
+        found = Call("IS_NULL", (operand,), _span(children))
+        return Not(found, found.span) if _is_negated(children) else found
+
+    def between(self, children: Sequence[Child]) -> Expression:
+        operands = tuple(_nodes(children))
+        link = _signs(children)[-1]
+        if link.upper() != "AND":
+            raise UnreadableError(
+                "between-without-and",
+                f"`BETWEEN` has two bounds, joined by `AND`, and `{link}` was found",
+                Span(link.start_pos or 0, link.end_pos or 0),
+                "write `x BETWEEN low AND high`",
+            )
+        return Call("BETWEEN", operands, _span(children))
+
+    def not_between(self, children: Sequence[Child]) -> Expression:
+        found = self.between(children)
+        return Not(found, found.span)
+
     def not_(self, children: Sequence[Child]) -> Expression:
         (operand,) = _nodes(children)
         return Not(operand, _span(children))

@@ -27,6 +27,7 @@ from random import Random
 from typing import Any
 
 from ensue.events.event import Event
+from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, EventScope, Outcome, evaluate, holds
@@ -160,6 +161,8 @@ class _Alphabets:
         keys = self._keys[0] if self._same_keys else dict.fromkeys(chain(*self._keys))
         self._key_names = [_names_in(key) for key in keys]
         for name in chain(*self._key_names):
+            if "." in name:
+                raise UndecidableError(f"`by {name}` is a key inside of nested data")
             if name.lower() in CLOCK_AND_IDENTITY:
                 raise UndecidableError(f"`by {name}` gives each event a key of its own")
         if not self._same_keys:
@@ -323,7 +326,8 @@ class _Alphabets:
             return [each for each in values if each] or [OTHER_SOURCE], exact
         declared = self._types.attributes(type_name)
         # An attribute that a type does not declare may come along all the same.
-        type_ = declared.get(parts[0], self._declared.get(parts[0])) if len(parts) == 1 else None
+        name = ".".join(parts)
+        type_ = declared.get(name, self._declared.get(name))
         if not self._same_keys and len(parts) == 1 and parts[0] in chain(*self._key_names):
             return [ordinary_value(type_) if type_ else "x", None], True
         values, exact = values_of(type_, mentions, self._alike(parts))
@@ -356,7 +360,9 @@ class _Alphabets:
 
     def _event(self, type_name: str, values: dict[Parts, Any]) -> Event:
         declared = self._types.attributes(type_name)
-        data: dict[str, Any] = {name: ordinary_value(each) for name, each in declared.items()}
+        data: dict[str, Any] = dict(
+            nested({name: ordinary_value(each) for name, each in declared.items()})
+        )
         keys = {name.lower() for name in chain(*self._key_names) if name not in declared}
         extensions: dict[str, Any] = dict.fromkeys(keys - {"source", "type"}, "x")
         source = OTHER_SOURCE

@@ -19,6 +19,7 @@ from typing import Literal
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, holds
 from ensue.lang.label_logic import change_of, label_value
+from ensue.lang.relating import relating_clauses
 from ensue.lang.syntax import (
     Change,
     Correlation,
@@ -113,6 +114,11 @@ class Behaviour:
     """
 
     def __init__(self, correlation: Correlation, without: frozenset[str] = frozenset()) -> None:
+        if relating := relating_clauses(correlation):
+            words = " and ".join(f"`{each}`" for each in relating)
+            raise UndecidableError(
+                f"`{correlation.name}` has {words}, and what relates events is not followed"
+            )
         self.correlation = correlation
         read = [port for port in correlation.ports if port.name not in without]
         self.event_ports = [each for each in read if isinstance(each, EventPort)]

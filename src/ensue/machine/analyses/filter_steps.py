@@ -25,6 +25,7 @@ from ensue.lang.syntax import (
     Labelled,
     PortRef,
     Then,
+    Timeout,
     Times,
 )
 from ensue.machine.analyses.deadline import poll
@@ -299,6 +300,8 @@ def _left_of(
     match x:
         case PortRef(name):
             return PortRef(_named(name, path))
+        case Timeout():
+            return x
         case Labelled(label, body):
             if label in out:
                 return None

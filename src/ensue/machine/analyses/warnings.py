@@ -40,6 +40,7 @@ from ensue.lang.syntax import (
     PushNew,
     PushPort,
     Then,
+    Timeout,
     Times,
 )
 from ensue.machine.analyses.behaviour import Behaviour
@@ -173,7 +174,7 @@ def _joins(x: Filter) -> bool:
             return any(_joins(part) for part in parts)
         case Both() | Then() | Times():
             return True
-        case PortRef():
+        case PortRef() | Timeout():
             return False
 
 
