@@ -91,11 +91,17 @@ class Drawing:
         self.seed = seed
         self.random = Random(seed)
         # How the rules of this scenario lean.
-        self.depth = self.random.choice([1, 2, 2, 3])
+        self.depth = self.random.choice([1, 2, 2, 3, 3])
+        self.bushy = self.chance(0.4)
         self.timeouts = self.random.choice([0.0, 0.1, 0.35])
         self.timers = self.random.choice([0.0, 0.0, 0.0, 0.2])
         self.nulls = self.random.choice([0.0, 0.05, 0.3])
-        self.types = self.random.choice([INPUTS, ("A", "D"), ("A", "B"), ("C",)])
+        # One type for all ports, told apart by predicates: events match any set of the ports.
+        self.types = self.random.choice([INPUTS, ("A", "D"), ("A", "B"), ("C",), ("A",), ("A",)])
+        self.wheres = self.random.choice([0.1, 0.3, 0.8])
+        self.signs: Sequence[Literal["+", "|", ";"]] = self.random.choice(
+            [(";", ";", "+", "|"), ("+", "|", ";"), (";", "|"), ("+", "|", "|", ";")]
+        )
         self.labels = 0
 
     def chance(self, probability: float) -> bool:
@@ -119,7 +125,10 @@ class Drawing:
         # Two rules whose outputs the other could read would be a circle.
         output = "Base" if rules == 1 and self.chance(0.3) else "Out"
         branches = tuple(
-            self.node(ports, self.random.choice([*range(self.depth + 1), self.depth]))
+            self.node(
+                ports,
+                self.depth if self.bushy else self.random.choice([*range(self.depth + 1)]),
+            )
             for _ in range(self.random.choice([1, 1, 1, 2, 3]))
         )
         # Mostly the ports of the branches are asked for, since the others stand for nothing.
@@ -141,7 +150,7 @@ class Drawing:
                 continue
             type_ = self.random.choice(self.types)
             source = self.random.choice(SOURCES) if self.chance(0.08) else None
-            where = self.where(type_) if self.chance(0.3) else None
+            where = self.where(type_) if self.chance(self.wheres) else None
             ports.append(Port(type_, name, source, where))
         return ports
 
@@ -162,7 +171,7 @@ class Drawing:
         return Const(self.random.choice(["x", "y"]) if kind == "string" else self.chance(0.5))
 
     def node(self, ports: Sequence[Port | Timer], depth: int, labels: bool = True) -> Node:
-        if labels and self.labels < 5 and self.chance(0.2):
+        if labels and self.labels < 5 and self.chance(0.15):
             self.labels += 1
             name = f"l{self.labels}"
             return Label(name, self.node(ports, depth))
@@ -170,14 +179,29 @@ class Drawing:
             return Place(self.random.choice(ports).name)
         if self.chance(0.1):
             return Times(self.node(ports, depth - 1, labels=False), self.random.choice([1, 2, 3]))
+        if depth > 1 and self.chance(0.12):
+            return self.rivals(ports)
         left = self.node(ports, depth - 1, labels)
         if self.chance(self.timeouts):
             waiting = Pair(";", left, Timeout(self.random.choice([1, 2, 3, 4, 6]) * HALF))
             if self.chance(0.6):
                 return waiting
             left = waiting
-        right = self.node(ports, self.random.randint(0, depth - 1), labels)
-        return Pair(self.random.choice([";", ";", "+", "|"]), left, right)
+        right = self.node(ports, depth - 1 if self.bushy else self.random.randrange(depth), labels)
+        return Pair(self.random.choice(self.signs), left, right)
+
+    def rivals(self, ports: Sequence[Port | Timer]) -> Node:
+        """Sides of `|` of which one starts later, and the other is completed by the event."""
+        first, second, third = (Place(self.random.choice(ports).name) for _ in range(3))
+        last: Node | Timeout = second
+        if self.chance(self.timeouts):
+            last = Timeout(self.random.choice([1, 2, 3]) * HALF)
+        either = Pair("|", *self.shuffled(Pair(";", first, last), third))
+        again = second if self.chance(0.7) else Place(self.random.choice(ports).name)
+        return Pair(self.random.choice(self.signs), *self.shuffled(either, again))
+
+    def shuffled(self, one: Node, other: Node) -> tuple[Node, Node]:
+        return (one, other) if self.chance(0.5) else (other, one)
 
     def clauses(self, ports: Sequence[Port | Timer], asked: Sequence[Port | Timer]) -> Clauses:
         events = only_events(ports)

@@ -166,27 +166,28 @@ class Stretch:
             return later(self.latest_with(left, start, end), self.latest_with(right, start, end))
         if node.sign == "+":
             return self.latest_of_both(left, right, start, end)
-        after = self.latest_with(right, start, end)
+        # Only a match with one of the left side before it counts.
+        complete = next(e for e in range(start, end) if self.matches(left, start, e))
+        after = self.latest_with(right, complete, end)
         assert after is not None
         before = self.latest(left, start, after.start)
         assert before is not None
         return before.joined(after)
 
     def latest_of_both(self, left: Node, right: Node, start: int, end: int) -> Match | None:
-        """The latest of each side of `+`, at least one of them with the last read taking part.
+        """The latest of each side of `+`: where the read takes part, the latest in which it does.
 
-        The text is open where the read takes part in both sides, but in the latest match of
-        neither: of the two ways to let it in, the one that starts later is taken, then the left.
+        So of `x | y` inside of a side only those count in which it takes part, as the text asks,
+        also where the other side of `+` would be enough for the read to take part.
         """
-        plain = self.latest(left, start, end), self.latest(right, start, end)
-        assert plain[0] is not None
-        assert plain[1] is not None
-        with_it = self.latest_with(left, start, end), self.latest_with(right, start, end)
-        if plain[0] == with_it[0] or plain[1] == with_it[1]:
-            return plain[0].joined(plain[1])
-        by_left = None if with_it[0] is None else with_it[0].joined(plain[1])
-        by_right = None if with_it[1] is None else plain[0].joined(with_it[1])
-        return later(by_left, by_right)
+        sides = [self.latest_with(each, start, end) for each in (left, right)]
+        if sides[0] is None:
+            sides[0] = self.latest(left, start, end)
+        if sides[1] is None:
+            sides[1] = self.latest(right, start, end)
+        assert sides[0] is not None
+        assert sides[1] is not None
+        return sides[0].joined(sides[1])
 
     def latest_waited(self, left: Node, timeout: Timeout, start: int, end: int) -> Match | None:
         """Of the matches of `left` whose time is up at the last read, the one that starts later."""
