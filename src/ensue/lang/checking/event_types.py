@@ -15,6 +15,7 @@ from ensue.lang.checking.names import CONTEXT_ATTRIBUTES
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.limits import DEFAULT_LIMITS, report_limit
 from ensue.lang.syntax import AttributeDeclaration, EventTypeDeclaration
 
 
@@ -37,6 +38,7 @@ def check_event_types(
         for each in declared.values()
     }
     scope.types = TypeForest(types, broken)
+    _report_levels(scope.types, declared, diagnostics)
     _report_redeclared(scope, attributes)
     _report_nested(scope, attributes)
     _check_wire_names(declared, scope)
@@ -113,6 +115,18 @@ def _circles(declared: Mapping[str, EventTypeDeclaration], scope: LibraryScope) 
             )
         settled.update(trail)
     return cut
+
+
+def _report_levels(
+    types: TypeForest, declared: Mapping[str, EventTypeDeclaration], diagnostics: Diagnostics
+) -> None:
+    """The first type that is further down than types may be, and how far down any is."""
+    allowed = DEFAULT_LIMITS.levels
+    levels = types.levels()
+    beyond = [declared[name] for name, level in levels.items() if level == allowed + 1]
+    if beyond:
+        deepest = max(levels.values())
+        report_limit(diagnostics, DEFAULT_LIMITS, "levels", deepest, beyond[0].parent_span)
 
 
 def _attributes(

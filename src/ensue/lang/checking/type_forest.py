@@ -144,6 +144,15 @@ class TypeForest:
             yield current
             current = self.types[current].parent
 
+    def levels(self) -> dict[str, int]:
+        """How far down each type is; one that inherits from nothing is at level 1."""
+        levels: dict[str, int] = {}
+        # The walk that gave the numbers enters parents before their children.
+        for name in self._first:
+            parent = self.types[name].parent
+            levels[name] = 1 if parent is None else levels[parent] + 1
+        return levels
+
     def below(self, name: str) -> Iterator[str]:
         """The type itself and everything under it."""
         pending = [name]
