@@ -16,6 +16,7 @@ from lark.lexer import TerminalDef
 
 from ensue.lang.cutting import Piece, last_written, open_brackets
 from ensue.lang.diagnostics import Diagnostics, close_match
+from ensue.lang.expressions.parsing import window_hint
 from ensue.lang.source import Span
 
 _MOST_ALTERNATIVES = 6
@@ -24,6 +25,9 @@ _LONGEST_SHOWN = 30
 _OPERATORS = frozenset(["LOGIC", "COMPARE", "ADDITIVE", "MULTIPLICATIVE", "_LIKE", "_IN"])
 _VALUES = frozenset(
     ["STRING", "INTEGER", "REAL", "TIMESTAMP", "TRUE", "FALSE", "_EXISTS", "_MINUS"]
+)
+_TERMS = frozenset(
+    ["AFTER", "BEFORE", "DURING", "RELATION", "_FILTER", "CONCEPT_TEST", "_HAS", "ONTPROP"]
 )
 _EXPRESSIONS = frozenset(
     [
@@ -65,8 +69,8 @@ _TOGETHER: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
         "an operator such as `+` or `;`",
     ),
     (_EXPRESSIONS, _EXPRESSIONS | {"NAME"}, "an expression such as a port or `accumulate`"),
-    (_VALUES, _VALUES | {"NAME", "NOT", "LPAR"}, "a value"),
-    (_OPERATORS, _OPERATORS | {"NOT"}, "an operator"),
+    (_VALUES, _VALUES | {"NAME", "NOT", "LPAR", "ONTPROP"}, "a value"),
+    (_OPERATORS, _OPERATORS | _TERMS | {"NOT"}, "an operator"),
     (_TYPES, _TYPES, "a type such as `long` or `string`"),
     (
         frozenset({"_PUSH", "ABORT", "REVIVE", "TOGGLE"}),
@@ -85,6 +89,10 @@ _PLAIN = {
     "REAL": "a number",
     "DURATION": "a duration such as `10 s`",
     "STRING": "a text in quotes",
+    "CONCEPT_TEST": "`IS_A`, `SUBSUMES` or `SAME_AS`",
+    "CURIE": "a name with a prefix such as `wine:Red`",
+    "QUANTIFIER": "`ANY`, `ALL` or `ONLY`",
+    "RELATION": "a relation such as `OVERLAPS`",
     "CLOSE_ANGLE": "`>`",
     "_REPEAT": "a count such as `{3}`",
     "FIRST": "`first`",
@@ -265,6 +273,8 @@ def _hint(
         return "a condition is turned around by `NOT`"
     if "DURATION" in accepted and found[:1].isdigit():
         return "give the duration a unit: ms, s, min, h or d"
+    if found == "(" and (unit := window_hint(text[: span.start])) is not None:
+        return unit
     if accepted == {"COMMA", "SEMICOLON"}:
         return "an attribute ends with `;`"
     if accepted >= _TYPES and found in _OTHER_TYPES:

@@ -103,7 +103,8 @@ class _Translation:
                 return Sql("boolean", self._logic(operands, operators))
             case Call(function, arguments):
                 return called(function, [self.sql(each) for each in arguments])
-        raise AssertionError(expression)
+            case _:
+                raise NotInSqlError("it asks a history, an ontology or a bag")
 
     def _logic(self, operands: Sequence[Expression], operators: Sequence[str]) -> Column:
         """From the right. An operand that is not read cannot be in error; one that is read can."""
@@ -139,6 +140,8 @@ def weight(expression: Expression) -> int:
             return sum(1 + 2 * weight(each) for each in operands)
         case Call(_, arguments):
             return 1 + 2 * sum(map(weight, arguments))
+        case _:
+            return 1
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
@@ -172,6 +175,8 @@ def _is_constant(expression: Expression) -> bool:
             return all(map(_is_constant, operands))
         case Call(_, arguments):
             return all(map(_is_constant, arguments))
+        case _:
+            return False
 
 
 class _Nothing:

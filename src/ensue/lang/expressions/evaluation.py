@@ -19,7 +19,25 @@ from typing import Any, NamedTuple, TypeVar
 from ensue.events.event import Event
 from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.expressions.like import matches
-from ensue.lang.expressions.scopes import MISSING, EventScope, PortScope, Scope, TimerScope
+from ensue.lang.expressions.scopes import (
+    MISSING,
+    Answering,
+    EventScope,
+    PortScope,
+    Scope,
+    TimerScope,
+)
+from ensue.lang.expressions.terms import (
+    After,
+    Before,
+    Compared,
+    ConceptTerm,
+    During,
+    Has,
+    Quantifier,
+    Related,
+    TemporalTerm,
+)
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -68,7 +86,8 @@ _N = TypeVar("_N", int, float)
 class Outcome(NamedTuple):
     """A value, and the kinds of errors met on the way to it.
 
-    The kinds are `missingAttribute`, `cast`, `math`, `missingFunction` and `functionEvaluation`.
+    The kinds are `missingAttribute`, `cast`, `math`, `missingFunction` and `functionEvaluation`,
+    and `missingHistory` and `missingOntology` for terms that nothing can answer.
     """
 
     value: Any
@@ -117,6 +136,22 @@ def evaluate(expression: Expression, scope: Scope) -> Outcome:
             return _logic(operands, operators, scope)
         case Call(name, arguments):
             return _call(name, arguments, scope)
+        case Has(name, quantifier, options):
+            return _apply(
+                "boolean",
+                lambda bag: has(bag, quantifier, [each.value for each in options]),
+                evaluate(name, scope),
+            )
+        case _:
+            return _ask(expression, scope)
+
+
+def _ask(term: TemporalTerm | ConceptTerm, scope: Scope) -> Outcome:
+    answer = scope.answer(term) if isinstance(scope, Answering) else None
+    if answer is None:
+        temporal = isinstance(term, After | Before | During | Compared | Related)
+        return _failed("boolean", "missingHistory" if temporal else "missingOntology")
+    return Outcome(answer)
 
 
 def _failed(kind: str, *errors: str) -> Outcome:
@@ -266,6 +301,46 @@ def _is_among(x: Any, options: Sequence[Any]) -> bool:
     """The left operand's kind decides. All are compared, so that no order hides a failing cast."""
     equal = [_equal_as(_family(x), x, option) for option in options]
     return True in equal
+
+
+def stands_in(comparison: str, left: Any, right: Any) -> bool:
+    """Whether two values compare so; values that cannot be compared do not."""
+    try:
+        return _COMPARISONS[comparison](left, right)
+    except FaultError:
+        return False
+
+
+def has(bag: Any, quantifier: Quantifier, options: Sequence[Any]) -> bool:
+    """The test of a bag; a single value is a bag of one. What cannot be compared is not equal."""
+    if isinstance(bag, Mapping):
+        raise FaultError("cast")
+    values = list(bag) if isinstance(bag, Sequence) and not isinstance(bag, str | bytes) else [bag]
+
+    def is_met(value: Any, option: Any) -> bool:
+        try:
+            return _equal_as(_family(value), value, option)
+        except FaultError:
+            return False
+
+    return quantified(quantifier, values, options, is_met)
+
+
+def quantified(
+    quantifier: Quantifier,
+    values: Sequence[Any],
+    options: Sequence[Any],
+    is_met: Callable[[Any, Any], bool],
+) -> bool:
+    """Whether the values of a bag meet the options as the quantifier asks."""
+    match quantifier:
+        case "ANY":
+            return any(is_met(value, option) for value in values for option in options)
+        case "ALL":
+            return all(any(is_met(value, option) for value in values) for option in options)
+        case "ONLY":
+            met = [any(is_met(value, option) for option in options) for value in values]
+            return bool(met) and all(met)
 
 
 def _family(value: Any) -> str | None:

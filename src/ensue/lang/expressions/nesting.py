@@ -8,6 +8,7 @@ here keeps its own stack and so survives any tree. Chains are flat and count as 
 from __future__ import annotations
 
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.expressions.terms import After, Before, Compared, During, Related
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -39,6 +40,8 @@ def parts_of(expression: Expression) -> tuple[Expression, ...]:
             return (name,)
         case Call(_, arguments):
             return arguments
+        case After() | Before() | During() | Compared() | Related():
+            return (expression.filter,)
         case _:
             return ()
 
