@@ -127,7 +127,7 @@ def test_column_is_answered_as_each_of_its_texts(
     codes = wine.codes(make(texts)).tolist()
     found = wine.matches(make(texts), "is_a", "RedWine").to_pylist()
 
-    assert codes == [-1 if t in (None, "beer") else wine.code(str(t)) for t in texts]
+    assert codes == [-1 if t in (None, "beer") else wine.snapshot.names.find(str(t)) for t in texts]
     assert found == [True, False, None, False, True]
 
 
@@ -142,7 +142,7 @@ def test_changed_file_takes_effect_on_reload(tmp_path: Path) -> None:
     assert animals.reload() == 2
 
     assert animals.is_a("Wolf", "Animal")
-    assert animals.version == 2
+    assert animals.generation == 2
     assert "Wolf" not in before.names.spellings
 
 
@@ -157,7 +157,7 @@ def test_reading_that_fails_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(OntologyError, match="cannot be read"):
         animals.reload(tmp_path / "other.ttl")
 
-    assert animals.version == 1
+    assert animals.generation == 1
     assert animals.is_a("fido", "Animal")
     path.write_text(TURTLE)
     assert animals.reload() == 2
@@ -172,7 +172,7 @@ def test_watchers_are_asked_first_and_all_take_over_or_none(tmp_path: Path) -> N
     def watcher(name: str) -> Callable[[Snapshot], Callable[[], None]]:
         def prepare(snapshot: Snapshot) -> Callable[[], None]:
             snapshot.names.find("Dog")
-            return lambda: taken.append((name, snapshot.version))
+            return lambda: taken.append((name, snapshot.generation))
 
         return prepare
 
@@ -184,7 +184,7 @@ def test_watchers_are_asked_first_and_all_take_over_or_none(tmp_path: Path) -> N
     path.write_text(TURTLE.replace("Dog", "Hund"))
     with pytest.raises(OntologyError, match="no concept `Dog`"):
         animals.reload()
-    assert animals.version == 2
+    assert animals.generation == 2
     assert "Dog" in animals
 
     path.write_text(TURTLE)

@@ -55,6 +55,9 @@ class CodeSet:
     def __or__(self, other: CodeSet) -> CodeSet:
         return CodeSet.of([*self, *other])
 
+    def __sub__(self, other: CodeSet) -> CodeSet:
+        return CodeSet.of(code for code in self if code not in other)
+
     def __le__(self, other: CodeSet) -> bool:
         """Whether each run lies within one of the other's: runs are never adjacent."""
         for start, end in zip(self.bounds[::2], self.bounds[1::2], strict=True):

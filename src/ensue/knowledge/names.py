@@ -101,12 +101,12 @@ class Names:
         codes = range(len(self._concepts)) if among is None else sorted(among)
         offered = {self.short(code): code for code in codes}
         by_local = {_local(short): short for short in offered}
-        close = get_close_matches(text, offered, MOST_SHOWN) or [
-            by_local[each] for each in get_close_matches(_local(text), by_local, MOST_SHOWN)
-        ]
+        wanted = _local(text)
+        # By their own parts: a prefix in common makes no names alike.
+        close = [by_local[each] for each in get_close_matches(wanted, by_local, MOST_SHOWN, 0.7)]
         if not close:
-            folded = [each for each in offered if _local(each).lower() == _local(text).lower()]
-            close = folded[:MOST_SHOWN]
+            folded = [each for each in by_local if each.lower() == wanted.lower()]
+            close = [by_local[each] for each in folded[:MOST_SHOWN]]
         if close:
             return f"{said}; did you mean {' or '.join(f'`{each}`' for each in close)}?"
         return f"{said}, and none is spelled like it; it has {len(offered):,}"

@@ -2,16 +2,17 @@
 
 In come files; out come answers about their concepts. What the files say is held in a `Snapshot`
 that is swapped as a whole when they are read again, so that every question is answered by one
-reading. What depends on an ontology (an index of filters, a run) watches it: it is asked first
-whether it can go on with the new reading, and only if all can is the reading taken over.
+reading. What depends on an ontology (a bound filter, a run) is asked first whether it can go on
+with the new reading, and only if all can is the reading taken over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ from ensue.errors import OntologyError
 from ensue.knowledge.codes import Codes
 from ensue.knowledge.snapshot import Snapshot
 from ensue.knowledge.sources import Source, Text, read
+from ensue.knowledge.testing import LiveTest, compiled
+from ensue.lang.expressions.terms import ConceptTerm
 
 Prepare = Callable[[Snapshot], Callable[[], None]]
 """Takes the next snapshot and gives what takes it over; raises `OntologyError` if it cannot."""
@@ -33,6 +36,7 @@ class Ontology:
         self._own_prefixes = dict(prefixes)
         self._changing = RLock()
         self._watching: dict[int, Prepare] = {}
+        self._tests: WeakValueDictionary[ConceptTerm, LiveTest] = WeakValueDictionary()
         self._snapshot = self._read(1)
 
     @classmethod
@@ -54,14 +58,14 @@ class Ontology:
     def reload(self, *sources: Source) -> int:
         """Read the files again, or others in their place, and take effect everywhere at once.
 
-        Out goes the new version. If a file cannot be read, or a filter that is in use names a
+        Out goes the new generation. If a file cannot be read, or a filter that is in use names a
         concept that is gone, `OntologyError` is raised with all reasons and nothing changes.
         """
         with self._changing:
             before = self._sources
             self._sources = tuple(sources) or before
             try:
-                snapshot = self._read(self._snapshot.version + 1)
+                snapshot = self._read(self._snapshot.generation + 1)
                 take_over = self._prepared(snapshot)
             except OntologyError:
                 self._sources = before
@@ -69,13 +73,7 @@ class Ontology:
             self._snapshot = snapshot
             for each in take_over:
                 each()
-            return snapshot.version
-
-    @contextmanager
-    def at_rest(self) -> Iterator[Snapshot]:
-        """The snapshot, which is not swapped as long as this is held."""
-        with self._changing:
-            yield self._snapshot
+            return snapshot.generation
 
     def watch(self, prepare: Prepare) -> Callable[[], None]:
         """Have `prepare` called with each next snapshot; calling what comes back ends that."""
@@ -89,18 +87,19 @@ class Ontology:
 
         return leave
 
-    def _read(self, version: int) -> Snapshot:
+    def _read(self, generation: int) -> Snapshot:
         reading = read(self._sources)
         # A prefix that is given here is meant, whatever the files use it for.
         for prefix in self._own_prefixes:
             reading.prefixes.pop(prefix, None)
         reading.declare(self._own_prefixes)
-        return Snapshot(reading, version)
+        return Snapshot(reading, generation)
 
     def _prepared(self, snapshot: Snapshot) -> list[Callable[[], None]]:
         ready: list[Callable[[], None]] = []
         problems: list[str] = []
-        for prepare in list(self._watching.values()):
+        tests = list(self._tests.values())
+        for prepare in [*self._watching.values(), *(_preparing(each) for each in tests)]:
             try:
                 ready.append(prepare(snapshot))
             except OntologyError as error:
@@ -117,9 +116,9 @@ class Ontology:
         return self._snapshot
 
     @property
-    def version(self) -> int:
-        """How often the files have been read; 1 after `load`."""
-        return self._snapshot.version
+    def generation(self) -> int:
+        """How often the files have been read; 1 after `load`. Codes are those of a generation."""
+        return self._snapshot.generation
 
     @property
     def prefixes(self) -> dict[str, str]:
@@ -133,21 +132,19 @@ class Ontology:
         return self._snapshot.names.code(name) >= 0
 
     def __repr__(self) -> str:
-        return f"Ontology(concepts: {len(self)}, version: {self.version})"
-
-    def code(self, name: str) -> int:
-        """The code of a concept, which is its own in this version."""
-        return self._snapshot.names.find(name)
+        return f"Ontology(concepts: {len(self)}, generation: {self.generation})"
 
     def is_a(self, narrow: str, wide: str) -> bool:
         """Whether a concept is another, equivalent to it, or more specific."""
-        names = self._snapshot.names
-        return self._snapshot.is_a(names.find(narrow), names.find(wide))
+        return self._asked("IS_A", narrow, wide)
 
     def same_as(self, one: str, other: str) -> bool:
         """Whether a concept is another, or equivalent to it."""
-        names = self._snapshot.names
-        return self._snapshot.is_same(names.find(one), names.find(other))
+        return self._asked("SAME_AS", one, other)
+
+    def _asked(self, word: str, left: str, right: str) -> bool:
+        snapshot = self._snapshot
+        return snapshot.test(word, snapshot.names.find(left), snapshot.names.find(right))
 
     def more_specific(self, name: str) -> list[str]:
         """What `IS_A` the concept, itself left out, by name."""
@@ -165,8 +162,8 @@ class Ontology:
         """The concepts that a concept has as values of a property, by name."""
         snapshot = self._snapshot
         code = snapshot.names.find(concept)
-        found = snapshot.values(snapshot.property_code(of_property), code)
-        return sorted(map(snapshot.names.short, found))
+        snapshot.property_code(of_property)
+        return sorted(map(snapshot.names.short, snapshot.related(of_property, code)))
 
     def _listed(self, name: str, test: str) -> list[str]:
         snapshot = self._snapshot
@@ -174,6 +171,47 @@ class Ontology:
         found = snapshot.passing(test, code)
         listed = [each for each in found if each != code and not snapshot.is_built_in(each)]
         return sorted(map(snapshot.names.short, listed))
+
+    # --- filters ----------------------------------------------------------------------------------
+
+    def bound(self, term: ConceptTerm) -> LiveTest:
+        """The test of a concept term, which follows every `reload`.
+
+        Raises `OntologyError` for a name that is unknown or ambiguous, with what could be meant.
+        """
+        with self._changing:
+            test = self._tests.get(term)
+            if test is None:
+                test = self._tests[term] = LiveTest(term, self._snapshot)
+            return test
+
+    def code(self, text: str) -> int | None:
+        """The code of a concept; None for a text that names none, or that is ambiguous."""
+        return self._snapshot.code(text)
+
+    def test(self, word: str, left: int, right: int) -> bool:
+        """Whether `left IS_A right`, `left SUBSUMES right` or `left SAME_AS right`, by codes."""
+        return self._snapshot.test(word, left, right)
+
+    def above(self, code: int) -> Sequence[int]:
+        """The codes that this one IS_A: itself, equivalents, and what is less specific."""
+        return self._snapshot.above(code)
+
+    def related(self, prop: str, code: int) -> Sequence[int]:
+        """The codes that a concept has as values of a property."""
+        return self._snapshot.related(prop, code)
+
+    def constants(self, prop: str, code: int) -> Sequence[Any]:
+        """The constants that a concept has as values of a property."""
+        return self._snapshot.constants(prop, code)
+
+    def knows_property(self, prop: str) -> bool:
+        """Whether a text names a property."""
+        return self._snapshot.knows_property(prop)
+
+    def advice(self, text: str) -> str:
+        """What is wrong with a text that names nothing, and what could be meant."""
+        return self._snapshot.advice(text)
 
     # --- columns ----------------------------------------------------------------------------------
 
@@ -190,6 +228,13 @@ class Ontology:
         wanted = snapshot.passing(test.upper(), snapshot.names.find(concept))
         found = wanted.contains(codes_of(snapshot, column))
         return pa.array(found, mask=np.asarray(_as_array(column).is_null()))
+
+
+def _preparing(test: LiveTest) -> Prepare:
+    def prepare(snapshot: Snapshot) -> Callable[[], None]:
+        return partial(test.take, snapshot, compiled(test.term, snapshot))
+
+    return prepare
 
 
 def codes_of(snapshot: Snapshot, column: Any) -> Codes:

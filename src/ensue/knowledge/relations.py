@@ -54,10 +54,6 @@ class Relations:
             {*self._owners, *(codes[each] for each in _declared(facts) if each in codes)}
         )
 
-    def owners(self, of_property: int) -> CodeSet:
-        """The concepts that have a value of the property."""
-        return CodeSet.of(self._owners.get(of_property, ()))
-
     def having(self, of_property: int, values: CodeSet) -> CodeSet:
         """The concepts that have a value of the property among these concepts."""
         by_value = self._concepts.get(of_property, {})
@@ -65,12 +61,9 @@ class Relations:
             owner for value, owners in by_value.items() if value in values for owner in owners
         )
 
-    def having_other(self, of_property: int, values: CodeSet) -> CodeSet:
-        """The concepts that have a value of the property that is a concept, and none of these."""
-        by_value = self._concepts.get(of_property, {})
-        return CodeSet.of(
-            owner for value, owners in by_value.items() if value not in values for owner in owners
-        )
+    def all_values(self, of_property: int) -> CodeSet:
+        """The concepts that are a value of the property."""
+        return CodeSet.of(self._concepts.get(of_property, {}))
 
     def having_constant(self, of_property: int, test: Callable[[object], bool]) -> CodeSet:
         """The concepts that have a constant as a value of the property that passes a test."""
@@ -83,6 +76,11 @@ class Relations:
         """The concepts that one concept has as values of the property."""
         by_value = self._concepts.get(of_property, {})
         return sorted(value for value, owners in by_value.items() if owner in owners)
+
+    def constants(self, of_property: int, owner: int) -> list[object]:
+        """The constants that one concept has as values of the property."""
+        by_value = self._constants.get(of_property, {})
+        return [value for (_, value), owners in by_value.items() if owner in owners]
 
     def _add(self, owner: int, of_property: int, value: Node, codes: Mapping[Node, int]) -> bool:
         if isinstance(value, Literal):

@@ -7,10 +7,10 @@ the place of the old (`ontology`).
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from functools import cached_property
+from typing import Any
 
 from rdflib.term import Node
 
@@ -22,25 +22,17 @@ from ensue.knowledge.reasoning import entailed
 from ensue.knowledge.relations import Relations
 from ensue.knowledge.sources import Reading
 from ensue.knowledge.vocabulary import STANDARD_PREFIXES, VOCABULARIES
+from ensue.lang.expressions.evaluation import stands_in
 
 Constant = bool | int | float | str | datetime
 
-_ORDERS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
 
 class Snapshot:
-    """`version` counts the readings of one ontology, from 1."""
+    """`generation` counts the readings of one ontology, from 1."""
 
-    def __init__(self, reading: Reading, version: int) -> None:
+    def __init__(self, reading: Reading, generation: int) -> None:
         reading.declare({p: n for p, n in STANDARD_PREFIXES.items() if p not in reading.prefixes})
-        self.version = version
+        self.generation = generation
         self.prefixes = {prefix: tuple(spaces) for prefix, spaces in reading.prefixes.items()}
         facts = entailed(reading.graph, Names((), self.prefixes).shown)
         classified: Classification = classify(facts)
@@ -51,27 +43,15 @@ class Snapshot:
         codes: dict[Node, int] = {concept: code for code, concept in enumerate(classified.concepts)}
         self._relations = Relations(facts, codes)
 
-    def below(self, code: int) -> CodeSet:
-        """The concepts that are this one, equivalent, or more specific."""
-        return self._below[code]
-
-    def above(self, code: int) -> CodeSet:
-        """The concepts that are this one, equivalent, or less specific."""
-        return self._above[code]
-
-    def same(self, code: int) -> CodeSet:
-        """The concepts that are this one or equivalent."""
-        return self._same[code]
-
     def passing(self, test: str, code: int) -> CodeSet:
         """The concepts x for which `x test concept` holds; the tests are those of filters."""
         match test:
             case "IS_A":
-                return self.below(code)
+                return self._below[code]
             case "SUBSUMES":
-                return self.above(code)
+                return self._above[code]
             case "SAME_AS" | "=":
-                return self.same(code)
+                return self._same[code]
         raise AssertionError(test)
 
     def is_built_in(self, code: int) -> bool:
@@ -88,30 +68,58 @@ class Snapshot:
             )
         return code
 
-    def with_concept(self, of_property: int, test: str, code: int) -> CodeSet:
-        """The concepts that have a value of the property that passes a test."""
+    def values_passing(self, of_property: int, test: str, code: int) -> CodeSet:
+        """The values of a property for which `value test concept` holds, `!=` included."""
         if test == "!=":
-            return self._relations.having_other(of_property, self.same(code))
-        return self._relations.having(of_property, self.passing(test, code))
+            return self._relations.all_values(of_property) - self._same[code]
+        return self.passing(test, code)
+
+    def having(self, of_property: int, values: CodeSet) -> CodeSet:
+        """The concepts that have one of these as a value of the property."""
+        return self._relations.having(of_property, values)
 
     def with_constant(self, of_property: int, comparison: str, constant: Constant) -> CodeSet:
-        """The concepts that have a constant of the property that compares so."""
-        order = _ORDERS[comparison]
-        kind = _kind(constant)
+        """The concepts that have a constant of the property that compares so, as in CESQL."""
         return self._relations.having_constant(
-            of_property, lambda value: _kind(value) is kind and order(value, constant)
+            of_property, lambda value: stands_in(comparison, value, constant)
         )
 
-    def values(self, of_property: int, owner: int) -> list[int]:
-        return self._relations.values(of_property, owner)
+    @cached_property
+    def everything(self) -> CodeSet:
+        return CodeSet.of(range(len(self.concepts)))
 
-    def is_a(self, narrow: int, wide: int) -> bool:
-        return UNKNOWN not in (narrow, wide) and narrow in self._below[wide]
+    # What filters ask, by codes and texts: `ensue.lang.expressions.asking.Ontology`.
 
-    def is_same(self, one: int, other: int) -> bool:
-        return UNKNOWN not in (one, other) and one in self._same[other]
+    def code(self, text: str) -> int | None:
+        """The code of a concept; None for a text that names none, or that is ambiguous."""
+        found = self.names.code(text)
+        return None if found == UNKNOWN else found
 
+    def test(self, word: str, left: int, right: int) -> bool:
+        """Whether `left IS_A right`, `left SUBSUMES right` or `left SAME_AS right`."""
+        return left in self.passing(word, right)
 
-def _kind(value: object) -> type:
-    """Values of different kinds do not compare; integers and reals are of one."""
-    return float if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
+    def above(self, code: int) -> Sequence[int]:
+        """The concepts that this one IS_A: itself, equivalents, and what is less specific."""
+        return tuple(self._above[code])
+
+    def related(self, prop: str, code: int) -> Sequence[int]:
+        """The concepts that a concept has as values of a property."""
+        found = self.names.code(prop)
+        return self._relations.values(found, code) if found in self._relations.properties else ()
+
+    def constants(self, prop: str, code: int) -> Sequence[Any]:
+        """The constants that a concept has as values of a property."""
+        found = self.names.code(prop)
+        return self._relations.constants(found, code) if found in self._relations.properties else ()
+
+    def knows_property(self, prop: str) -> bool:
+        return self.names.code(prop) in self._relations.properties
+
+    def advice(self, text: str) -> str:
+        """What is wrong with a text that names nothing, and what could be meant."""
+        try:
+            self.names.find(text)
+        except OntologyError as error:
+            return str(error)
+        return f"`{text}` is a concept, and no property"

@@ -7,17 +7,22 @@ from dataclasses import dataclass, field
 
 from ensue.events.types import TypeSystem
 from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.expressions.binding import Binding
 from ensue.lang.syntax import Correlation, LibraryTree
 
 
 @dataclass(frozen=True)
 class CheckedLibrary:
-    """`feeds` says for each correlation which others read what it puts out; it has no circles."""
+    """`feeds` says for each correlation which others read what it puts out; it has no circles.
+
+    The concept terms of its predicates are bound to the ontology, where there is one.
+    """
 
     tree: LibraryTree
     types: TypeSystem
     feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
+    ontology: Binding | None = field(default=None, compare=False)
 
     @property
     def correlations(self) -> tuple[Correlation, ...]:

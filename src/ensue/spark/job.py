@@ -144,7 +144,7 @@ class Job:
                 "the DataFrame is a stream, and `correlate` reads bounded ones: use `spark.read`"
                 " for `spark.readStream`"
             )
-        loaded = as_library(library)
+        loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, correlations)
         layout = layout_of(events, columns)
         check_arrival(events, arrival)

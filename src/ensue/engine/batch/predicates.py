@@ -23,6 +23,7 @@ from ensue.engine.batch.column import Column, Mask, Rows, column_of
 from ensue.engine.batch.concatenation import concatenated
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING, evaluate
+from ensue.lang.expressions.terms import BoundTerm, Has
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -104,8 +105,10 @@ def names_in(expression: Expression) -> Iterator[Parts]:
     match expression:
         case Name(parts):
             yield parts
-        case Exists(name):
+        case Exists(name) | Has(name):
             yield name.parts
+        case BoundTerm():
+            yield expression.name.parts
         case Not(operand) | Negate(operand) | Like(operand):
             yield from names_in(operand)
         case In(operand, options):

@@ -30,6 +30,7 @@ from ensue.lang.expressions.scopes import (
 from ensue.lang.expressions.terms import (
     After,
     Before,
+    BoundTerm,
     Compared,
     ConceptTerm,
     During,
@@ -142,6 +143,8 @@ def evaluate(expression: Expression, scope: Scope) -> Outcome:
                 lambda bag: has(bag, quantifier, [each.value for each in options]),
                 evaluate(name, scope),
             )
+        case BoundTerm(term, test):
+            return _apply("boolean", test.holds, evaluate(term.name, scope))
         case _:
             return _ask(expression, scope)
 
@@ -151,6 +154,8 @@ def _ask(term: TemporalTerm | ConceptTerm, scope: Scope) -> Outcome:
     if answer is None:
         temporal = isinstance(term, After | Before | During | Compared | Related)
         return _failed("boolean", "missingHistory" if temporal else "missingOntology")
+    if isinstance(term, ConceptTerm) and scope.lookup(term.name.parts) is MISSING:
+        return _failed("boolean", "missingAttribute")
     return Outcome(answer)
 
 

@@ -16,7 +16,16 @@ from ensue.events.types import ValueType
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
 from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.expressions.printing import print_expression, quote
-from ensue.lang.expressions.terms import After, Before, Compared, During, Has, Related, Term
+from ensue.lang.expressions.terms import (
+    After,
+    Before,
+    BoundTerm,
+    Compared,
+    During,
+    Has,
+    Related,
+    Term,
+)
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -135,7 +144,7 @@ class _Check:
         if not isinstance(term, After | Before | During | Related):
             self._resolve(term.name)
         match term:
-            case Has():
+            case Has() | BoundTerm():
                 return "boolean"
             case After() | Before() | During() | Compared() | Related():
                 check_predicate(term.filter, lambda _: None, self._diagnostics)
@@ -150,7 +159,7 @@ class _Check:
                     "needs-ontology",
                     "this term asks an ontology, and holds only in a run that has one",
                     term.span,
-                    "start the library with one: `library.start(ontology=...)`",
+                    "load the library with one: `ensue.load(..., ontology=...)`",
                 )
         return "boolean"
 

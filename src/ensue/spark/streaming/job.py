@@ -189,7 +189,7 @@ class StreamJob:
         arrival: str | None = None,
     ) -> StreamJob:
         """Raises `UsageError` for what cannot work, naming column and rule."""
-        loaded = as_library(library)
+        loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, correlations)
         layout = layout_of(events, columns)
         check_arrival(events, arrival)

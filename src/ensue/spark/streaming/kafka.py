@@ -74,7 +74,7 @@ def correlate_kafka(
     Events of equal times are read by topic and partition, and there by offset.
     """
     _check(records)
-    loaded = as_library(library)
+    loaded = as_library(library).plain()
     plan = plan_of(loaded.checked, correlations)
     columns = output_columns(plan, with_event=whole_events)
     task = Task(
