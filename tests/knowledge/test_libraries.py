@@ -65,7 +65,7 @@ def wine() -> Ontology:
 
 
 def _facts(outputs: list[ensue.Event]) -> list[tuple[Any, ...]]:
-    return [(each.source, each.time, each.attributes.get("causes"), each.data) for each in outputs]
+    return [(each.source, each.time, each.extensions.get("causes"), each.data) for each in outputs]
 
 
 @pytest.mark.parametrize("engine", ["step", "batch"])

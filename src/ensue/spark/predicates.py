@@ -129,6 +129,8 @@ def weight(expression: Expression) -> int:
             return 1
         case Not(operand) | Negate(operand) | Like(operand, _, _):
             return 1 + 2 * weight(operand)
+        case In(operand, options, _) if all(isinstance(each, Literal) for each in options):
+            return 1 + weight(operand) + len(options) // 10
         case In(operand, options, _):
             return 1 + sum(weight(operand) + 2 * weight(each) for each in options)
         case Arithmetic(first, rest) | Comparison(first, rest):
