@@ -45,12 +45,14 @@ class Classification:
 
 
 def classify(facts: Facts) -> Classification:
-    ordered = _in_order(facts)
+    found = _concepts(facts)
+    pairs = _hierarchy(facts, found)
+    ordered = _in_order(found, pairs)
     codes: Mapping[Node, int] = {concept: code for code, concept in enumerate(ordered)}
     below: list[set[int]] = [{code} for code in range(len(ordered))]
     above: list[set[int]] = [{code} for code in range(len(ordered))]
     same: list[set[int]] = [{code} for code in range(len(ordered))]
-    for narrow, wide in _hierarchy(facts, codes.keys()):
+    for narrow, wide in pairs:
         below[codes[wide]].add(codes[narrow])
         above[codes[narrow]].add(codes[wide])
     for predicate in (EQUIVALENT_CLASS, EQUIVALENT_PROPERTY, SAME):
@@ -73,7 +75,7 @@ def is_concept(node: Node) -> bool:
     )
 
 
-def _hierarchy(facts: Facts, concepts: Set[Node]) -> list[tuple[Node, Node]]:
+def _hierarchy(facts: Facts, concepts: Set[URIRef]) -> list[tuple[Node, Node]]:
     """All pairs of a more specific and a less specific concept, those by type included."""
     predicates = (SUB_CLASS, SUB_PROPERTY, SAME, TYPE, EQUIVALENT_CLASS, EQUIVALENT_PROPERTY)
     pairs = [
@@ -89,18 +91,20 @@ def _hierarchy(facts: Facts, concepts: Set[Node]) -> list[tuple[Node, Node]]:
     return pairs
 
 
-def _in_order(facts: Facts) -> list[URIRef]:
-    """The concepts, each right behind what it is below."""
+def _concepts(facts: Facts) -> set[URIRef]:
     # Headers of ontologies are named too, and are no concepts.
     headers = facts.members(ONTOLOGY)
     found = {
         node
-        for triple in facts
-        for node in triple
+        for node in facts.nodes
         if isinstance(node, URIRef) and is_concept(node) and node not in headers
     }
-    found |= {THING, NOTHING}
-    parents = _nearest_parents(found, _hierarchy(facts, found))
+    return found | {THING, NOTHING}
+
+
+def _in_order(found: Set[URIRef], pairs: Sequence[tuple[Node, Node]]) -> list[URIRef]:
+    """The concepts, each right behind what it is below."""
+    parents = _nearest_parents(found, pairs)
     children: dict[URIRef | None, list[URIRef]] = defaultdict(list)
     for concept in sorted(found):
         children[parents.get(concept)].append(concept)

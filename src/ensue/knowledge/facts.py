@@ -23,11 +23,15 @@ class Facts:
     def __init__(self, triples: Iterable[Triple] = ()) -> None:
         self._forth: dict[Node, dict[Node, set[Node]]] = defaultdict(lambda: defaultdict(set))
         self._back: dict[Node, dict[Node, set[Node]]] = defaultdict(lambda: defaultdict(set))
+        self._interned: dict[Node, Node] = {}
         self._size = 0
         self.add_all(triples)
 
     def add_all(self, triples: Iterable[Triple]) -> None:
-        for subject, predicate, value in triples:
+        intern = self._interned.setdefault
+        for triple in triples:
+            # Equal nodes are compared in Python, one node is told by its identity.
+            subject, predicate, value = (intern(node, node) for node in triple)
             objects = self._forth[predicate][subject]
             if value not in objects:
                 objects.add(value)
@@ -45,6 +49,11 @@ class Facts:
         for predicate in self._forth:
             for subject, value in self.pairs(predicate):
                 yield subject, predicate, value
+
+    @property
+    def nodes(self) -> Iterable[Node]:
+        """Everything that stands in a triple, once."""
+        return self._interned
 
     @property
     def predicates(self) -> list[Node]:

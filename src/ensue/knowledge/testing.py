@@ -9,6 +9,7 @@ does not know are refused, with their close matches.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -16,7 +17,7 @@ from operator import or_
 from typing import Any, Final
 
 from ensue.errors import OntologyError
-from ensue.knowledge.codes import CodeSet
+from ensue.knowledge.codes import UNKNOWN, CodeSet
 from ensue.knowledge.snapshot import Snapshot
 from ensue.lang.expressions.terms import (
     Concept,
@@ -133,19 +134,19 @@ class LiveTest:
 
     def take(self, snapshot: Snapshot, test: CodeTest) -> None:
         """Go by another snapshot. One assignment, so that every question sees one snapshot."""
-        self._current = (snapshot.names.spellings, test, snapshot)
+        self._current = (snapshot.names.spellings.get, test.singly.bounds, test, snapshot)
 
     def holds(self, value: Any) -> bool:
-        spellings, test, _ = self._current
+        code_of, bounds, test, _ = self._current
         if value.__class__ is str:
-            return spellings.get(value, -1) in test.singly
+            return bisect_right(bounds, code_of(value, UNKNOWN)) & 1 == 1
         if isinstance(value, str) or not isinstance(value, Sequence):
             value = (value,)
-        codes = [spellings.get(each, -1) if isinstance(each, str) else -1 for each in value]
+        codes = [code_of(each, UNKNOWN) if isinstance(each, str) else UNKNOWN for each in value]
         return bool(codes) and test.holds(codes)
 
     def texts(self) -> TextSets:
-        _, test, snapshot = self._current
+        *_, test, snapshot = self._current
 
         def spelled(codes: CodeSet) -> frozenset[str]:
             return frozenset(snapshot.names.spelled(codes))
