@@ -19,7 +19,21 @@ LITERALS = (
     *("0", "1", "2", "7", "7.5", "-1", "'1'", "'02'", "'true'", "'abc'", "'ab'", "TRUE", "FALSE"),
     *("''", "1152921504606846976", "2024-01-01T00:00:00Z"),
 )
-NAMES = ("a", "b", "c", "A", "tag", "type", "source", "a.p", "b.q.r", "missing", "id")
+NAMES = (
+    "a",
+    "b",
+    "c",
+    "A",
+    "tag",
+    "type",
+    "source",
+    "a.p",
+    "b.q.r",
+    "missing",
+    "id",
+    "rank",
+    "Rank",
+)
 RELATIONS = (
     *("BEFORE", "AFTER", "MEETS", "MET_BY", "OVERLAPS", "OVERLAPPED_BY", "STARTS", "STARTED_BY"),
     *("DURING", "CONTAINS", "FINISHES", "FINISHED_BY", "EQUALS"),
@@ -50,7 +64,9 @@ class Generator:
             if self.uncertain and (random.random() < 0.4 or end < last):
                 extensions["endtimeuntil"] = _time(max(last, end) + random.randrange(3))
         if random.random() < 0.3:
-            extensions["tag"] = random.choice(("x", "1", 2, True))
+            extensions["tag"] = random.choice(("x", "1", "2.0", "true"))
+        if random.random() < 0.2:
+            extensions["rank"] = random.randrange(3)
         names = random.sample(("a", "b", "c", "A", "tag"), random.randrange(4))
         data = {name: random.choice(VALUES) for name in names}
         type_ = random.choice(("T", "U"))

@@ -19,6 +19,7 @@ from ensue.engine.run import EventLike, Instant, as_event, time_microseconds
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
+from ensue.history.keeping import Retention, keep
 from ensue.history.opening import open_store
 from ensue.history.publication import Publication, joined, plain, publication_of
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
@@ -56,8 +57,8 @@ class History:
     ) -> None:
         self._store = store
         self._asker = Asker(store, ontology)
-        self._max_age = None if max_age is None else _microseconds(max_age)
-        self._max_count = max_count
+        age = None if max_age is None else _microseconds(max_age)
+        self._retention = Retention(age, max_count)
         if max_count is not None and max_count < 1:
             raise UsageError(f"`max_count` is {max_count}, and at least 1 is needed")
 
@@ -109,60 +110,12 @@ class History:
     def _keep(self, batch: list[Publication]) -> int:
         if not batch:
             return 0
-        store = self._store
-        with store.writing():
-            known = store.by_keys([each.key for each in batch])
-            new: dict[bytes, Publication] = {}
-            changed: dict[bytes, Publication] = {}
-            problem: EventError | None = None
-            kept = 0
-            for each in batch:
-                key = each.key
-                place = changed if key in known else new
-                old = place.get(key) or (known[key].publication if key in known else None)
-                try:
-                    place[key] = each if old is None else joined(old, each)
-                except EventError as error:
-                    problem = error
-                    break
-                kept += 1
-            store.insert(list(new.values()))
-            store.replace([(known[key], each) for key, each in changed.items()])
-            self._prune()
+        with self._store.writing():
+            problem = keep(self._store, batch)
+            self._retention.apply(self._store)
         if problem is not None:
             raise problem
-        return kept
-
-    def _prune(self) -> None:
-        store = self._store
-        if self._max_count is not None:
-            surplus = store.state().count - self._max_count
-            while surplus > 0:
-                rows = store.oldest(min(surplus, PAGE))
-                store.remove(rows, floor=rows[-1].seq)
-                surplus -= len(rows)
-        if self._max_age is not None:
-            latest = store.page(Window("ended"), None, 1)
-            started = store.page(Window("uncertain"), None, 1)
-            if not latest and not started:
-                return
-            times = [each.times.end for each in latest if each.times.end is not None]
-            if times:
-                self._remove_before(max(times) - self._max_age)
-
-    def _remove_before(self, time: int) -> None:
-        """Give up what has ended before a time."""
-        store = self._store
-        while rows := store.page(Window("ended", high=time - 1), None, PAGE):
-            oldest = store.oldest(len(rows))
-            is_prefix = {each.seq for each in rows} == {each.seq for each in oldest}
-            store.remove(rows, floor=oldest[-1].seq if is_prefix else None)
-        after: Stored | None = None
-        while rows := store.page(Window("uncertain"), after, PAGE):
-            after = rows[-1]
-            store.remove(
-                [each for each in rows if (end := each.times.end_until) is not None and end < time]
-            )
+        return len(batch)
 
     # --- asking ---------------------------------------------------------------------------------
 

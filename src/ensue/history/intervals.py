@@ -125,7 +125,9 @@ def compositions() -> Mapping[tuple[str, str], frozenset[str]]:
         if start < end
     ]
     between = {(x, y): relation_of(x, y) for x in intervals for y in intervals}
-    found = {pair: set() for pair in product(RELATIONS, repeat=2)}
+    found: dict[tuple[str, str], set[str]] = {
+        (first, second): set() for first in RELATIONS for second in RELATIONS
+    }
     for x, y, z in product(intervals, repeat=3):
         found[between[x, y], between[y, z]].add(between[x, z])
     return {pair: frozenset(relations) for pair, relations in found.items()}

@@ -14,6 +14,7 @@ from heapq import nlargest
 from threading import RLock
 from typing import TypeVar
 
+from ensue.events.event import Event
 from ensue.history.narrowing import Clause
 from ensue.history.postings import keys_of
 from ensue.history.publication import Publication
@@ -77,6 +78,9 @@ class MemoryStore:
 
     def by_keys(self, keys: Sequence[bytes]) -> Mapping[bytes, Stored]:
         return {key: self._rows[self._by_key[key]] for key in keys if key in self._by_key}
+
+    def note(self, event: Event) -> None:
+        """Events are kept with what they make."""
 
     def insert(self, publications: Sequence[Publication]) -> None:
         for each in publications:

@@ -36,6 +36,7 @@ from sqlalchemy import (
 )
 
 from ensue.errors import UsageError
+from ensue.events.event import Event
 from ensue.history import schema
 from ensue.history.narrowing import Clause
 from ensue.history.postings import OVERFLOW, keys_of
@@ -156,6 +157,9 @@ class SqlStore:
             rows = self._open.execute(_BY_KEYS, {"identities": keys[begin : begin + _AT_ONCE]})
             found |= {each.key: each for each in map(_stored, rows)}
         return found
+
+    def note(self, event: Event) -> None:
+        """Events are kept with what they make."""
 
     def insert(self, publications: Sequence[Publication]) -> None:
         if not publications:

@@ -146,6 +146,12 @@ class Store(Protocol):
     def by_keys(self, keys: Sequence[bytes]) -> Mapping[bytes, Stored]:
         """What is stored under the keys of sources and ids."""
 
+    def note(self, event: Event) -> None:
+        """An event as it came, before what it makes is inserted or put in another's place.
+
+        Raises `EventError` if the store cannot hold it.
+        """
+
     def insert(self, publications: Sequence[Publication]) -> None:
         """Store new ones, in the order of their arrival."""
 
