@@ -20,19 +20,7 @@ from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.diagnostics import did_you_mean
-from ensue.lang.expressions import (
-    Arithmetic,
-    Call,
-    Comparison,
-    Exists,
-    Expression,
-    In,
-    Like,
-    Logic,
-    Name,
-    Negate,
-    Not,
-)
+from ensue.lang.expressions.nesting import names_in
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
 from ensue.spark.conformance import (
@@ -331,26 +319,3 @@ def _statements(rule: Rule) -> Iterator[object]:
         yield from correlation.initially
         for case in correlation.cases:
             yield from case.statements
-
-
-def names_in(expression: Expression) -> Iterator[Name]:
-    match expression:
-        case Name():
-            yield expression
-        case Exists(name):
-            yield name
-        case Not(operand) | Negate(operand) | Like(operand, _, _):
-            yield from names_in(operand)
-        case In(operand, options, _):
-            for each in (operand, *options):
-                yield from names_in(each)
-        case Arithmetic(first, rest) | Comparison(first, rest):
-            yield from names_in(first)
-            for _, each in rest:
-                yield from names_in(each)
-        case Logic(operands, _):
-            for each in operands:
-                yield from names_in(each)
-        case Call(_, arguments):
-            for each in arguments:
-                yield from names_in(each)

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from ensue.engine.batch.column import Column, Mask, Rows, column_of
 from ensue.engine.batch.concatenation import concatenated
 from ensue.events.times import microseconds_of
+from ensue.lang.expressions import nesting
 from ensue.lang.expressions.evaluation import MISSING, evaluate
 from ensue.lang.expressions.tree import (
     Arithmetic,
@@ -30,11 +31,9 @@ from ensue.lang.expressions.tree import (
     Exists,
     Expression,
     In,
-    Like,
     Literal,
     Logic,
     Name,
-    Negate,
     Not,
 )
 from ensue.lang.expressions.values import FaultError, to_timestamp
@@ -101,27 +100,7 @@ def values_by_row(expression: Expression, lookup: Lookup, rows: Rows) -> list[An
 
 
 def names_in(expression: Expression) -> Iterator[Parts]:
-    match expression:
-        case Name(parts):
-            yield parts
-        case Exists(name):
-            yield name.parts
-        case Not(operand) | Negate(operand) | Like(operand):
-            yield from names_in(operand)
-        case In(operand, options):
-            yield from names_in(operand)
-            for option in options:
-                yield from names_in(option)
-        case Arithmetic(first, rest) | Comparison(first, rest):
-            yield from names_in(first)
-            for _, operand in rest:
-                yield from names_in(operand)
-        case Logic(operands):
-            for operand in operands:
-                yield from names_in(operand)
-        case Call(_, arguments):
-            for argument in arguments:
-                yield from names_in(argument)
+    return (name.parts for name in nesting.names_in(expression))
 
 
 class _Evaluation:

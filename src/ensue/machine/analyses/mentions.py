@@ -25,6 +25,7 @@ from ensue.lang.expressions import (
     Name,
     Negate,
     Not,
+    nesting,
 )
 
 Parts = tuple[str, ...]
@@ -49,25 +50,7 @@ class Mentions:
 
 
 def names_in(x: Expression) -> Iterator[Parts]:
-    match x:
-        case Name(parts):
-            yield parts
-        case Exists(name):
-            yield name.parts
-        case Not(operand) | Negate(operand) | Like(operand):
-            yield from names_in(operand)
-        case In(operand, options):
-            for each in (operand, *options):
-                yield from names_in(each)
-        case Arithmetic(first, rest) | Comparison(first, rest):
-            for each in (first, *(operand for _, operand in rest)):
-                yield from names_in(each)
-        case Logic(operands):
-            for each in operands:
-                yield from names_in(each)
-        case Call(_, arguments):
-            for each in arguments:
-                yield from names_in(each)
+    return (name.parts for name in nesting.names_in(x))
 
 
 def is_plain(x: Expression) -> bool:
