@@ -1,0 +1,60 @@
+"""The index against asking every filter, while filters come and go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ensue.events.event import Event
+from ensue.lang.expressions.evaluation import holds
+from ensue.lang.matching.index import PredicateIndex
+
+from .strategies import conjunctive, events, filters
+
+some_filters = st.lists(filters | conjunctive, min_size=1, max_size=12)
+
+
+def brute(live: dict[int, Any], event: Event) -> list[int]:
+    return [number for number, predicate in live.items() if holds(predicate, event)]
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(some_filters, st.lists(events, min_size=1, max_size=8))
+def test_an_index_finds_what_a_loop_finds(
+    given_filters: list[Any], given_events: list[Event]
+) -> None:
+    index = PredicateIndex()
+    live = dict(enumerate(given_filters))
+    for number, predicate in live.items():
+        index.add(number, predicate)
+
+    for event in given_events:
+        assert sorted(index.match(event)) == brute(live, event)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(some_filters, st.lists(events, min_size=1, max_size=6), st.data())
+def test_filters_come_and_go(
+    given_filters: list[Any], given_events: list[Event], data: st.DataObject
+) -> None:
+    index = PredicateIndex()
+    live: dict[int, Any] = {}
+    for event in given_events:
+        for number, predicate in enumerate(given_filters):
+            if data.draw(st.booleans()):
+                if number in live:
+                    index.remove(number)
+                    del live[number]
+                else:
+                    index.add(number, predicate)
+                    live[number] = predicate
+
+        assert sorted(index.match(event)) == sorted(brute(live, event))
+    for number in live:
+        index.remove(number)
+    assert not index.hard
+    assert not index.asked_buckets
+    index._sweep()
+    assert not index.attributes
