@@ -112,8 +112,8 @@ def test_every_unknown_name_is_reported_where_it_stands() -> None:
         "`wine:Barolo`? [unknown-concept]",
         "<filter>:1:25: error: the ontology has no property `hasColour`; did you mean "
         "`wine:hasColor`? [unknown-concept]",
-        "<filter>:1:25: error: the ontology has no concept `Rot`, and none is "
-        "spelled like it; it has 70 [unknown-concept]",
+        "<filter>:1:25: error: the ontology has no concept `Rot`; none of its 70 "
+        "is spelled like it [unknown-concept]",
     ]
 
 

@@ -46,12 +46,12 @@ def test_value_of_an_event_that_is_no_name_has_no_code(names: Names, value: obje
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("Red", "`Red` is ambiguous: it can be `w:Red`, `paint:Red`; write one of these"),
+        ("Red", "`Red` is ambiguous: write `w:Red` or `paint:Red`"),
         ("wine:Wite", "the ontology has no concept `wine:Wite`; did you mean `w:White`?"),
         ("Wite", "the ontology has no concept `Wite`; did you mean `w:White`?"),
         ("white", "the ontology has no concept `white`; did you mean `w:White`?"),
-        ("beer:Ale", "the prefix `beer:` is not declared; known are `paint:`, `w:`, `wine:`"),
-        ("Xyzzy", "the ontology has no concept `Xyzzy`, and none is spelled like it; it has 5"),
+        ("beer:Ale", "the prefix `beer:` is not declared, known are `paint:`, `w:`, `wine:`"),
+        ("Xyzzy", "the ontology has no concept `Xyzzy`; none of its 5 is spelled like it"),
     ],
 )
 def test_name_in_a_filter_that_is_none_is_refused_with_what_could_be_meant(
@@ -67,7 +67,7 @@ def test_prefix_with_two_namespaces_is_ambiguous_where_it_matters() -> None:
     names = Names([WINE + "Red", PAINT + "Red", PAINT + "Blue"], {"p": [WINE, PAINT]})
 
     assert names.find("p:Blue") == 2
-    with pytest.raises(OntologyError, match=f"<{WINE}Red>`, `<{PAINT}Red>"):
+    with pytest.raises(OntologyError, match=f"write `<{WINE}Red>` or `<{PAINT}Red>"):
         names.find("p:Red")
 
 

@@ -15,6 +15,7 @@ from ensue.history.narrowing import Clauses, narrowed
 from ensue.lang.expressions.terms import (
     After,
     Before,
+    BoundTerm,
     Compared,
     During,
     IsA,
@@ -40,6 +41,7 @@ class Prepared:
     expression: Expression
     is_temporal: bool
     asks_concepts: bool
+    is_bound: bool
     clauses: Clauses
     cheap: tuple[Expression, ...] = ()
     answers: dict[tuple[int, int, bool], bool] = field(default_factory=dict)
@@ -74,6 +76,9 @@ class Filters:
 
     def answer(self, prepared: Prepared, seq: int, possibly: bool) -> bool | None:
         """What is remembered of a filter and a publication."""
+        if prepared.is_bound:
+            # Its ontology is not the history's, and may change at any time.
+            return None
         return prepared.answers.get((seq, self._revisions.get(seq, 0), possibly))
 
     def keep(self, prepared: Prepared, seq: int, possibly: bool, answer: bool) -> None:
@@ -111,6 +116,7 @@ def _prepare(expression: Expression) -> Prepared:
         isinstance(each, CONCEPTS) or (isinstance(each, Compared) and each.operator[0].isalpha())
         for each in nodes
     )
+    is_bound = any(isinstance(each, BoundTerm) for each in nodes)
     cheap: tuple[Expression, ...] = ()
     # Every operand of a chain of ANDs must hold, so those that cost nothing may come first.
     if is_temporal and isinstance(expression, Logic) and set(expression.operators) == {"AND"}:
@@ -119,7 +125,8 @@ def _prepare(expression: Expression) -> Prepared:
             for each in expression.operands
             if not any(isinstance(node, TEMPORAL) for node in nodes_of(each))
         )
-    return Prepared(expression, is_temporal, asks_concepts, narrowed(expression), cheap)
+    clauses = narrowed(expression)
+    return Prepared(expression, is_temporal, asks_concepts, is_bound, clauses, cheap)
 
 
 def nodes_of(expression: Any) -> Iterator[Any]:

@@ -21,6 +21,7 @@ from ensue.knowledge.vocabulary import VOCABULARIES
 
 _LOCAL = re.compile(r"[^#/:]+\Z")
 MOST_SHOWN = 3
+_AMBIGUOUS = "it is ambiguous"
 
 
 class Names:
@@ -79,37 +80,36 @@ class Names:
         code = self._codes.get(text)
         if code is not None:
             return code
+        advice = self.advice(text, among)
+        if advice.startswith(_AMBIGUOUS):
+            raise OntologyError([f"`{text}` is ambiguous{advice.removeprefix(_AMBIGUOUS)}"])
+        raise OntologyError([f"the ontology has no {what} `{text}`; {advice}"])
+
+    def advice(self, text: str, among: Collection[int] | None = None) -> str:
+        """What to write in place of a name that is unknown or ambiguous."""
         several = self._by_prefixed.get(text) or self._by_local.get(text)
         if several:
-            candidates = ", ".join(f"`{self._distinct(each)}`" for each in sorted(several))
-            raise OntologyError(
-                [f"`{text}` is ambiguous: it can be {candidates}; write one of these"]
-            )
-        raise OntologyError([self._unknown(text, what, among)])
-
-    def _distinct(self, code: int) -> str:
-        short = self.short(code)
-        return short if short in self._codes else f"<{self._concepts[code]}>"
-
-    def _unknown(self, text: str, what: str, among: Collection[int] | None) -> str:
-        said = f"the ontology has no {what} `{text}`"
+            candidates = " or ".join(f"`{self._distinct(each)}`" for each in sorted(several))
+            return f"{_AMBIGUOUS}: write {candidates}"
         prefix, colon, _ = text.partition(":")
         is_iri = text.startswith(("<", "http:", "https:", "urn:"))
         if colon and not is_iri and prefix not in self._prefixes:
             known = ", ".join(f"`{each}:`" for each in sorted(self._prefixes) if each)
-            return f"{said}: the prefix `{prefix}:` is not declared; known are {known}"
+            return f"the prefix `{prefix}:` is not declared, known are {known}"
         codes = range(len(self._concepts)) if among is None else sorted(among)
-        offered = {self.short(code): code for code in codes}
-        by_local = {_local(short): short for short in offered}
+        by_local = {_local(self._concepts[code]): code for code in codes}
         wanted = _local(text)
         # By their own parts: a prefix in common makes no names alike.
-        close = [by_local[each] for each in get_close_matches(wanted, by_local, MOST_SHOWN, 0.7)]
-        if not close:
-            folded = [each for each in by_local if each.lower() == wanted.lower()]
-            close = [by_local[each] for each in folded[:MOST_SHOWN]]
+        close = get_close_matches(wanted, by_local, MOST_SHOWN, 0.7)
+        close = close or [each for each in by_local if each.lower() == wanted.lower()]
         if close:
-            return f"{said}; did you mean {' or '.join(f'`{each}`' for each in close)}?"
-        return f"{said}, and none is spelled like it; it has {len(offered):,}"
+            shown = [f"`{self.short(by_local[each])}`" for each in close[:MOST_SHOWN]]
+            return f"did you mean {' or '.join(shown)}?"
+        return f"none of its {len(codes):,} is spelled like it"
+
+    def _distinct(self, code: int) -> str:
+        short = self.short(code)
+        return short if short in self._codes else f"<{self._concepts[code]}>"
 
 
 def _local(text: str) -> str:

@@ -210,7 +210,7 @@ class Ontology:
         return self._snapshot.knows_property(prop)
 
     def advice(self, text: str) -> str:
-        """What is wrong with a text that names nothing, and what could be meant."""
+        """What to write in place of a text that names no concept, or no property."""
         return self._snapshot.advice(text)
 
     # --- columns ----------------------------------------------------------------------------------

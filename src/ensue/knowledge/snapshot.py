@@ -117,9 +117,7 @@ class Snapshot:
         return self.names.code(prop) in self._relations.properties
 
     def advice(self, text: str) -> str:
-        """What is wrong with a text that names nothing, and what could be meant."""
-        try:
-            self.names.find(text)
-        except OntologyError as error:
-            return str(error)
-        return f"`{text}` is a concept, and no property"
+        """What to write in place of a text that names no concept, or no property."""
+        if self.names.code(text) in range(len(self.concepts)):
+            return f"`{text}` is a concept, and nothing has it as a property"
+        return self.names.advice(text)
