@@ -16,7 +16,7 @@ from typing import Generic, Protocol, TypeVar, overload
 
 from ensue.engine.changing import checked_source
 from ensue.engine.choosing import choose_bounded_engine
-from ensue.engine.run import EventLike, Instant, Run, as_event, run_bounded
+from ensue.engine.run import EventLike, Instant, Publications, Run, as_event, run_bounded
 from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
 from ensue.events.types import EventType
@@ -95,22 +95,31 @@ class Library:
         return Library(plain_library(self._checked))
 
     def start(
-        self, engine: str = "auto", lateness: str | timedelta = "0 s", explain: bool = False
+        self,
+        engine: str = "auto",
+        lateness: str | timedelta = "0 s",
+        explain: bool = False,
+        history: Publications | None = None,
     ) -> Run:
         """Begin a run over a live stream: push events into it as they come.
 
         With `explain` the run goes by the definitions, whatever the engine, remembers its events
         and can be asked `why`; it is slower then, and its memory grows with the stream.
-        """
-        return Run(self._checked, engine, duration_microseconds(lateness), explain)
 
-    def resume(self, snapshot: bytes, engine: str | None = None) -> Run:
+        With a `history` (`ensue.history.History`), predicates may have temporal terms. Each event
+        is asked about before it is kept there.
+        """
+        return Run(self._checked, engine, duration_microseconds(lateness), explain, history)
+
+    def resume(
+        self, snapshot: bytes, engine: str | None = None, history: Publications | None = None
+    ) -> Run:
         """Go on from a snapshot of a run of this library.
 
         It goes on with the engine that the snapshot was taken on, or with the one that is named.
         Raises `SnapshotError` if the bytes are no such snapshot, or cannot move to that engine.
         """
-        return Run.resume(self._checked, snapshot, engine)
+        return Run.resume(self._checked, snapshot, engine, history)
 
     def run(
         self,
@@ -118,6 +127,7 @@ class Library:
         engine: str = "auto",
         lateness: str | timedelta | None = None,
         until: Instant | None = None,
+        history: Publications | None = None,
     ) -> Iterator[Event]:
         """Everything that follows from a bounded input.
 
@@ -126,7 +136,7 @@ class Library:
         """
         if lateness is None:
             engine = choose_bounded_engine(engine, self._checked)
-        run = self.start(engine, lateness or "0 s")
+        run = self.start(engine, lateness or "0 s", history=history)
         ready = (as_event(event) for event in events)
         return run_bounded(run, ready, sort=lateness is None, until=until)
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from heapq import heappop, heappush, merge
 from itertools import islice
 from types import TracebackType
-from typing import Final, Protocol, Self, cast
+from typing import Final, Self
 
 from ensue.engine.run import EventLike, Instant, as_event, time_microseconds
 from ensue.errors import EventError, UsageError
@@ -23,26 +23,20 @@ from ensue.history.keeping import Retention, keep
 from ensue.history.opening import open_store
 from ensue.history.publication import Publication, joined, plain, publication_of
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
+from ensue.lang.building.values import Value
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.asking import Ontology
-from ensue.lang.expressions.parsing import parse_expression
 from ensue.lang.expressions.terms import TemporalTerm
 from ensue.lang.expressions.tree import Expression
+from ensue.subscriptions import Filter
 
 BATCH: Final = 5_000
 """Events of one transaction of `add_all`."""
 PAGE: Final = 1_000
 
 
-class HasExpression(Protocol):
-    """A `Filter`, as `ensue.subscriptions` has it."""
-
-    @property
-    def expression(self) -> Expression: ...
-
-
-FilterLike = str | HasExpression | Expression
-"""A filter as text, as `Filter.parse` gives it, or as a tree."""
+FilterLike = str | Filter | Value | Expression
+"""A filter as text, as `Filter.parse` gives it, from the builder, or as a tree."""
 
 
 class History:
@@ -266,13 +260,14 @@ def expression_of(filter_: FilterLike) -> Expression:
     """The tree of a filter, from whatever stands for one. Raises `LibraryError`."""
     if isinstance(filter_, str):
         return _parsed(filter_)
-    # Trees have no such member; a filter has nothing else that counts here.
-    return cast(Expression, getattr(filter_, "expression", filter_))
+    if isinstance(filter_, Value):
+        return Filter(filter_).expression
+    return filter_.expression if isinstance(filter_, Filter) else filter_
 
 
 @lru_cache(maxsize=10_000)
 def _parsed(text: str) -> Expression:
-    return parse_expression(text, "<filter>")
+    return Filter.parse(text).expression
 
 
 def _by_start(row: Stored) -> tuple[int, int]:

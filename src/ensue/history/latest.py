@@ -154,7 +154,7 @@ class LatestMatches:
         """The latest `limit` matches and more, as the store stands now."""
         last = self._store.state().last
         latest = self._known.get(id(prepared))
-        if latest is None or latest.prepared is not prepared:
+        if latest is None or latest.prepared is not prepared or not prepared.is_known:
             if sum(len(each.rows) for each in self._known.values()) > MOST_HELD:
                 self._known.clear()
             latest = self._known[id(prepared)] = Latest(prepared, last)

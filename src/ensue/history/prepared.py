@@ -15,23 +15,44 @@ from ensue.history.narrowing import Clauses, narrowed
 from ensue.lang.expressions.terms import (
     After,
     Before,
-    BoundTerm,
     Compared,
+    Concept,
+    ConceptBag,
     During,
+    Has,
     IsA,
     OntologyProperty,
     Related,
     SameAs,
     Subsumes,
 )
-from ensue.lang.expressions.tree import Expression, Logic
-
-MOST_ANSWERS: Final = 1_000_000
-"""Answers kept of all filters together."""
-MOST_FILTERS: Final = 10_000
+from ensue.lang.expressions.tree import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
+from ensue.lang.source import Span
 
 TEMPORAL: Final = (After, Before, During, Compared, Related)
 CONCEPTS: Final = (IsA, Subsumes, SameAs, OntologyProperty)
+_KNOWN: Final = frozenset(
+    (
+        *(*TEMPORAL, *CONCEPTS, Concept, ConceptBag, Has, Span),
+        *(Arithmetic, Call, Comparison, Exists, In, Like, Literal, Logic, Name, Negate, Not),
+    )
+)
+MOST_ANSWERS: Final = 1_000_000
+"""Answers kept of all filters together."""
+MOST_FILTERS: Final = 10_000
 
 
 @dataclass(eq=False, slots=True)
@@ -41,7 +62,7 @@ class Prepared:
     expression: Expression
     is_temporal: bool
     asks_concepts: bool
-    is_bound: bool
+    is_known: bool
     clauses: Clauses
     cheap: tuple[Expression, ...] = ()
     answers: dict[tuple[int, int, bool], bool] = field(default_factory=dict)
@@ -76,12 +97,11 @@ class Filters:
 
     def answer(self, prepared: Prepared, seq: int, possibly: bool) -> bool | None:
         """What is remembered of a filter and a publication."""
-        if prepared.is_bound:
-            # Its ontology is not the history's, and may change at any time.
-            return None
         return prepared.answers.get((seq, self._revisions.get(seq, 0), possibly))
 
     def keep(self, prepared: Prepared, seq: int, possibly: bool, answer: bool) -> None:
+        if not prepared.is_known:
+            return
         if self._answers >= MOST_ANSWERS:
             for each in self._by_meaning.values():
                 each.answers.clear()
@@ -116,7 +136,6 @@ def _prepare(expression: Expression) -> Prepared:
         isinstance(each, CONCEPTS) or (isinstance(each, Compared) and each.operator[0].isalpha())
         for each in nodes
     )
-    is_bound = any(isinstance(each, BoundTerm) for each in nodes)
     cheap: tuple[Expression, ...] = ()
     # Every operand of a chain of ANDs must hold, so those that cost nothing may come first.
     if is_temporal and isinstance(expression, Logic) and set(expression.operators) == {"AND"}:
@@ -125,8 +144,9 @@ def _prepare(expression: Expression) -> Prepared:
             for each in expression.operands
             if not any(isinstance(node, TEMPORAL) for node in nodes_of(each))
         )
-    clauses = narrowed(expression)
-    return Prepared(expression, is_temporal, asks_concepts, is_bound, clauses, cheap)
+    # A node of another room may ask something that changes: its answers are not remembered.
+    is_known = all(type(each) in _KNOWN for each in nodes)
+    return Prepared(expression, is_temporal, asks_concepts, is_known, narrowed(expression), cheap)
 
 
 def nodes_of(expression: Any) -> Iterator[Any]:

@@ -35,8 +35,11 @@ from ensue.lang.expressions.tree import Literal
 class TemporalStore(Protocol):
     """What has been published, as temporal terms ask it."""
 
-    def holds(self, term: TemporalTerm, publication: Event) -> bool:
-        """Whether a term holds for a publication, over what is stored now, itself left out."""
+    def holds(self, term: TemporalTerm, publication: Event) -> bool | None:
+        """Whether a term holds for a publication, over what is stored now, itself left out.
+
+        None if the publication lacks what the term refers to, as an open interval its end.
+        """
 
 
 class Ontology(Protocol):

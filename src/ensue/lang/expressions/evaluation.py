@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from ensue.events.event import Event
@@ -95,9 +96,13 @@ class Outcome(NamedTuple):
     errors: frozenset[str] = NO_ERRORS
 
 
+SCOPE_OF: ContextVar[Callable[[Event], Scope]] = ContextVar("scope_of", default=EventScope)
+"""What names and terms of a predicate are asked of, for an event. A run with a history sets it."""
+
+
 def holds(expression: Expression, event: Event | Scope) -> bool:
     """Whether an event passes a predicate: it comes out true, and without any error."""
-    scope = EventScope(event) if isinstance(event, Event) else event
+    scope = SCOPE_OF.get()(event) if isinstance(event, Event) else event
     outcome = evaluate(expression, scope)
     return outcome.value is True and not outcome.errors
 
