@@ -14,7 +14,7 @@ from typing import Any
 from ensue.engine.run import EventLike, as_event
 from ensue.errors import UsageError
 from ensue.lang.building.values import Value
-from ensue.lang.expressions.asking import Ontology, TemporalStore
+from ensue.lang.expressions.asking import Ontology, TemporalStore, as_it_stands
 from ensue.lang.expressions.terms import ConceptTerm, OntologyProperty, TemporalTerm
 from ensue.lang.matching.index import PredicateIndex
 from ensue.subscriptions.concepts import concepts_in, terms_in
@@ -27,9 +27,10 @@ class Index:
     def __init__(
         self, *, history: TemporalStore | None = None, ontology: Ontology | None = None
     ) -> None:
-        self._predicates = PredicateIndex(history, ontology)
+        self._predicates = PredicateIndex(history, as_it_stands(ontology))
         self._ontology = ontology
-        self._generation = None if ontology is None else ontology.generation
+        standing = self._predicates.ontology
+        self._generation = None if standing is None else standing.generation
         self._numbers: dict[Hashable, int] = {}
         self._names: list[Hashable] = []
         self._order: list[int] = []
@@ -104,7 +105,9 @@ class Index:
     def _wait_anew(self) -> None:
         """Codes of concepts may have changed, and with them where filters wait."""
         assert self._ontology is not None
-        self._generation = self._ontology.generation
+        self._predicates.ontology = standing = as_it_stands(self._ontology)
+        assert standing is not None
+        self._generation = standing.generation
         for number, each in self._asking.items():
             self._predicates.remove(number)
             self._predicates.add(number, each.expression)
