@@ -51,7 +51,9 @@ def read_traps(path: Path = HERE / "traps.jsonl") -> list[Event]:
 
 def main() -> None:
     for lost, cause in live(read_traps()):
-        print(f"{lost.data['device']} lost its VPN: {cause.data['fault']} at {cause.data['device']}")
+        print(
+            f"{lost.data['device']} lost its VPN: {cause.data['fault']} at {cause.data['device']}"
+        )
 
 
 if __name__ == "__main__":
