@@ -19,6 +19,7 @@ from ensue.cli import hints
 from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
 from ensue.cli.libraries import (
     LibraryFiles,
+    OntologyFiles,
     load_library,
     mention_warnings,
     require_correlation,
@@ -102,6 +103,7 @@ def run(
             "--engine", metavar="NAME", help=f"{', '.join(['auto', *ENGINES])} or {SPARK}."
         ),
     ] = "auto",
+    ontology: OntologyFiles = None,
 ) -> None:
     """Run a library over events, and put out what follows.
 
@@ -139,7 +141,7 @@ def run(
         {"--events": events, "--out": out, "--dead-letter": dead_letter, "--late": late},
         libraries,
     )
-    library = load_library(libraries)
+    library = load_library(libraries, ontology)
     if correlation is not None:
         require_correlation(library, correlation)
     mention_warnings(library, libraries)

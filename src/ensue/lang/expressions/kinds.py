@@ -159,7 +159,7 @@ class _Check:
                     "needs-ontology",
                     "this term asks an ontology, and holds only in a run that has one",
                     term.span,
-                    "load the library with one: `ensue.load(..., ontology=...)`",
+                    "load the library with one: `ensue.load(..., ontology=...)` or `--ontology FILE`",
                 )
         return "boolean"
 
