@@ -1,9 +1,9 @@
 """The root cause of a lost VPN, found through an ontology of causes.
 
 `net:ifDown` causes `net:linkDown`, which causes `net:mplsTunnelDown`, which causes the loss of the
-VPN: the ontology says so, and that `net:causes` is transitive. `live` subscribes to losses that have
-a device to blame, and asks the history for the fault that came first. `correlated` finds the same by
-the correlation of `rules.cor`.
+VPN: the ontology says so, and that `net:causes` is transitive. `live` subscribes to losses that
+have a device to blame, and asks the history for the fault that came first. `correlated` finds the
+same by the correlation of `rules.cor`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import ensue
+from ensue.events import cloudevents
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.knowledge import Ontology
@@ -44,8 +45,6 @@ def correlated(traps: Iterable[Event]) -> Iterator[Event]:
 
 
 def read_traps(path: Path = HERE / "traps.jsonl") -> list[Event]:
-    from ensue.events import cloudevents
-
     return [cloudevents.decode(line) for line in path.read_text("utf-8").splitlines()]
 
 

@@ -124,8 +124,8 @@ def _quantifier(given: Concept | ConceptBag | Literal) -> str:
 class LiveTest:
     """The test of a term, by the snapshot in force. Made by `Ontology.bound`.
 
-    One term has one test, so that tests are equal where they are the same. A copy in another
-    process stays with the snapshot that it left with.
+    One term has one test, so that bound terms are equal where their terms are. Other processes are
+    given sets of texts (`texts`).
     """
 
     def __init__(self, term: ConceptTerm, snapshot: Snapshot) -> None:
