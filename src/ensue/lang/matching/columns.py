@@ -22,12 +22,14 @@ from ensue.events.columns import DATA_COLUMN, extension_column, is_attribute_col
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.asking import AskingScope
-from ensue.lang.expressions.scopes import MISSING
+from ensue.lang.expressions.scopes import MISSING, EventScope, Scope
+from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
 from ensue.lang.matching import kernels as k
-from ensue.lang.matching.attribute import ABSENT, EXACT_IN_DOUBLES, Attribute
+from ensue.lang.matching.attribute import ABSENT, EXACT_IN_DOUBLES, PRESENT, Attribute
 from ensue.lang.matching.index import PredicateIndex
+from ensue.lang.matching.tests import Parts
 
-CHUNK = 8192
+CHUNK = 32_768
 _walk_rows: Any = k.walk_rows
 _stab_rows: Any = k.stab_rows
 
@@ -75,6 +77,7 @@ class _Rows:
         self._offset = offset
         self._names = set(self._table.column_names)
         self._all: list[Event] | None = None
+        self._columns: dict[Parts, Any] = {}
         self.event = lru_cache(maxsize=None)(self._event)
 
     def __len__(self) -> int:
@@ -89,6 +92,11 @@ class _Rows:
         return next(events_of(self._table.slice(row, 1), TypeSystem()))
 
     def column(self, attribute: Attribute) -> Any:
+        if attribute.parts not in self._columns:
+            self._columns[attribute.parts] = self._find(attribute)
+        return self._columns[attribute.parts]
+
+    def _find(self, attribute: Attribute) -> Any:
         name, *further = attribute.parts
         is_text = name in ("type", "source") and name in self._names
         if further or (not is_text and not self._is_plain(name)):
@@ -137,6 +145,7 @@ class _Chunk:
         self._opened: list[list[int]] = [list(index.always.values())]
         self._lists: list[Any] = [np.zeros(count, np.int32)]
         self._stabbed: list[tuple[Any, Any, Any]] = []
+        self._by_row: dict[int, dict[int, bool | None]] = {}
 
     def match(self) -> tuple[Any, Any]:
         index = self._index
@@ -151,7 +160,9 @@ class _Chunk:
         keep = self._asked_on(positions, entries)
         positions, numbers = positions[keep], index.storage.predicate[entries[keep] & k.ENTRY]
         # An event may have come to a predicate by several ways.
-        pairs = np.unique(positions.astype(np.int64) << 32 | numbers)
+        pairs = np.sort(positions.astype(np.int64) << 32 | numbers)
+        if len(pairs):
+            pairs = pairs[np.concatenate([[True], pairs[1:] != pairs[:-1]])]
         return pairs >> 32, pairs & (2**32 - 1)
 
     def _note_numbers(self, attribute: Attribute, column: Any) -> None:
@@ -166,11 +177,9 @@ class _Chunk:
         self._odd |= valid & (np.isnan(reals) | large)
         if attribute.state or attribute.by_number:
             distinct, inverse = np.unique(reals, return_inverse=True)
-            opened = []
-            for value in distinct.tolist():
-                buckets: list[int] = []
-                attribute.probe(value, buckets, None)
-                opened.append(buckets)
+            always = [attribute.state[PRESENT]] if PRESENT in attribute.state else []
+            found = map(attribute.by_number.get, distinct.tolist())
+            opened = [always if each is None else [*always, each] for each in found]
             self._open(attribute, opened, np.where(valid, inverse, -1))
         if len(attribute.numbers):
             self._stabbed.append((attribute.numbers, reals, valid))
@@ -272,13 +281,32 @@ class _Chunk:
             )
         return keep
 
-    def _scope(self, row: int) -> AskingScope:
-        return AskingScope(self._source.event(row), self._index.history, self._index.ontology)
+    def _scope(self, row: int) -> Scope:
+        return _RowScope(self._source, row, self._index)
 
     def _outcomes(self, row: int) -> dict[int, bool | None]:
-        if not hasattr(self, "_by_row"):
-            self._by_row: dict[int, dict[int, bool | None]] = {}
         return self._by_row.setdefault(row, {})
+
+
+class _RowScope:
+    """One event of a chunk: plain columns are read as they are, all else through the event."""
+
+    def __init__(self, source: Any, row: int, index: PredicateIndex) -> None:
+        self._source = source
+        self._row = row
+        self._index = index
+
+    def lookup(self, parts: Parts) -> Any:
+        attribute = self._index.attributes.get(parts)
+        column = None if attribute is None else self._source.column(attribute)
+        if column is None:
+            return EventScope(self._source.event(self._row)).lookup(parts)
+        value = column[self._row].as_py()
+        return MISSING if value is None else value
+
+    def answer(self, term: TemporalTerm | ConceptTerm) -> bool | None:
+        event = self._source.event(self._row)
+        return AskingScope(event, self._index.history, self._index.ontology).answer(term)
 
 
 class _Room:
@@ -295,8 +323,8 @@ class _Room:
             loop, *arguments = call(begin)
             following, total = loop(*arguments, self._positions, self._entries)
             self._taken.append((self._positions[:total].copy(), self._entries[:total].copy()))
-            if following == begin:
-                size = 2 * self._entries.size
+            if following < count:
+                size = 4 * self._entries.size
                 self._positions, self._entries = np.empty(size, np.int32), np.empty(size, np.int64)
             begin = following
 
