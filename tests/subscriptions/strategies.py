@@ -1,4 +1,4 @@
-"""Random filters and publications that often meet: few names, few constants, all kinds of values."""
+"""Random filters and publications that often meet: few names and constants, all kinds of values."""
 
 from __future__ import annotations
 

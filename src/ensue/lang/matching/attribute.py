@@ -114,6 +114,18 @@ class Attribute:
         ranges = (self.numbers, self.times, self.own_times)
         return not any(self.checked) and not any(tables) and not any(map(len, ranges))
 
+    @property
+    def is_numeric(self) -> bool:
+        """Whether only its number and its presence are looked at."""
+        others = (
+            *(self.by_text, self.by_pattern, self.by_truth, self.by_time, self.by_own_time),
+            *(self.prefixes, self.suffixes, self.grams, self.concepts),
+            *(*self.listed.values(), *self.bags.values()),
+        )
+        _, texts, truths, times, own_times, _ = self.checked
+        ranges = len(self.times) or len(self.own_times)
+        return not (texts or truths or times or own_times or ranges or any(others))
+
     def ranges(self, view: View) -> Intervals:
         if view is View.NUMBER:
             return self.numbers

@@ -312,10 +312,7 @@ class PredicateIndex:
             attribute.stab(value, stabbed)
         scope = AskingScope(event, self.history, self.ontology)
         outcomes: dict[int, bool | None] = {}
-        for key, bucket in self.asked_buckets.items():
-            hard, positive = self.asked[key]
-            if self._outcome(hard, scope, outcomes) is positive:
-                buckets.append(bucket)
+        buckets += self.opened_by_asking(scope, outcomes)
         storage = self.storage
         found = self._room()
         total = 0
@@ -335,6 +332,14 @@ class PredicateIndex:
         if not total:
             return []
         return self._judged(found[:total], scope, outcomes)
+
+    def opened_by_asking(self, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
+        """The buckets of conjunctions that wait for an atom to be asked."""
+        return [
+            bucket
+            for key, bucket in self.asked_buckets.items()
+            if self._outcome(self.asked[key][0], scope, outcomes) is key[1]
+        ]
 
     def _room(self) -> Any:
         if self._found.size < self.storage.entries:

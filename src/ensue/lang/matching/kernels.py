@@ -25,7 +25,7 @@ OTHER_TEXT = -1.0
 BLANK = np.array([np.nan] * 5 + [0.0])
 
 # Columns of an entry's row. The head holds how many atoms there are, two marks, and where the atoms
-# begin that are not in the row. An atom is 2 * its cell + whether it is turned around, and two ends.
+# begin that are not in the row. An atom is 2 * its cell + whether it is turned, and two ends.
 FOLLOWING, HEAD, FIRST_ATOM = range(3)
 INLINE, ATOM, ROW = 2, 3, 8
 ASKS_MORE, REMOVED = 256, 512
@@ -210,3 +210,95 @@ def stab_and_check(
             found[total] = marked
             total += 1
     return total
+
+
+# --- many events ---------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def walk_rows(
+    begin: Any,
+    lists: Any,
+    starts: Any,
+    buckets: Any,
+    heads: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    width: Any,
+    odd: Any,
+    found_rows: Any,
+    found: Any,
+) -> Any:
+    """As `walk_buckets`, for many events; `lists` names the lists of buckets that each opens.
+
+    Out go the event to go on with, which is not the last where the room for what is found has run
+    out, and how many were found.
+    """
+    total = 0
+    for event in range(begin, odd.size):
+        before = total
+        for place in range(lists.shape[0]):
+            opened = lists[place, event]
+            for at in range(starts[opened], starts[opened + 1]):
+                entry = np.int64(heads[buckets[at]])
+                while entry >= 0:
+                    marked = checked(
+                        entry, rows, real_rows, spill, facts, event * width, odd[event]
+                    )
+                    if marked >= 0:
+                        if total == found.size:
+                            return event, before
+                        found_rows[total] = event
+                        found[total] = marked
+                        total += 1
+                    entry = rows[entry, FOLLOWING]
+    return odd.size, total
+
+
+@njit(cache=True)
+def stab_rows(
+    begin: Any,
+    values: Any,
+    valid: Any,
+    low: Any,
+    high: Any,
+    highest: Any,
+    entries: Any,
+    sorted_count: Any,
+    count: Any,
+    candidates: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    width: Any,
+    odd: Any,
+    found_rows: Any,
+    found: Any,
+) -> Any:
+    """As `stab_and_check`, for many events; out goes what `walk_rows` gives."""
+    total = 0
+    for event in range(begin, values.size):
+        if not valid[event]:
+            continue
+        before = total
+        many = stab(values[event], low, high, highest, entries, sorted_count, count, candidates, 0)
+        for place in range(many):
+            marked = checked(
+                np.int64(candidates[place]),
+                rows,
+                real_rows,
+                spill,
+                facts,
+                event * width,
+                odd[event],
+            )
+            if marked >= 0:
+                if total == found.size:
+                    return event, before
+                found_rows[total] = event
+                found[total] = marked
+                total += 1
+    return values.size, total
