@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rdflib import Graph, Literal
 
-from ensue.errors import UsageError
+from ensue.errors import OntologyError, UsageError
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.knowledge import SAMPLES, Ontology
@@ -167,6 +167,22 @@ def test_history_answers_by_the_ontology_in_force(tmp_path: Path) -> None:
 
         assert len(history.find("B IS_A Animal")) == 1
         assert history.matches("start AFTER(9 s) (B IS_A Animal)", _sale(2))
+
+
+def test_subscription_keeps_the_concepts_that_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "animals.ttl"
+    path.write_text(DOGS)
+    animals = Ontology.load(path)
+    index = Index(ontology=animals)
+    index.add("dogs", "B IS_A Dog")
+    path.write_text(DOGS.replace("Dog", "Hund"))
+
+    with pytest.raises(OntologyError, match="no concept `Dog`"):
+        animals.reload()
+    assert index.match(_sale(1, B="Dog")) == ["dogs"]
+
+    index.remove("dogs")
+    assert animals.reload() == 2
 
 
 def test_event_is_answered_by_one_reading_while_another_thread_reloads(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from ensue.errors import OntologyError
 from ensue.knowledge import SAMPLES, Ontology
-from ensue.knowledge.snapshot import Snapshot
 
 TURTLE = """
 @prefix : <http://example.org/animals#> .
@@ -161,36 +160,6 @@ def test_reading_that_fails_changes_nothing(tmp_path: Path) -> None:
     assert animals.is_a("fido", "Animal")
     path.write_text(TURTLE)
     assert animals.reload() == 2
-
-
-def test_watchers_are_asked_first_and_all_take_over_or_none(tmp_path: Path) -> None:
-    path = tmp_path / "animals.ttl"
-    path.write_text(TURTLE)
-    animals = Ontology.load(path)
-    taken: list[tuple[str, int]] = []
-
-    def watcher(name: str) -> Callable[[Snapshot], Callable[[], None]]:
-        def prepare(snapshot: Snapshot) -> Callable[[], None]:
-            snapshot.names.find("Dog")
-            return lambda: taken.append((name, snapshot.generation))
-
-        return prepare
-
-    animals.watch(watcher("one"))
-    leave = animals.watch(watcher("two"))
-    animals.reload()
-    assert taken == [("one", 2), ("two", 2)]
-
-    path.write_text(TURTLE.replace("Dog", "Hund"))
-    with pytest.raises(OntologyError, match="no concept `Dog`"):
-        animals.reload()
-    assert animals.generation == 2
-    assert "Dog" in animals
-
-    path.write_text(TURTLE)
-    leave()
-    animals.reload()
-    assert taken[2:] == [("one", 3)]
 
 
 def test_own_prefixes_win_over_those_of_the_files() -> None:

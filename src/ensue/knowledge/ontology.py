@@ -2,8 +2,8 @@
 
 In come files; out come answers about their concepts. What the files say is held in a `Snapshot`
 that is swapped as a whole when they are read again, so that every question is answered by one
-reading. What depends on an ontology (a bound filter, a run) is asked first whether it can go on
-with the new reading, and only if all can is the reading taken over.
+reading. A reading that lacks a concept which a filter in use names is refused; otherwise all
+tests of filters take it over, one after the other.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ from ensue.knowledge.sources import Source, Text, read
 from ensue.knowledge.testing import LiveTest, compiled
 from ensue.lang.expressions.terms import ConceptTerm
 
-Prepare = Callable[[Snapshot], Callable[[], None]]
-"""Takes the next snapshot and gives what takes it over; raises `OntologyError` if it cannot."""
-
 
 class Ontology:
     """Concepts and what is known of them. Made by `Ontology.load` and `Ontology.parse`."""
@@ -35,7 +32,6 @@ class Ontology:
         self._sources = tuple(sources)
         self._own_prefixes = dict(prefixes)
         self._changing = RLock()
-        self._watching: dict[int, Prepare] = {}
         self._tests: WeakValueDictionary[ConceptTerm, LiveTest] = WeakValueDictionary()
         self._snapshot = self._read(1)
 
@@ -75,18 +71,6 @@ class Ontology:
                 each()
             return snapshot.generation
 
-    def watch(self, prepare: Prepare) -> Callable[[], None]:
-        """Have `prepare` called with each next snapshot; calling what comes back ends that."""
-        with self._changing:
-            ticket = max(self._watching, default=0) + 1
-            self._watching[ticket] = prepare
-
-        def leave() -> None:
-            with self._changing:
-                self._watching.pop(ticket, None)
-
-        return leave
-
     def _read(self, generation: int) -> Snapshot:
         reading = read(self._sources)
         # A prefix that is given here is meant, whatever the files use it for.
@@ -96,12 +80,12 @@ class Ontology:
         return Snapshot(reading, generation)
 
     def _prepared(self, snapshot: Snapshot) -> list[Callable[[], None]]:
+        """What takes the snapshot over in each test that is in use."""
         ready: list[Callable[[], None]] = []
         problems: list[str] = []
-        tests = list(self._tests.values())
-        for prepare in [*self._watching.values(), *(_preparing(each) for each in tests)]:
+        for test in list(self._tests.values()):
             try:
-                ready.append(prepare(snapshot))
+                ready.append(partial(test.take, snapshot, compiled(test.term, snapshot)))
             except OntologyError as error:
                 problems += error.problems
         if problems:
@@ -228,13 +212,6 @@ class Ontology:
         wanted = snapshot.passing(test.upper(), snapshot.names.find(concept))
         found = wanted.contains(codes_of(snapshot, column))
         return pa.array(found, mask=np.asarray(_as_array(column).is_null()))
-
-
-def _preparing(test: LiveTest) -> Prepare:
-    def prepare(snapshot: Snapshot) -> Callable[[], None]:
-        return partial(test.take, snapshot, compiled(test.term, snapshot))
-
-    return prepare
 
 
 def codes_of(snapshot: Snapshot, column: Any) -> Codes:

@@ -18,7 +18,7 @@ from ensue.engine.run import EventLike, as_event
 from ensue.errors import UsageError
 from ensue.lang.building.values import Value
 from ensue.lang.expressions.asking import Ontology, TemporalStore, as_it_stands
-from ensue.lang.expressions.terms import ConceptTerm, OntologyProperty, TemporalTerm
+from ensue.lang.expressions.terms import ConceptTerm, OntologyProperty, TemporalTerm, ValueTest
 from ensue.lang.matching.index import PredicateIndex
 from ensue.subscriptions.concepts import concepts_in, terms_in
 from ensue.subscriptions.filter import Filter, as_filter
@@ -40,6 +40,7 @@ class Index:
         self._free: list[int] = []
         self._added = 0
         self._asking: dict[int, Filter] = {}
+        self._tests: dict[int, list[ValueTest]] = {}
         self._asks_history = history is not None
 
     def __len__(self) -> int:
@@ -62,6 +63,7 @@ class Index:
         self._predicates.add(number, made.expression)
         if asks_ontology:
             self._asking[number] = made
+            self._tests[number] = self._bound(made)
 
     def _number(self, name: Hashable) -> int:
         if self._free:
@@ -82,6 +84,7 @@ class Index:
             raise UsageError(f"`{name}` is not in the index")
         self._predicates.remove(number)
         self._asking.pop(number, None)
+        self._tests.pop(number, None)
         self._names[number] = None
         self._free.append(number)
 
@@ -122,6 +125,12 @@ class Index:
         for number, each in self._asking.items():
             self._predicates.remove(number)
             self._predicates.add(number, each.expression)
+
+    def _bound(self, made: Filter) -> list[ValueTest]:
+        """Tests of the concept terms: an ontology does not give up what they name."""
+        bind = getattr(self._ontology, "bound", None)
+        terms = [each for each in terms_in(made.expression) if isinstance(each, ConceptTerm)]
+        return [] if bind is None else [bind(each) for each in terms]
 
     def _check_terms(self, made: Filter) -> bool:
         """Refuse what nothing can answer; tell whether the filter asks the ontology."""
