@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ensue
-from ensue.errors import SnapshotError, UsageError
+from ensue.errors import EventError, SnapshotError, UsageError
 from ensue.events.event import Event
 from ensue.history import History
 
@@ -97,6 +97,16 @@ def test_what_a_run_with_a_history_cannot_do_is_said() -> None:
             library.start(explain=True, history=history)
         with pytest.raises(SnapshotError, match="step"):
             library.start("reference", history=history).snapshot()
+
+
+def test_an_event_that_a_history_cannot_keep_never_came() -> None:
+    library = ensue.parse(LOGINS)
+    with History.open("memory:") as history:
+        run = library.start(history=history)
+        bad = {"id": "1", "source": "s", "type": "Login", "time": "2024-01-01T00:00:00Z"}
+        with pytest.raises(EventError, match="phase"):
+            run.push({**bad, "phase": "never", "data": {"user": "ann", "failed": True}})
+        assert run.counts.events == len(history) == 0
 
 
 def test_without_a_history_temporal_terms_hold_for_nothing() -> None:

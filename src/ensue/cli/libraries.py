@@ -14,6 +14,9 @@ from ensue.errors import UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library, load
 
+NEEDS_HISTORY = "needs-history"
+"""The code of the warning that a term asks a history."""
+
 LibraryFiles = Annotated[
     list[Path],
     typer.Argument(
@@ -55,11 +58,14 @@ def load_library(paths: Sequence[Path], ontology: Sequence[Path] | None = None) 
     return load(*paths, ontology=Ontology.load(*ontology))
 
 
-def mention_warnings(library: Library, paths: Sequence[Path]) -> None:
-    """A run is no place to discuss a library: one line, and where to read more."""
-    if library.warnings:
+def mention_warnings(library: Library, paths: Sequence[Path], but: str | None = None) -> None:
+    """A run is no place to discuss a library: one line, and where to read more.
+
+    Warnings of the code `but` are taken care of.
+    """
+    if warnings := [each for each in library.warnings if each.code != but]:
         files = " ".join(str(path) for path in paths)
-        number = counted(len(library.warnings), "warning")
+        number = counted(len(warnings), "warning")
         say(f"{number} about the library; `ensue check {files}` tells more", "yellow")
 
 

@@ -58,6 +58,9 @@ Instant = int | datetime | str
 class Publications(TemporalStore, Protocol):
     """A history that a run asks, and keeps its events in."""
 
+    def check(self, event: Event) -> None:
+        """Raises `EventError` if an event cannot be kept."""
+
     def add(self, event: Event) -> None: ...
 
 
@@ -108,6 +111,8 @@ class Run:
     def _push(self, event: Event) -> list[Event]:
         """The general way in, for whatever an event may turn out to be."""
         ready = conform(event, self._library.types)
+        if self._publications is not None:
+            self._publications.check(ready)
         if self._history is not None:
             self._history.append(("event", cloudevents.encode(ready).decode()))
         return self._accept(ready)

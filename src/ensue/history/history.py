@@ -7,7 +7,7 @@ all that is stored (`find`). Where publications lie is the `Store`'s, what filte
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from heapq import heappop, heappush, merge
@@ -22,12 +22,14 @@ from ensue.history.asking import Asker
 from ensue.history.keeping import Retention, keep
 from ensue.history.opening import open_store
 from ensue.history.publication import Publication, joined, plain, publication_of
+from ensue.history.replaying import replay_filter, replay_library
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
 from ensue.lang.building.values import Value
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.asking import Ontology
 from ensue.lang.expressions.terms import TemporalTerm
 from ensue.lang.expressions.tree import Expression
+from ensue.library import Library
 from ensue.subscriptions import Filter
 
 BATCH: Final = 5_000
@@ -37,6 +39,8 @@ PAGE: Final = 1_000
 
 FilterLike = str | Filter | Value | Expression
 """A filter as text, as `Filter.parse` gives it, from the builder, or as a tree."""
+
+OnRefused = Callable[[EventLike, EventError], None]
 
 
 class History:
@@ -50,6 +54,7 @@ class History:
         ontology: Ontology | None = None,
     ) -> None:
         self._store = store
+        self.ontology = ontology
         self._asker = Asker(store, ontology)
         age = None if max_age is None else _microseconds(max_age)
         self._retention = Retention(age, max_count)
@@ -77,39 +82,48 @@ class History:
 
     def add(self, event: EventLike) -> None:
         """Keep an event: when this returns, it is kept. Raises `EventError`."""
-        self._keep([publication_of(plain(as_event(event)))])
+        self._keep([publication_of(plain(as_event(event)))], None)
 
-    def add_all(self, events: Iterable[EventLike]) -> int:
-        """Keep many events, some thousand at once, and return how many there were.
+    def add_all(self, events: Iterable[EventLike], on_refused: OnRefused | None = None) -> int:
+        """Keep many events, some thousand at once, and return how many are kept.
 
-        Raises `EventError` at the first that cannot be kept; those before it are.
+        Raises `EventError` at the first that cannot be kept; those before it are. With
+        `on_refused`, such an event is handed to that, with its problems, and the others are kept.
         """
-        count = 0
+        kept = 0
         waiting = iter(events)
-        while True:
+        while given := list(islice(waiting, BATCH)):
             batch: list[Publication] = []
-            problem: EventError | None = None
-            try:
-                for event in islice(waiting, BATCH):
+            for event in given:
+                try:
                     made = publication_of(plain(as_event(event)))
-                    batch.append(made)
-            except EventError as error:
-                problem = error
-            count += self._keep(batch)
-            if problem is not None:
-                raise problem
-            if len(batch) < BATCH:
-                return count
+                except EventError as error:
+                    if on_refused is None:
+                        self._keep(batch, None)
+                        raise
+                    on_refused(event, error)
+                    continue
+                batch.append(made)
+            kept += self._keep(batch, on_refused)
+        return kept
 
-    def _keep(self, batch: list[Publication]) -> int:
+    def check(self, event: EventLike) -> None:
+        """Raises `EventError` if an event cannot be kept, and keeps nothing."""
+        publication = publication_of(plain(as_event(event)))
+        with self._store.reading():
+            self._joined(publication)
+
+    def _keep(self, batch: Sequence[Publication], on_refused: OnRefused | None) -> int:
         if not batch:
             return 0
         with self._store.writing():
-            problem = keep(self._store, batch)
+            refused = keep(self._store, batch, goes_on=on_refused is not None)
             self._retention.apply(self._store)
-        if problem is not None:
-            raise problem
-        return len(batch)
+        for publication, error in refused:
+            if on_refused is None:
+                raise error
+            on_refused(publication.event, error)
+        return len(batch) - len(refused)
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -187,6 +201,22 @@ class History:
                 yield from _within(event, begin, stop)
         while ends:
             yield from _within(heappop(ends)[2], begin, stop)
+
+    def backtest(
+        self,
+        what: FilterLike | Library,
+        since: Instant | None = None,
+        until: Instant | None = None,
+        engine: str = "auto",
+    ) -> Iterator[Event]:
+        """What a live run over a span of this history would have given, in the order of time.
+
+        Of a filter, the events that match it, each with what had come before; of a library, its
+        outputs. `engine` is for a library.
+        """
+        if isinstance(what, Library):
+            return replay_library(self, what, since, until, engine)
+        return replay_filter(self, expression_of(what), since, until)
 
     def _rows(
         self, filter_: FilterLike | None, since: Instant | None, until: Instant | None

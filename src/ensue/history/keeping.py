@@ -36,16 +36,18 @@ class Retention:
                 _remove_before(store, end - self.max_age)
 
 
-def keep(store: Store, batch: Sequence[Publication]) -> EventError | None:
-    """Store publications in their order, up to one that contradicts its other half, or the store.
+def keep(
+    store: Store, batch: Sequence[Publication], goes_on: bool = True
+) -> list[tuple[Publication, EventError]]:
+    """Store publications in their order, but those that contradict their other half, or the store.
 
-    Inside of `writing`. The problem of the one that is refused is returned, not raised, so that
-    those before it are kept.
+    Inside of `writing`. Out go those that are refused, and why; the first only, and nothing behind
+    it is stored, unless it `goes_on`.
     """
     known = store.by_keys([each.key for each in batch])
     new: dict[bytes, Publication] = {}
     changed: dict[bytes, Publication] = {}
-    problem: EventError | None = None
+    refused: list[tuple[Publication, EventError]] = []
     for each in batch:
         key = each.key
         place = changed if key in known else new
@@ -54,12 +56,14 @@ def keep(store: Store, batch: Sequence[Publication]) -> EventError | None:
             made = each if old is None else joined(old, each)
             store.note(each.event)
         except EventError as error:
-            problem = error
+            refused.append((each, error))
+            if goes_on:
+                continue
             break
         place[key] = made
     store.insert(list(new.values()))
     store.replace([(known[key], each) for key, each in changed.items()])
-    return problem
+    return refused
 
 
 def _remove_surplus(store: Store, surplus: int) -> None:
