@@ -21,8 +21,17 @@ from typing import Any
 
 from ensue.events.times import datetime_of, format_time, microseconds_of
 from ensue.lang.expressions.scopes import MISSING
-from ensue.lang.expressions.values import CASTS, FaultError, to_number, to_string, to_timestamp
+from ensue.lang.expressions.values import (
+    CASTS,
+    LARGEST_IN_DATA,
+    SMALLEST_INTEGER,
+    FaultError,
+    to_number,
+    to_string,
+    to_timestamp,
+)
 from ensue.lang.matching.outcomes import Signed
+from ensue.lang.matching.patterns import ANY, ONE, elements_of
 from ensue.lang.matching.tests import Parts, Test, View, test_of
 from ensue.subscriptions import texts
 from ensue.subscriptions.questions import Atom
@@ -31,6 +40,9 @@ Behaviour = tuple[int, ...]
 EXACT_IN_DOUBLES = 2**53
 MOST_BEHAVIOURS = 3_000
 MOST_ELEMENTS = 7
+_IN_NUMBERS = frozenset("0123456789+-.eE")
+_IN_TIMES = frozenset("0123456789TtZz:+-. ")
+"""Letters of texts that read as a number, or as a time."""
 _NOTHING = object()
 """Stands for a value that is not known, in behaviours that are only not ruled out."""
 
@@ -92,7 +104,13 @@ class _Name:
                 # The text is known letter by letter, and with it what it reads as.
                 self._show_all_of(shown)
                 continue
-            self._combine(shown, numbers, times)
+            held = [each for each, is_held in zip(patterns, matched, strict=True) if is_held]
+            letters = set(chain.from_iterable(map(elements_of, held))) - {ANY, ONE}
+            self._combine(
+                shown,
+                numbers if letters <= _IN_NUMBERS else (),
+                times if letters <= _IN_TIMES else (),
+            )
         self._bags()
         if len(self._found) > MOST_BEHAVIOURS:
             raise TooManyError
@@ -120,7 +138,10 @@ class _Name:
                 continue
 
     def _combine(self, shown: str, numbers: Sequence[Any], times: Sequence[datetime]) -> None:
-        """A text of which only the patterns are known may read as anything, and be of anything."""
+        """A text of which only the patterns are known may read as anything that has their letters.
+
+        It may also be the text of a number or of a timestamp.
+        """
         matched = self._outcomes(shown)
         of_strings = [_looks_at(each, _OF_STRINGS) for each in self._tests]
         for reading in (*map(_text, numbers), *map(_text, times), "true", "false", "unreadable"):
@@ -174,19 +195,17 @@ class _Name:
                 constants.add(to_number(each))
             except FaultError:
                 continue
-        if any(abs(each) >= EXACT_IN_DOUBLES for each in constants):
-            raise TooManyError
-        ordered = sorted(constants) or [0]
-        found: list[int | float] = []
-        for each in ordered:
-            found += [float(each), *([int(each)] if float(each).is_integer() else [])]
-        for low, high in pairwise(ordered):
-            middle = low / 2 + high / 2
-            found += [middle] if low < middle < high else []
-            whole = math.floor(low) + 1
-            found += [whole, float(whole)] if whole < high else []
-        ends = (math.ceil(ordered[0]) - 1, math.floor(ordered[-1]) + 1)
-        return [*found, *ends, *(each + 0.5 for each in (ends[0] - 1, ends[1]))]
+        wholes: set[int] = set()
+        for each in constants:
+            least, most = _wholes_equal_to(each)
+            wholes |= {least - 1, least, most, most + 1}
+        reals = sorted({float(each) for each in constants}) or [0.0]
+        near = [math.nextafter(each, way) for each in reals for way in (-math.inf, math.inf)]
+        between = [low / 2 + high / 2 for low, high in pairwise(reals)]
+        ends = [math.floor(reals[0]) - 0.5, math.ceil(reals[-1]) + 0.5]
+        allowed = (each for each in sorted(wholes) if SMALLEST_INTEGER <= each <= LARGEST_IN_DATA)
+        finite = (each for each in (*reals, *near, *between, *ends) if math.isfinite(each))
+        return [*allowed, *finite]
 
     def _times(self) -> list[datetime]:
         constants: set[int] = set()
@@ -254,6 +273,20 @@ def _constants_of(test: Test) -> Iterator[Any]:
             yield from test.constant[1]
         case View.NUMBER | View.TEXT | View.TRUTH:
             yield test.constant
+
+
+def _wholes_equal_to(constant: int | float) -> tuple[int, int]:
+    """The least whole number that is not below a constant, and the largest that is not above it.
+
+    A whole number meets a real as a real, so beyond 2^53 several of them are equal to one.
+    """
+    if isinstance(constant, int) or abs(constant) < EXACT_IN_DOUBLES:
+        return math.ceil(constant), math.floor(constant)
+    ends = []
+    for away in (-math.inf, math.inf):
+        half = (int(constant) + int(math.nextafter(constant, away))) // 2
+        ends.append(half if float(half) == constant else half + (1 if away < 0 else -1))
+    return ends[0], ends[1]
 
 
 def _are_apart(options: Sequence[Any]) -> bool:
