@@ -22,7 +22,7 @@ def brute(live: dict[int, Any], event: Event) -> list[int]:
     return [number for number, predicate in live.items() if holds(predicate, event)]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(some_filters, st.lists(events, min_size=1, max_size=8))
 def test_an_index_finds_what_a_loop_finds(
     given_filters: list[Any], given_events: list[Event]
@@ -36,7 +36,7 @@ def test_an_index_finds_what_a_loop_finds(
         assert sorted(index.match(event)) == brute(live, event)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(some_filters, st.lists(events, min_size=1, max_size=6), st.data())
 def test_filters_come_and_go(
     given_filters: list[Any], given_events: list[Event], data: st.DataObject
@@ -62,7 +62,7 @@ def test_filters_come_and_go(
     assert not index.attributes
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(some_filters, st.lists(events, min_size=1, max_size=20))
 def test_events_in_columns_find_what_a_loop_finds(
     given_filters: list[Any], given_events: list[Event]
