@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SERVERS := $(VENV)/.servers
 
 .PHONY: setup test check format demo docs bench clean
 
@@ -15,8 +16,13 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(STAMP)
 
-test: setup check
+test: setup check $(SERVERS)
 	$(BIN)/python -m tests.lanes
+
+# Databases that tests start; where they cannot be installed, this says so and those tests skip.
+$(SERVERS): tests/servers/install.sh | $(STAMP)
+	@sh tests/servers/install.sh
+	@touch $(SERVERS)
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -7,6 +7,7 @@
     ├── LimitError          a rule that is larger than a named limit allows
     ├── SnapshotError       bytes that are no snapshot, or one of another library
     ├── TableError          bytes that are no tables, or tables that this version cannot read
+    ├── OntologyError       an ontology, or a name in one, that cannot be used
     ├── JobError            a job of a cluster that has failed, and why
     └── UsageError          an option or argument that does not fit
 
@@ -77,6 +78,17 @@ class SnapshotError(EnsueError):
 
 class TableError(EnsueError):
     """Bytes that are no tables, or tables that this version of Ensue cannot read."""
+
+
+class OntologyError(EnsueError):
+    """An ontology that cannot be used, or a name that it does not know. `problems` lists why."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
 
 
 class JobError(EnsueError):

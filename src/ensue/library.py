@@ -16,14 +16,16 @@ from typing import Generic, Protocol, TypeVar, overload
 
 from ensue.engine.changing import checked_source
 from ensue.engine.choosing import choose_bounded_engine
-from ensue.engine.run import EventLike, Instant, Run, as_event, run_bounded
+from ensue.engine.run import EventLike, Instant, Publications, Run, as_event, run_bounded
 from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
 from ensue.events.types import EventType
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.durations import parse_duration
+from ensue.lang.expressions.binding import Binding
 from ensue.lang.parser import read_source
+from ensue.lang.plain import plain_library
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from ensue.lang.syntax import Correlation
@@ -85,23 +87,39 @@ class Library:
     def warnings(self) -> tuple[Diagnostic, ...]:
         return self._checked.warnings
 
+    def plain(self) -> Library:
+        """The library without its ontology: concept terms are sets of texts, as they stand now.
+
+        A library that is not bound to an ontology is its own. `tables` and Spark are given this.
+        """
+        return Library(plain_library(self._checked))
+
     def start(
-        self, engine: str = "auto", lateness: str | timedelta = "0 s", explain: bool = False
+        self,
+        engine: str = "auto",
+        lateness: str | timedelta = "0 s",
+        explain: bool = False,
+        history: Publications | None = None,
     ) -> Run:
         """Begin a run over a live stream: push events into it as they come.
 
         With `explain` the run goes by the definitions, whatever the engine, remembers its events
         and can be asked `why`; it is slower then, and its memory grows with the stream.
-        """
-        return Run(self._checked, engine, duration_microseconds(lateness), explain)
 
-    def resume(self, snapshot: bytes, engine: str | None = None) -> Run:
+        With a `history` (`ensue.history.History`), predicates may have temporal terms. Each event
+        is asked about before it is kept there.
+        """
+        return Run(self._checked, engine, duration_microseconds(lateness), explain, history)
+
+    def resume(
+        self, snapshot: bytes, engine: str | None = None, history: Publications | None = None
+    ) -> Run:
         """Go on from a snapshot of a run of this library.
 
         It goes on with the engine that the snapshot was taken on, or with the one that is named.
         Raises `SnapshotError` if the bytes are no such snapshot, or cannot move to that engine.
         """
-        return Run.resume(self._checked, snapshot, engine)
+        return Run.resume(self._checked, snapshot, engine, history)
 
     def run(
         self,
@@ -109,6 +127,7 @@ class Library:
         engine: str = "auto",
         lateness: str | timedelta | None = None,
         until: Instant | None = None,
+        history: Publications | None = None,
     ) -> Iterator[Event]:
         """Everything that follows from a bounded input.
 
@@ -117,7 +136,7 @@ class Library:
         """
         if lateness is None:
             engine = choose_bounded_engine(engine, self._checked)
-        run = self.start(engine, lateness or "0 s")
+        run = self.start(engine, lateness or "0 s", history=history)
         ready = (as_event(event) for event in events)
         return run_bounded(run, ready, sort=lateness is None, until=until)
 
@@ -129,7 +148,7 @@ class Library:
         """
         from ensue.machine.tables import save
 
-        return save(self._checked)
+        return save(plain_library(self._checked))
 
     @classmethod
     def from_tables(cls, data: bytes) -> Library:
@@ -174,10 +193,12 @@ def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
     return f"<details><summary>{name}</summary>{to_svg(machine, correlation.name)}</details>"
 
 
-def load(*paths: str | PathLike[str]) -> Library:
+def load(*paths: str | PathLike[str], ontology: Binding | None = None) -> Library:
     """Load a library from one or more files of text, read as one, or from one file of tables.
 
-    Raises `LibraryError` for mistakes in a text, `TableError` for tables that cannot be read.
+    Its predicates may ask the `ontology`, an `ensue.knowledge.Ontology`, by `IS_A` and the like;
+    tables have asked theirs when they were made. Raises `LibraryError` for mistakes in a text,
+    concepts that are unknown included, and `TableError` for tables that cannot be read.
     """
     for path in paths:
         if _holds_tables(path):
@@ -190,12 +211,12 @@ def load(*paths: str | PathLike[str]) -> Library:
     source, problems = read_source(paths)
     if problems:
         raise LibraryError(problems)
-    return _library(source)
+    return _library(source, ontology)
 
 
-def parse(text: str, name: str = "<text>") -> Library:
-    """Load a library from text. Raises `LibraryError`."""
-    return _library(Source.of(text, name))
+def parse(text: str, name: str = "<text>", ontology: Binding | None = None) -> Library:
+    """Load a library from text, as `load` does from files. Raises `LibraryError`."""
+    return _library(Source.of(text, name), ontology)
 
 
 def as_library(given: LibraryLike) -> Library:
@@ -223,8 +244,8 @@ def _holds_tables(path: str | PathLike[str]) -> bool:
         return False
 
 
-def _library(source: Source) -> Library:
-    return Library(checked_source(source))
+def _library(source: Source, ontology: Binding | None) -> Library:
+    return Library(checked_source(source, ontology))
 
 
 def duration_microseconds(value: str | timedelta) -> int:

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ensue.cli import bench, check, compare, demo, explain, run, test
+from ensue.cli import bench, check, compare, demo, explain, history, run, test
 from ensue.cli.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
@@ -133,6 +133,7 @@ app.command("test")(test.run_cases)
 app.command("stream")(run_stream)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
+app.add_typer(history.app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

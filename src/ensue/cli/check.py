@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from ensue.cli.deadlines import Deadline, seconds_of
-from ensue.cli.libraries import LibraryFiles, load_library
+from ensue.cli.libraries import LibraryFiles, OntologyFiles, load_library
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show, show_findings
 from ensue.errors import LibraryError
 from ensue.lang.diagnostics import Diagnostic
@@ -16,7 +16,9 @@ from ensue.lang.parser import read_source
 from ensue.library import Library
 
 
-def check(libraries: LibraryFiles, deadline: Deadline = "5s") -> None:
+def check(
+    libraries: LibraryFiles, deadline: Deadline = "5s", ontology: OntologyFiles = None
+) -> None:
     """Check a library: every mistake in it, at once.
 
     Every error and warning is shown with its place, its line and what to do about it. They are the
@@ -36,7 +38,7 @@ def check(libraries: LibraryFiles, deadline: Deadline = "5s") -> None:
     """
     seconds = seconds_of(deadline)
     try:
-        library = load_library(libraries)
+        library = load_library(libraries, ontology)
     except LibraryError as error:
         show_findings(error.diagnostics)
         raise typer.Exit(EXIT_FINDINGS) from None

@@ -11,14 +11,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
 from ensue.cli import hints
 from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
 from ensue.cli.libraries import (
+    NEEDS_HISTORY,
     LibraryFiles,
+    OntologyFiles,
     load_library,
     mention_warnings,
     require_correlation,
@@ -35,12 +37,15 @@ from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
 from ensue.engine.run import Run
-from ensue.errors import UsageError
+from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
 from ensue.events.reading import FORMATS, LINES, STDIN, read_events
 from ensue.events.times import format_time, parse_time
 from ensue.library import Library, duration_microseconds
+
+if TYPE_CHECKING:
+    from ensue.history import History
 
 
 def run(
@@ -96,12 +101,21 @@ def run(
             help="Tell on stderr why each output came, and at the end what each rule waits for.",
         ),
     ] = False,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A history that predicates may ask, as sqlite:events.db; the events are kept"
+            " there.",
+        ),
+    ] = None,
     engine: Annotated[
         str,
         typer.Option(
             "--engine", metavar="NAME", help=f"{', '.join(['auto', *ENGINES])} or {SPARK}."
         ),
     ] = "auto",
+    ontology: OntologyFiles = None,
 ) -> None:
     """Run a library over events, and put out what follows.
 
@@ -139,23 +153,30 @@ def run(
         {"--events": events, "--out": out, "--dead-letter": dead_letter, "--late": late},
         libraries,
     )
-    library = load_library(libraries)
+    library = load_library(libraries, ontology)
     if correlation is not None:
         require_correlation(library, correlation)
-    mention_warnings(library, libraries)
+    mention_warnings(library, libraries, None if history is None else NEEDS_HISTORY)
+    if engine == SPARK and history is not None:
+        raise UsageError(
+            "`--history` is asked event by event, which Spark does not do: choose the engine `step`"
+        )
     if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(library, events, format, out, dead_letter, correlation, end, strict),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
         return
-    if engine == SPARK:
-        run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
-    else:
-        if allowed_lateness is None and not explain:
-            engine = choose_bounded_engine(engine, library.checked)
-        run_of_library = Run(library.checked, engine, allowed_lateness or 0, explain)
+    if allowed_lateness is None and not explain and engine != SPARK:
+        engine = choose_bounded_engine(engine, library.checked)
     with ExitStack() as files:
+        if engine == SPARK:
+            run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
+        else:
+            publications = None if history is None else files.enter_context(_opened(history))
+            run_of_library = Run(
+                library.checked, engine, allowed_lateness or 0, explain, publications
+            )
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
         records = read_events(events, library.checked.types, format, progress=bars.reading)
         name = "stdin" if events == STDIN else events
@@ -180,6 +201,13 @@ def run(
     if stopped:
         say("stopped at the first record that was refused, as `--strict` asks", "red")
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _opened(url: str) -> History:
+    # Databases take their time to load.
+    from ensue.history import History
+
+    return History.open(url)
 
 
 def _is_lines(events: str, format_: str | None) -> bool:
@@ -254,10 +282,14 @@ class _Running:
                 if self._latest is None or record.time > self._latest:
                     self._latest = record.time
                 self._types.add(record.type)
-                self._write(self.run.push(record))
+                try:
+                    self._write(self.run.push(record))
+                except EventError as error:
+                    # An event that its history cannot keep.
+                    record = Rejected(0, encode(record), error.problems)
                 self.late.take(self.run.late)
-            else:
-                self.refused.take(record)
+            if isinstance(record, Rejected):
+                self.refused.take(record, "the history" if record.number == 0 else None)
                 if self._strict:
                     return False
         return True

@@ -84,6 +84,19 @@ def choose_engine(name: str) -> str:
     return name
 
 
+def engine_with_history(name: str, explain: bool) -> str:
+    """The engine of a run that asks a history, which is another one after every event.
+
+    So events are read one by one, and what has been read cannot be told again later.
+    """
+    if explain:
+        raise UsageError(
+            "a run with a history cannot explain itself: it would ask the history again, and that"
+            " has gone on; leave out `explain`"
+        )
+    return "step" if choose_engine(name) == "batch" else name
+
+
 WIDE_WINDOW = 200
 """From how many places on a window is left to compiled loops, where the whole input is at hand."""
 

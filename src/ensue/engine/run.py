@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, overload
+from functools import partial
+from typing import Any, Protocol, overload
 
 import msgspec
 
@@ -21,6 +22,7 @@ from ensue.engine.choosing import (
     KnowsTimers,
     ReadsMany,
     choose_engine,
+    engine_with_history,
     make_engine,
 )
 from ensue.engine.counts import Counts
@@ -42,6 +44,8 @@ from ensue.events import cloudevents
 from ensue.events.conformance import conform
 from ensue.events.event import Event, instant_of
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.expressions.asking import AskingScope, TemporalStore
+from ensue.lang.expressions.evaluation import SCOPE_OF
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 
@@ -49,6 +53,15 @@ EventLike = Event | Mapping[str, Any] | str | bytes
 
 Instant = int | datetime | str
 """Microseconds since 1970, an aware datetime, or RFC 3339 text."""
+
+
+class Publications(TemporalStore, Protocol):
+    """A history that a run asks, and keeps its events in."""
+
+    def check(self, event: Event) -> None:
+        """Raises `EventError` if an event cannot be kept."""
+
+    def add(self, event: Event) -> None: ...
 
 
 class Run:
@@ -64,7 +77,11 @@ class Run:
         engine: str = "auto",
         lateness: int = 0,
         explain: bool = False,
+        publications: Publications | None = None,
     ) -> None:
+        if publications is not None:
+            engine = engine_with_history(engine, explain)
+        self._publications = publications
         self.counts = Counts()
         self.late: list[Event] = []
         self._library = library
@@ -94,6 +111,8 @@ class Run:
     def _push(self, event: Event) -> list[Event]:
         """The general way in, for whatever an event may turn out to be."""
         ready = conform(event, self._library.types)
+        if self._publications is not None:
+            self._publications.check(ready)
         if self._history is not None:
             self._history.append(("event", cloudevents.encode(ready).decode()))
         return self._accept(ready)
@@ -128,6 +147,8 @@ class Run:
         if self._ordering.is_late(event.time):
             self.counts.late += 1
             self.late.append(event)
+            if self._publications is not None:
+                self._publications.add(event)
             return False
         self._ordering.add(event)
         return True
@@ -206,6 +227,8 @@ class Run:
 
     def _routines(self) -> Mapping[str, Callable[[Event], list[Event]]]:
         """Quick ways in, where the engine has them and events need not be put in order."""
+        if self._publications is not None:
+            return {}
         if isinstance(self._engine, StepStream) and self._ordering.lateness == 0:
             return self._engine.pushes(self._ordering, self._push)
         return {}
@@ -249,6 +272,11 @@ class Run:
         order = self._ordering
         settled = order.settled
         engine = self._engine
+        if self._publications is not None and self._history is not None:
+            raise SnapshotError(
+                "a run by the definitions reads its events again when it is resumed, and its"
+                ' history would answer otherwise by then: start it with `engine="step"`'
+            )
         return write_snapshot(
             Snapshot(
                 library=fingerprint(self._library),
@@ -273,7 +301,13 @@ class Run:
         )
 
     @classmethod
-    def resume(cls, library: CheckedLibrary, snapshot: bytes, engine: str | None = None) -> Run:
+    def resume(
+        cls,
+        library: CheckedLibrary,
+        snapshot: bytes,
+        engine: str | None = None,
+        publications: Publications | None = None,
+    ) -> Run:
         """Go on from a snapshot, on the engine that it was taken on or on another one."""
         saved = read_snapshot(snapshot, library)
         name = saved.engine if engine is None else choose_engine(engine)
@@ -288,7 +322,7 @@ class Run:
                 f"a snapshot of the engine `{saved.engine}` holds its state, and the engine"
                 " `reference` goes by the events themselves: resume it with `step` or `batch`"
             )
-        run = cls(library, name, saved.order.lateness)
+        run = cls(library, name, saved.order.lateness, publications=publications)
         counts = saved.counts
         run.counts.events, run.counts.outputs = counts.events, counts.outputs
         run.counts.late = counts.late
@@ -328,7 +362,8 @@ class Run:
     ) -> Run:
         match history:
             case [("library", str(text)), *rest]:
-                begun = library if text == print_library(library.tree) else _parsed(text)
+                is_same = text == print_library(library.tree)
+                begun = library if is_same else checked_source(Source.of(text), library.ontology)
             case _:
                 raise SnapshotError("the snapshot is damaged: its history has no beginning")
         explains = saved.explains and engine == saved.engine
@@ -340,7 +375,7 @@ class Run:
                 case "time", int(time):
                     run.advance(time)
                 case "library", str(text):
-                    run._change(_parsed(text))
+                    run._change(checked_source(Source.of(text), library.ontology))
                 case _:
                     raise SnapshotError(f"the snapshot is damaged: `{entry[0]}` is no history")
         return run
@@ -348,15 +383,25 @@ class Run:
     def _read(self, events: Iterable[Event]) -> list[Event]:
         if isinstance(self._engine, ReadsMany):
             return self._count(self._engine.read_all(list(events)))
+        if self._publications is not None:
+            return self._read_and_keep(events, self._publications)
         return [output for event in events for output in self._count(self._engine.read(event))]
+
+    def _read_and_keep(self, events: Iterable[Event], publications: Publications) -> list[Event]:
+        """Read each event with the history as it stands before it, and then keep it there."""
+        made: list[Event] = []
+        for event in events:
+            token = SCOPE_OF.set(partial(AskingScope, history=publications))
+            try:
+                made += self._count(self._engine.read(event))
+            finally:
+                SCOPE_OF.reset(token)
+            publications.add(event)
+        return made
 
     def _count(self, outputs: list[Event]) -> list[Event]:
         self.counts.outputs += len(outputs)
         return outputs
-
-
-def _parsed(text: str) -> CheckedLibrary:
-    return checked_source(Source.of(text))
 
 
 def time_microseconds(time: Instant) -> int:

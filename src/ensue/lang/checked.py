@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ensue.events.types import TypeSystem
 from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.expressions.binding import Binding
 from ensue.lang.syntax import Correlation, LibraryTree
 from ensue.lang.wire_names import wired_correlations
 
@@ -18,12 +19,14 @@ class CheckedLibrary:
 
     `tree` is the library as it was written. In `types` and `correlations` a type goes by the name
     that its events carry, which is another one where the declaration says so (`wire_names`).
+    The concept terms of its predicates are bound to the ontology, where there is one.
     """
 
     tree: LibraryTree
     types: TypeSystem
     feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
+    ontology: Binding | None = field(default=None, compare=False)
 
     @cached_property
     def correlations(self) -> tuple[Correlation, ...]:

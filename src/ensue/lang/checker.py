@@ -20,12 +20,20 @@ from ensue.lang.checking.ports import check_keys, check_ports, warn_unused
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.transformers import Transformer
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.expressions.binding import Binding, bound
 from ensue.lang.syntax import Correlation, EclCorrelation, LibraryTree
 from ensue.lang.wire_names import wire_names, wired_types
 
 
-def check(tree: LibraryTree, diagnostics: Diagnostics) -> CheckedLibrary | None:
-    """The library, or None where it has an error (one that was reported before counts too)."""
+def check(
+    tree: LibraryTree, diagnostics: Diagnostics, ontology: Binding | None = None
+) -> CheckedLibrary | None:
+    """The library, or None where it has an error (one that was reported before counts too).
+
+    With an ontology the concept terms of its predicates are bound to it.
+    """
+    if ontology is not None:
+        tree = bound(tree, ontology, diagnostics)
     scope = check_event_types(tree.types, diagnostics)
     correlations = tree.correlations
     _check_names(correlations, scope)
@@ -35,7 +43,7 @@ def check(tree: LibraryTree, diagnostics: Diagnostics) -> CheckedLibrary | None:
     if diagnostics.has_errors:
         return None
     types = wired_types(scope.types.type_system(), wire_names(tree))
-    return CheckedLibrary(tree, types, feeds, diagnostics.in_order())
+    return CheckedLibrary(tree, types, feeds, diagnostics.in_order(), ontology)
 
 
 def _check_names(correlations: Sequence[Correlation], scope: LibraryScope) -> None:

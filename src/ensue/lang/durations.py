@@ -14,6 +14,11 @@ MICROSECONDS = {
     "h": 3_600_000_000,
     "d": 86_400_000_000,
 }
+# A million days: any sum of such a duration and a time stays far inside 64 bits.
+LONGEST_DURATION = 1_000_000 * MICROSECONDS["d"]
+DURATION_RANGE = "a duration is from 0.001 ms to 1000000 d, in steps of 0.001 ms"
+# Longer numbers are out of every range; Python takes ever longer to read them, or refuses.
+_MOST_DIGITS = 25
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -29,6 +34,22 @@ def parse_duration(text: str) -> Duration:
     if microseconds != int(microseconds):
         raise ValueError(f"`{text}` is not a whole number of microseconds, the finest step of time")
     return Duration(int(microseconds))
+
+
+def exact_microseconds(written: str) -> int:
+    """The microseconds of a duration that has the shape of one; ValueError if out of range."""
+    number = written.rstrip("dhminsu \t\r\n\f\v")
+    unit = written[len(number) :].strip()
+    if len(number) > _MOST_DIGITS:
+        raise ValueError(f"the duration has a number of {len(number)} characters")
+    exact = Decimal(number) * MICROSECONDS[unit]
+    if exact == 0:
+        raise ValueError("the duration is zero")
+    if exact != int(exact):
+        raise ValueError(f"`{written}` is no whole number of microseconds")
+    if exact > LONGEST_DURATION:
+        raise ValueError(f"`{written}` is longer than a million days")
+    return int(exact)
 
 
 def print_duration(duration: Duration) -> str:

@@ -71,6 +71,10 @@ _NESTING = frozenset(
         "not_",
         "negate",
         "call",
+        "passed",
+        "during",
+        "related",
+        "compared",
     ]
 )
 _BRACKETS = frozenset({"grouped", "bracket"})

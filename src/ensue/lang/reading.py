@@ -10,7 +10,6 @@ reported: duplicate clauses, values out of range, limits passed. Predicates are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple, cast
 
 from lark import Token, Transformer, v_args
@@ -21,13 +20,12 @@ from ensue.events.times import EPOCH
 from ensue.events.types import ValueType
 from ensue.lang import expressions, syntax
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.durations import MICROSECONDS
+from ensue.lang.durations import DURATION_RANGE, MICROSECONDS, exact_microseconds
 from ensue.lang.expressions.reading import ExpressionReading, UnreadableError
+from ensue.lang.expressions.term_reading import TermReading
 from ensue.lang.limits import Limits, report_limit
 from ensue.lang.source import Span
 
-# A million days: any sum of such a duration and a time stays far inside 64 bits.
-LONGEST_DURATION = 1_000_000 * MICROSECONDS["d"]
 # Longer numbers are out of every range; Python takes ever longer to read them, or refuses.
 _MOST_DIGITS = 25
 
@@ -339,28 +337,11 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
         return int(digits)
 
     def _duration(self, token: Token) -> syntax.Duration:
-        number = token.rstrip("dhminsu \t\r\n\f\v")
-        unit = token[len(number) :].strip()
-        problem = None
-        if len(number) > _MOST_DIGITS:
-            problem = f"the duration has a number of {len(number)} characters"
-        else:
-            exact = Decimal(number) * MICROSECONDS[unit]
-            if exact == 0:
-                problem = "the duration is zero"
-            elif exact != int(exact):
-                problem = f"`{token}` is no whole number of microseconds"
-            elif exact > LONGEST_DURATION:
-                problem = f"`{token}` is longer than a million days"
-            else:
-                return syntax.Duration(int(exact))
-        self.diagnostics.error(
-            "bad-duration",
-            problem,
-            _at(token),
-            "a duration is from 0.001 ms to 1000000 d, in steps of 0.001 ms",
-        )
-        return _SOME_DURATION
+        try:
+            return syntax.Duration(exact_microseconds(token))
+        except ValueError as error:
+            self.diagnostics.error("bad-duration", str(error), _at(token), DURATION_RANGE)
+            return _SOME_DURATION
 
 
 _ONE_CLAUSE = {
@@ -399,13 +380,16 @@ def count_places(node: syntax.Filter) -> int:
             return sum(map(count_places, parts))
 
 
-class LibraryReading(DefinitionReading, ExpressionReading):
+class LibraryReading(DefinitionReading, TermReading):
     """The whole grammar: definitions here, predicates and values from `expressions`."""
 
     def __init__(self, diagnostics: Diagnostics, limits: Limits) -> None:
         Transformer.__init__(self, visit_tokens=False)
         self.diagnostics = diagnostics
         self.limits = limits
+
+    def refuse(self, error: UnreadableError) -> None:
+        self.diagnostics.error(error.code, error.message, error.span, error.hint)
 
     def library(self, definitions: list[syntax.Definition]) -> list[syntax.Definition]:
         return definitions
@@ -414,7 +398,7 @@ class LibraryReading(DefinitionReading, ExpressionReading):
         try:
             return super().timestamp(children)
         except UnreadableError as error:
-            self.diagnostics.error(error.code, error.message, error.span, error.hint)
+            self.refuse(error)
             return expressions.Literal(EPOCH, error.span)
 
     def between(self, children: Sequence[Any]) -> expressions.Expression:

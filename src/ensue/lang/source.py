@@ -22,6 +22,10 @@ class Span:
     end: int
 
 
+NOWHERE = Span(0, 0)
+"""The place of a node that no text was read for."""
+
+
 class Position(NamedTuple):
     """A place as a person names it; line and column count from 1."""
 

@@ -17,6 +17,7 @@ from lark.lexer import TerminalDef
 from ensue.lang.cutting import Piece, last_written, open_brackets
 from ensue.lang.diagnostics import Diagnostics, close_match
 from ensue.lang.expressions.aggregates import AGGREGATES
+from ensue.lang.expressions.parsing import window_hint
 from ensue.lang.source import Span
 
 _MOST_ALTERNATIVES = 6
@@ -27,6 +28,9 @@ _MORE_OPERATORS = frozenset(["NOT", "_MATCHES", "_IS", "_BETWEEN", "_NOT_BETWEEN
 _CLAUSES = frozenset(["_WITHIN", "_BY", "_BIND", "_KEEP", "_UNLESS", "_HAVING"])
 _VALUES = frozenset(
     ["STRING", "INTEGER", "REAL", "TIMESTAMP", "TRUE", "FALSE", "_EXISTS", "_MINUS"]
+)
+_TERMS = frozenset(
+    ["AFTER", "BEFORE", "DURING", "RELATION", "_FILTER", "CONCEPT_TEST", "_HAS", "ONTPROP"]
 )
 _EXPRESSIONS = frozenset(
     [
@@ -68,8 +72,8 @@ _TOGETHER: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
         "an operator such as `+` or `;`",
     ),
     (_EXPRESSIONS, _EXPRESSIONS | {"NAME"}, "an expression such as a port or `accumulate`"),
-    (_VALUES, _VALUES | {"NAME", "NOT", "LPAR"}, "a value"),
-    (_OPERATORS, _OPERATORS | _MORE_OPERATORS, "an operator"),
+    (_VALUES, _VALUES | {"NAME", "NOT", "LPAR", "ONTPROP"}, "a value"),
+    (_OPERATORS, _OPERATORS | _MORE_OPERATORS | _TERMS | {"NOT"}, "an operator"),
     (_CLAUSES, _CLAUSES, "a clause such as `within`"),
     (_TYPES, _TYPES, "a type such as `long` or `string`"),
     (
@@ -89,6 +93,10 @@ _PLAIN = {
     "REAL": "a number",
     "DURATION": "a duration such as `10 s`",
     "STRING": "a text in quotes",
+    "CONCEPT_TEST": "`IS_A`, `SUBSUMES` or `SAME_AS`",
+    "CURIE": "a name with a prefix such as `wine:Red`",
+    "QUANTIFIER": "`ANY`, `ALL` or `ONLY`",
+    "RELATION": "a relation such as `OVERLAPS`",
     "CLOSE_ANGLE": "`>`",
     "_REPEAT": "a count such as `{3}`",
     "FIRST": "`first`",
@@ -284,6 +292,8 @@ def _hint(
         return f"what is counted or added up is asked in a clause: `having {called}(...)`"
     if found == "." and (hint := _dotted_type_hint(text, span.start, accepted)):
         return hint
+    if found == "(" and (unit := window_hint(text[: span.start])) is not None:
+        return unit
     if accepted == {"COMMA", "SEMICOLON", "DOT"}:
         return "an attribute ends with `;`"
     if accepted >= _TYPES and found in _OTHER_TYPES:

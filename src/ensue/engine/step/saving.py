@@ -29,19 +29,7 @@ from ensue.engine.step.stream import StepStream
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.expressions import (
-    Arithmetic,
-    Call,
-    Comparison,
-    Exists,
-    Expression,
-    In,
-    Like,
-    Logic,
-    Name,
-    Negate,
-    Not,
-)
+from ensue.lang.expressions.nesting import names_in
 from ensue.lang.syntax import FilterCorrelation, PushNew, PushPort
 from ensue.machine.stepping import NOW
 
@@ -233,26 +221,8 @@ def _ports_read(rule: Rule) -> frozenset[str]:
                     found.add(port)
                 case PushNew(_, assignments):
                     for assignment in assignments:
-                        found.update(_names(assignment.value))
+                        found.update(each.parts[0] for each in names_in(assignment.value))
     return frozenset(found)
-
-
-def _names(x: Expression) -> set[str]:
-    match x:
-        case Name(parts) | Exists(Name(parts)):
-            return {parts[0]}
-        case Not(operand) | Negate(operand) | Like(operand):
-            return _names(operand)
-        case Arithmetic(first, rest) | Comparison(first, rest):
-            return _names(first).union(*(_names(each) for _, each in rest))
-        case Logic(operands):
-            return set().union(*(_names(each) for each in operands))
-        case In(operand, options):
-            return _names(operand).union(*(_names(each) for each in options))
-        case Call(_, arguments):
-            return set().union(*(_names(each) for each in arguments))
-        case _:
-            return set()
 
 
 # --- bringing back ------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from ensue.errors import UsageError
-from ensue.lang.durations import parse_duration
+from ensue.lang.durations import LONGEST_DURATION, parse_duration
 from ensue.lang.limits import DEFAULT_LIMITS
-from ensue.lang.reading import LONGEST_DURATION
 from ensue.lang.syntax import Duration
 
 Node = TypeVar("Node", covariant=True)

@@ -1,4 +1,4 @@
-"""How values are compared: `=`, `<` and the others, IN, and BETWEEN.
+"""How values are compared: `=`, `<` and the others, IN, BETWEEN, and bags.
 
 In come two values of any kinds, out goes a boolean, or a `FaultError` where no cast makes them
 comparable. The cast comes before the comparison and depends on the kinds of both sides.
@@ -10,6 +10,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ensue.lang.expressions.terms import Quantifier
 from ensue.lang.expressions.values import CASTS, FaultError, kind_of, to_number, to_timestamp
 
 
@@ -67,3 +68,43 @@ def is_between(value: Any, low: Any, high: Any) -> bool:
     """Both comparisons are made, so that neither bound hides a failing cast of the other."""
     above, below = COMPARISONS[">="](value, low), COMPARISONS["<="](value, high)
     return above and below
+
+
+def stands_in(comparison: str, left: Any, right: Any) -> bool:
+    """Whether two values compare so; values that cannot be compared do not."""
+    try:
+        return COMPARISONS[comparison](left, right)
+    except FaultError:
+        return False
+
+
+def has(bag: Any, quantifier: Quantifier, options: Sequence[Any]) -> bool:
+    """The test of a bag; a single value is a bag of one. What cannot be compared is not equal."""
+    if isinstance(bag, Mapping):
+        raise FaultError("cast")
+    values = list(bag) if isinstance(bag, Sequence) and not isinstance(bag, str | bytes) else [bag]
+
+    def is_met(value: Any, option: Any) -> bool:
+        try:
+            return _equal_as(_family(value), value, option)
+        except FaultError:
+            return False
+
+    return quantified(quantifier, values, options, is_met)
+
+
+def quantified(
+    quantifier: Quantifier,
+    values: Sequence[Any],
+    options: Sequence[Any],
+    is_met: Callable[[Any, Any], bool],
+) -> bool:
+    """Whether the values of a bag meet the options as the quantifier asks."""
+    match quantifier:
+        case "ANY":
+            return any(is_met(value, option) for value in values for option in options)
+        case "ALL":
+            return all(any(is_met(value, option) for value in values) for option in options)
+        case "ONLY":
+            met = [any(is_met(value, option) for option in options) for value in values]
+            return bool(met) and all(met)

@@ -17,20 +17,33 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
-from ensue.lang.expressions.comparing import COMPARISONS, is_among
+from ensue.lang.expressions.comparing import COMPARISONS, has, is_among
 from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.expressions.like import matches
 from ensue.lang.expressions.scopes import (
     MISSING,
+    Answering,
     EventScope,
     PortScope,
     Scope,
     StretchScope,
     TimerScope,
+)
+from ensue.lang.expressions.terms import (
+    After,
+    Before,
+    BoundTerm,
+    Compared,
+    ConceptTerm,
+    During,
+    Has,
+    Related,
+    TemporalTerm,
 )
 from ensue.lang.expressions.tree import (
     Arithmetic,
@@ -83,16 +96,21 @@ _N = TypeVar("_N", int, float)
 class Outcome(NamedTuple):
     """A value, and the kinds of errors met on the way to it.
 
-    The kinds are `missingAttribute`, `cast`, `math`, `missingFunction` and `functionEvaluation`.
+    The kinds are `missingAttribute`, `cast`, `math`, `missingFunction` and `functionEvaluation`,
+    and `missingHistory` and `missingOntology` for terms that nothing can answer.
     """
 
     value: Any
     errors: frozenset[str] = NO_ERRORS
 
 
+SCOPE_OF: ContextVar[Callable[[Event], Scope]] = ContextVar("scope_of", default=EventScope)
+"""What names and terms of a predicate are asked of, for an event. A run with a history sets it."""
+
+
 def holds(expression: Expression, event: Event | Scope) -> bool:
     """Whether an event passes a predicate: it comes out true, and without any error."""
-    scope = EventScope(event) if isinstance(event, Event) else event
+    scope = SCOPE_OF.get()(event) if isinstance(event, Event) else event
     outcome = evaluate(expression, scope)
     return outcome.value is True and not outcome.errors
 
@@ -132,6 +150,26 @@ def evaluate(expression: Expression, scope: Scope) -> Outcome:
             return _logic(operands, operators, scope)
         case Call(name, arguments):
             return _call(name, arguments, scope)
+        case Has(name, quantifier, options):
+            return _apply(
+                "boolean",
+                lambda bag: has(bag, quantifier, [each.value for each in options]),
+                evaluate(name, scope),
+            )
+        case BoundTerm(term, test):
+            return _apply("boolean", test.holds, evaluate(term.name, scope))
+        case _:
+            return _ask(expression, scope)
+
+
+def _ask(term: TemporalTerm | ConceptTerm, scope: Scope) -> Outcome:
+    answer = scope.answer(term) if isinstance(scope, Answering) else None
+    if answer is None:
+        temporal = isinstance(term, After | Before | During | Compared | Related)
+        return _failed("boolean", "missingHistory" if temporal else "missingOntology")
+    if isinstance(term, ConceptTerm) and scope.lookup(term.name.parts) is MISSING:
+        return _failed("boolean", "missingAttribute")
+    return Outcome(answer)
 
 
 def _failed(kind: str, *errors: str) -> Outcome:

@@ -18,8 +18,17 @@ from ensue.lang.diagnostics import Diagnostics, did_you_mean
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.expressions.printing import print_expression, quote
+from ensue.lang.expressions.terms import (
+    After,
+    Before,
+    BoundTerm,
+    Compared,
+    During,
+    Has,
+    Related,
+    Term,
+)
 from ensue.lang.expressions.tree import (
-    NOWHERE,
     Arithmetic,
     Call,
     Comparison,
@@ -34,6 +43,7 @@ from ensue.lang.expressions.tree import (
     Not,
 )
 from ensue.lang.expressions.values import CASTS, LARGEST_INTEGER, FaultError, kind_of
+from ensue.lang.source import NOWHERE
 
 Kind = str
 Resolve = Callable[[Name], ValueType | None]
@@ -143,6 +153,33 @@ class _Check:
                 return "boolean"
             case Call():
                 return self._call(expression)
+            case _:
+                return self._term(expression)
+
+    def _term(self, term: Term) -> Kind:
+        """A filter inside a term asks stored publications, which may be of any type."""
+        if not isinstance(term, After | Before | During | Related):
+            self._resolve(term.name)
+        match term:
+            case Has() | BoundTerm():
+                return "boolean"
+            case After() | Before() | During() | Compared() | Related():
+                check_predicate(term.filter, lambda _: None, self._diagnostics)
+                self._diagnostics.warning(
+                    "needs-history",
+                    "this term asks a history, and holds only in a run that has one",
+                    term.span,
+                    "start the library with one: `library.start(history=...)`",
+                )
+            case _:
+                self._diagnostics.warning(
+                    "needs-ontology",
+                    "this term asks an ontology, and holds only in a run that has one",
+                    term.span,
+                    "load the library with one: `ensue.load(..., ontology=...)`"
+                    " or `--ontology FILE`",
+                )
+        return "boolean"
 
     def _literal(self, literal: Literal, largest: int = LARGEST_INTEGER) -> Kind | None:
         value = literal.value

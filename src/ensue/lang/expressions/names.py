@@ -1,45 +1,16 @@
-"""The names that an expression mentions."""
+"""The names that an expression mentions, as their parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensue.lang.expressions.tree import (
-    Arithmetic,
-    Call,
-    Comparison,
-    Exists,
-    Expression,
-    In,
-    Like,
-    Logic,
-    Name,
-    Negate,
-    Not,
-)
+from ensue.lang.expressions import nesting
+from ensue.lang.expressions.tree import Expression
 
 Parts = tuple[str, ...]
 """A dotted name, part by part."""
 
 
-def names_in(x: Expression) -> Iterator[Parts]:
-    """Every name in an expression, in the order of its text; a name may come several times."""
-    match x:
-        case Name(parts):
-            yield parts
-        case Exists(name):
-            yield name.parts
-        case Not(operand) | Negate(operand) | Like(operand):
-            yield from names_in(operand)
-        case In(operand, options):
-            for each in (operand, *options):
-                yield from names_in(each)
-        case Arithmetic(first, rest) | Comparison(first, rest):
-            for each in (first, *(operand for _, operand in rest)):
-                yield from names_in(each)
-        case Logic(operands):
-            for each in operands:
-                yield from names_in(each)
-        case Call(_, arguments):
-            for each in arguments:
-                yield from names_in(each)
+def names_in(expression: Expression) -> Iterator[Parts]:
+    """Every name that is read from the event itself; a name may come several times."""
+    return (name.parts for name in nesting.names_in(expression))

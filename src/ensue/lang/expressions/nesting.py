@@ -7,7 +7,22 @@ here keeps its own stack and so survives any tree. Chains are flat and count as 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.expressions.terms import (
+    After,
+    Before,
+    BoundTerm,
+    Compared,
+    During,
+    Has,
+    IsA,
+    OntologyProperty,
+    Related,
+    SameAs,
+    Subsumes,
+)
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -17,6 +32,7 @@ from ensue.lang.expressions.tree import (
     In,
     Like,
     Logic,
+    Name,
     Negate,
     Not,
 )
@@ -39,8 +55,36 @@ def parts_of(expression: Expression) -> tuple[Expression, ...]:
             return (name,)
         case Call(_, arguments):
             return arguments
+        case After() | Before() | During() | Compared() | Related():
+            return (expression.filter,)
         case _:
             return ()
+
+
+def names_in(expression: Expression) -> Iterator[Name]:
+    """The names that are read from the event itself, from left to right.
+
+    A filter inside a temporal term reads stored publications, so its names are not among them.
+    """
+    waiting = [expression]
+    while waiting:
+        match current := waiting.pop():
+            case Name():
+                yield current
+            case After() | Before() | During() | Related():
+                continue
+            case (
+                Has()
+                | Compared()
+                | IsA()
+                | Subsumes()
+                | SameAs()
+                | OntologyProperty()
+                | BoundTerm()
+            ):
+                yield current.name
+            case _:
+                waiting.extend(reversed(parts_of(current)))
 
 
 def report_nesting(

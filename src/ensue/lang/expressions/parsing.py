@@ -2,11 +2,12 @@
 
 In comes the text of a predicate or a value, out goes its tree, or a `LibraryError` that says where
 the text stops being one and what could stand there. Expressions inside a library are read by the
-same grammar and the same `ExpressionReading`, through `ensue.lang.parser`.
+same grammar and the same `TermReading`, through `ensue.lang.parser`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from functools import cache
 from importlib.resources import files
@@ -15,7 +16,8 @@ from typing import cast
 from ensue.errors import LibraryError
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.nesting import report_nesting
-from ensue.lang.expressions.reading import ExpressionReading, UnreadableError
+from ensue.lang.expressions.reading import UnreadableError
+from ensue.lang.expressions.term_reading import TermReading
 from ensue.lang.expressions.tree import Expression
 from ensue.lang.source import Source, Span
 
@@ -36,7 +38,8 @@ def parse_expression(text: str, name: str = "<expression>") -> Expression:
         if error.token.type == "$END":
             start, found, what = len(text.rstrip()), "", "the expression ends here"
         span = Span(start, start + len(found))
-        diagnostics.error("syntax", what, span, expected_words(error.accepts or error.expected))
+        hint = window_hint(text[:start]) or expected_words(error.accepts or error.expected)
+        diagnostics.error("syntax", what, span, hint)
     except UnexpectedCharacters as error:
         # lark declares the place as None.
         start = cast(int, error.pos_in_stream)
@@ -60,10 +63,17 @@ _SIGNS = {
     "NAME": "a name",
     "_LIKE": "`LIKE`",
     "_IN": "`IN`",
+    "DURATION": "a duration such as `10 s`",
+    "INTEGER": "a whole number",
+    "QUANTIFIER": "`ANY`, `ALL` or `ONLY`",
+    "CONCEPT_TEST": "`IS_A`, `SUBSUMES` or `SAME_AS`",
+    "CURIE": "a name with a prefix such as `wine:Red`",
+    "COMPARE": "a comparison",
+    "_TIMES": "`TIMES`",
     "$END": "the end of the expression",
 }
 _OPERAND = frozenset({"NAME", "INTEGER", "STRING"})
-_OPERATOR = frozenset({"LOGIC", "COMPARE", "ADDITIVE", "MULTIPLICATIVE"})
+_OPERATOR = frozenset({"LOGIC", "ADDITIVE", "MULTIPLICATIVE"})
 
 
 def expected_words(terminals: Collection[str]) -> str | None:
@@ -75,16 +85,23 @@ def expected_words(terminals: Collection[str]) -> str | None:
         kinds = {"RPAR"} & kinds
     if kinds & _OPERATOR:
         words.append("an operator")
-        kinds -= {"_LIKE", "_IN", "LPAR", "DOT"}
+        kinds -= {"_LIKE", "_IN", "LPAR", "DOT", "COMPARE", "CONCEPT_TEST"}
     words.extend(words_of for sign, words_of in _SIGNS.items() if sign in kinds)
     return f"expected {' or '.join(words)}" if words else None
+
+
+def window_hint(before: str) -> str | None:
+    """What is missing in `AFTER(10) (...)`, a term up to the second bracket."""
+    if re.search(r"\b(after|before)\s*\(\s*[\d.]+\s*\)\s*\Z", before[-100:], re.IGNORECASE):
+        return "give the duration a unit: ms, s, min, h or d"
+    return None
 
 
 @cache
 def _parser() -> Callable[[str], Expression]:
     from lark import Lark, Transformer
 
-    class Reading(ExpressionReading, Transformer[object, Expression]):
+    class Reading(TermReading, Transformer[object, Expression]):
         pass
 
     lark = Lark(

@@ -14,6 +14,7 @@ from datetime import datetime
 from ensue.errors import UsageError
 from ensue.events.times import format_time, microseconds_of
 from ensue.lang.expressions.aggregates import AGGREGATES
+from ensue.lang.expressions.term_printing import print_term
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -92,6 +93,8 @@ def _text(expression: Expression) -> str:
             return _chain(first_operand, rest, _ADDITIVE)
         case Arithmetic(first_operand, rest):
             return _chain(first_operand, rest, _MULTIPLICATIVE if _is_sum(expression) else _MATCHED)
+        case _:
+            return print_term(expression, print_expression, print_literal, quote)
 
 
 _OPERANDS = {"BETWEEN": 3, "IS_NULL": 1, "MATCHES": 2}

@@ -3,7 +3,8 @@
 `ExpressionReading` has one method for each expression rule of `ensue.lang.grammar`. It is mixed
 into the transformer that the LALR parser calls while it reads, so no tree of tokens is ever walked
 and the depth of the input costs no Python stack. Signs are kept by the grammar, so that every node
-knows its place; brackets leave nothing behind but the wider place of what stood in them.
+knows its place; brackets leave nothing behind but the wider place of what stood in them. The rules
+under `term` are read by its subclass in `term_reading`.
 
 Refused here, as `UnreadableError`, is only what cannot be held in a tree. Numbers out of range are
 read and left to `kinds`, too deep nesting is left to `nesting`.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ensue.events.times import datetime_of, parse_time
 from ensue.lang.expressions.tree import (
@@ -36,8 +37,8 @@ from ensue.lang.source import Span
 if TYPE_CHECKING:
     from lark import Token
 
-    # `None` stands where an optional sign was left out.
-    Child = Expression | Token | None
+# A node, a token of lark, or `None` where an optional sign was left out.
+Child: TypeAlias = "Expression | Token | None"
 
 # Longer ones are out of range all the same, and Python refuses to read very long ones.
 _MOST_DIGITS = 20
@@ -58,45 +59,45 @@ class ExpressionReading:
     """The expression rules of the grammar; each method takes what the rule has matched."""
 
     def logic(self, children: Sequence[Child]) -> Expression:
-        operators = tuple(each.upper() for each in _signs(children))
-        return Logic(tuple(_nodes(children)), operators, _span(children))
+        operators = tuple(each.upper() for each in signs_in(children))
+        return Logic(tuple(nodes_in(children)), operators, span_over(children))
 
     def comparison(self, children: Sequence[Child]) -> Expression:
-        operators = ["!=" if each == "<>" else str(each) for each in _signs(children)]
-        first, *others = _nodes(children)
-        return Comparison(first, tuple(zip(operators, others, strict=True)), _span(children))
+        operators = ["!=" if each == "<>" else str(each) for each in signs_in(children)]
+        first, *others = nodes_in(children)
+        return Comparison(first, tuple(zip(operators, others, strict=True)), span_over(children))
 
     def additive(self, children: Sequence[Child]) -> Expression:
-        first, *others = _nodes(children)
-        operators = [str(each) for each in _signs(children)]
-        return Arithmetic(first, tuple(zip(operators, others, strict=True)), _span(children))
+        first, *others = nodes_in(children)
+        operators = [str(each) for each in signs_in(children)]
+        return Arithmetic(first, tuple(zip(operators, others, strict=True)), span_over(children))
 
     multiplicative = additive
 
     def like(self, children: Sequence[Child]) -> Expression:
-        (operand,) = _nodes(children)
-        pattern = _unquoted(_signs(children)[-1])
-        return Like(operand, pattern, _is_negated(children), _span(children))
+        (operand,) = nodes_in(children)
+        pattern = unquoted(signs_in(children)[-1])
+        return Like(operand, pattern, _is_negated(children), span_over(children))
 
     def in_set(self, children: Sequence[Child]) -> Expression:
-        operand, *options = _nodes(children)
-        return In(operand, tuple(options), _is_negated(children), _span(children))
+        operand, *options = nodes_in(children)
+        return In(operand, tuple(options), _is_negated(children), span_over(children))
 
     def matches(self, children: Sequence[Child]) -> Expression:
-        (operand,) = _nodes(children)
-        token = _signs(children)[-1]
-        pattern = Literal(_unquoted(token), Span(token.start_pos or 0, token.end_pos or 0))
-        found = Call("MATCHES", (operand, pattern), _span(children))
+        (operand,) = nodes_in(children)
+        token = signs_in(children)[-1]
+        pattern = Literal(unquoted(token), Span(token.start_pos or 0, token.end_pos or 0))
+        found = Call("MATCHES", (operand, pattern), span_over(children))
         return Not(found, found.span) if _is_negated(children) else found
 
     def is_null(self, children: Sequence[Child]) -> Expression:
-        (operand,) = _nodes(children)
-        found = Call("IS_NULL", (operand,), _span(children))
+        (operand,) = nodes_in(children)
+        found = Call("IS_NULL", (operand,), span_over(children))
         return Not(found, found.span) if _is_negated(children) else found
 
     def between(self, children: Sequence[Child]) -> Expression:
-        operands = tuple(_nodes(children))
-        link = _signs(children)[-1]
+        operands = tuple(nodes_in(children))
+        link = signs_in(children)[-1]
         if link.upper() != "AND":
             raise UnreadableError(
                 "between-without-and",
@@ -104,75 +105,75 @@ class ExpressionReading:
                 Span(link.start_pos or 0, link.end_pos or 0),
                 "write `x BETWEEN low AND high`",
             )
-        return Call("BETWEEN", operands, _span(children))
+        return Call("BETWEEN", operands, span_over(children))
 
     def not_between(self, children: Sequence[Child]) -> Expression:
         found = self.between(children)
         return Not(found, found.span)
 
     def not_(self, children: Sequence[Child]) -> Expression:
-        (operand,) = _nodes(children)
-        return Not(operand, _span(children))
+        (operand,) = nodes_in(children)
+        return Not(operand, span_over(children))
 
     def negate(self, children: Sequence[Child]) -> Expression:
-        (operand,) = _nodes(children)
-        return Negate(operand, _span(children))
+        (operand,) = nodes_in(children)
+        return Negate(operand, span_over(children))
 
     def exists(self, children: Sequence[Child]) -> Expression:
-        (name,) = _nodes(children)
+        (name,) = nodes_in(children)
         assert isinstance(name, Name), "the grammar lets only a name follow EXISTS"
-        return Exists(name, _span(children))
+        return Exists(name, span_over(children))
 
     def call(self, children: Sequence[Child]) -> Expression:
-        return Call(_signs(children)[0].upper(), tuple(_nodes(children)), _span(children))
+        return Call(signs_in(children)[0].upper(), tuple(nodes_in(children)), span_over(children))
 
     def bracket(self, children: Sequence[Child]) -> Expression:
-        (inside,) = _nodes(children)
-        return replace(inside, span=_span(children))
+        (inside,) = nodes_in(children)
+        return replace(inside, span=span_over(children))
 
     def true_literal(self, children: Sequence[Child]) -> Expression:
-        return Literal(True, _span(children))
+        return Literal(True, span_over(children))
 
     def false_literal(self, children: Sequence[Child]) -> Expression:
-        return Literal(False, _span(children))
+        return Literal(False, span_over(children))
 
     def integer(self, children: Sequence[Child]) -> Expression:
-        digits = _signs(children)[0].lstrip("0") or "0"
+        digits = signs_in(children)[0].lstrip("0") or "0"
         value = int(digits) if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
-        return Literal(value, _span(children))
+        return Literal(value, span_over(children))
 
     def real(self, children: Sequence[Child]) -> Expression:
-        return Literal(float(_signs(children)[0]), _span(children))
+        return Literal(float(signs_in(children)[0]), span_over(children))
 
     def timestamp(self, children: Sequence[Child]) -> Expression:
-        span = _span(children)
+        span = span_over(children)
         try:
-            return Literal(datetime_of(parse_time(str(_signs(children)[0]))), span)
+            return Literal(datetime_of(parse_time(str(signs_in(children)[0]))), span)
         except ValueError as error:
             raise UnreadableError("no-such-time", str(error), span) from None
 
     def string(self, children: Sequence[Child]) -> Expression:
-        return Literal(_unquoted(_signs(children)[0]), _span(children))
+        return Literal(unquoted(signs_in(children)[0]), span_over(children))
 
     def name(self, children: Sequence[Child]) -> Expression:
-        parts = tuple(str(each) for each in _signs(children) if each.type == "NAME")
-        return Name(parts, _span(children))
+        parts = tuple(str(each) for each in signs_in(children) if each.type == "NAME")
+        return Name(parts, span_over(children))
 
 
-def _signs(children: Sequence[Child]) -> list[Token]:
+def signs_in(children: Sequence[Child]) -> list[Token]:
     # A token is a string, and no node is; lark itself need not be loaded to tell them apart.
     return [each for each in children if isinstance(each, str)]
 
 
-def _nodes(children: Sequence[Child]) -> list[Expression]:
+def nodes_in(children: Sequence[Child]) -> list[Expression]:
     return [each for each in children if each is not None and not isinstance(each, str)]
 
 
 def _is_negated(children: Sequence[Child]) -> bool:
-    return any(each.type == "NOT" for each in _signs(children))
+    return any(each.type == "NOT" for each in signs_in(children))
 
 
-def _span(children: Sequence[Child]) -> Span:
+def span_over(children: Sequence[Child]) -> Span:
     present = [each for each in (children[0], children[-1]) if each is not None]
     return Span(_start(present[0]), _end(present[-1]))
 
@@ -185,6 +186,6 @@ def _end(child: Expression | Token) -> int:
     return (child.end_pos or 0) if isinstance(child, str) else child.span.end
 
 
-def _unquoted(text: str) -> str:
+def unquoted(text: str) -> str:
     """A backslash escapes the quote and itself only: LIKE patterns need the others as they are."""
     return re.sub(rf"\\([\\{text[0]}])", r"\1", text[1:-1])

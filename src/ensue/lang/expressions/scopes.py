@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
+from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
 
 
 class Missing:
@@ -32,6 +33,14 @@ class Scope(Protocol):
 
     def lookup(self, parts: tuple[str, ...]) -> Any:
         """The value of a bare or dotted name, or `MISSING`."""
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A scope that can also ask a history or an ontology."""
+
+    def answer(self, term: TemporalTerm | ConceptTerm) -> bool | None:
+        """Whether a term holds for what the scope stands for; None if there is nothing to ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 Chains are flat, so that an expression of ten thousand terms is no deeper than one of two:
 `a + b - c` is `Arithmetic(a, (("+", b), ("-", c)))`, read from the left; `a AND b OR c` is
-`Logic((a, b, c), ("AND", "OR"))`, which CESQL reads from the right: `a AND (b OR c)`.
+`Logic((a, b, c), ("AND", "OR"))`, which CESQL reads from the right: `a AND (b OR c)`. The nodes of
+history, ontologies and bags stand in `terms`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ensue.lang.source import Span
-
-NOWHERE = Span(0, 0)
+from ensue.lang.expressions.terms import Term
+from ensue.lang.source import NOWHERE, Span
 
 Value = bool | int | float | str | datetime
 
@@ -121,5 +121,16 @@ class Call:
 
 
 Expression = (
-    Literal | Name | Not | Negate | Arithmetic | Comparison | Logic | Like | In | Exists | Call
+    Literal
+    | Name
+    | Not
+    | Negate
+    | Arithmetic
+    | Comparison
+    | Logic
+    | Like
+    | In
+    | Exists
+    | Call
+    | Term
 )

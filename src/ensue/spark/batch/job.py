@@ -95,7 +95,7 @@ class Job:
                 "the DataFrame is a stream, and this call reads bounded ones: use `spark.read`"
                 " for `spark.readStream`"
             )
-        loaded = as_library(library)
+        loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, options.correlations)
         layout = layout_of(events, columns)
         check_arrival(events, options.arrival)

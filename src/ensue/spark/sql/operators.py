@@ -138,6 +138,10 @@ def _equal_as(kind: str | None, left: Sql, right: Sql) -> Column:
 def membership(operand: Sql, options: Sequence[Sql]) -> Column:
     """Every option is compared: an error in any comparison makes the whole an error."""
     family = _family(operand.kind)
+    texts = [option.constant for option in options]
+    if family == "string" and all(isinstance(each, str) for each in texts):
+        # A set of many texts, as concepts are, is one look-up in Spark.
+        return as_string(operand).isin(texts)
     equal = [_equal_as(family, operand, option) for option in options]
     any_equal = balanced(equal, operator.or_, False)
     if all(option.constant is not MISSING for option in options):

@@ -112,7 +112,8 @@ class _Translation:
                 return Sql("boolean", self._logic(operands, operators))
             case Call(function, arguments):
                 return function_call(function, [self.sql(each) for each in arguments])
-        raise AssertionError(expression)
+            case _:
+                raise NotInSqlError("it asks a history, an ontology or a bag")
 
     def _logic(self, operands: Sequence[Expression], operators: Sequence[str]) -> Column:
         """Built from the right. Only an operand that is evaluated can make the whole an error."""
@@ -137,6 +138,8 @@ def weight(expression: Expression) -> int:
             return 1
         case Not(operand) | Negate(operand) | Like(operand, _, _):
             return 1 + 2 * weight(operand)
+        case In(operand, options, _) if all(isinstance(each, Literal) for each in options):
+            return 1 + weight(operand) + len(options) // 10
         case In(operand, options, _):
             return 1 + sum(weight(operand) + 2 * weight(each) for each in options)
         case Arithmetic(first, rest) | Comparison(first, rest):
@@ -148,6 +151,8 @@ def weight(expression: Expression) -> int:
             return sum(1 + 2 * weight(each) for each in operands)
         case Call(_, arguments):
             return 1 + 2 * sum(map(weight, arguments))
+        case _:
+            return 1
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
@@ -181,6 +186,8 @@ def _is_constant(expression: Expression) -> bool:
             return all(map(_is_constant, operands))
         case Call(_, arguments):
             return all(map(_is_constant, arguments))
+        case _:
+            return False
 
 
 class _Nothing:

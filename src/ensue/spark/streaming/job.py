@@ -192,7 +192,7 @@ class StreamJob:
     ) -> StreamJob:
         """Raises `UsageError` for what cannot work, naming column and rule."""
         options = options or StreamOptions()
-        loaded = as_library(library)
+        loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, options.correlations)
         layout = layout_of(events, columns)
         check_arrival(events, options.arrival)

@@ -62,7 +62,7 @@ def correlate_kafka(
     Events of equal times are read by topic, partition and offset.
     """
     _check(records)
-    loaded = as_library(library)
+    loaded = as_library(library).plain()
     plan = plan_of(loaded.checked, correlations)
     options = StreamOptions(lateness, buckets)
     task = StreamTask(

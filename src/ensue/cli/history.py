@@ -1,0 +1,277 @@
+"""`ensue history`: keep events in a history, look for them, and run rules over them again.
+
+A history is named by its address (`ensue.history.opening`); what is kept, found and replayed is
+`ensue.history`'s. Here records that are no events are named and counted, and a replay goes to
+Spark where it is asked to.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from ensue.cli.asides import RefusedRecords
+from ensue.cli.libraries import NEEDS_HISTORY, load_library, mention_warnings, require_correlation
+from ensue.cli.on_spark import SPARK, missing_for_spark
+from ensue.cli.terminal import EXIT_FINDINGS, counted, say
+from ensue.engine.choosing import ENGINES
+from ensue.engine.run import EventLike
+from ensue.errors import EventError, UsageError
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event, Rejected
+from ensue.events.reading import FORMATS, LINES, STDIN, read_events
+from ensue.events.times import parse_time
+from ensue.events.types import TypeSystem
+from ensue.library import Library
+
+app = typer.Typer(
+    name="history",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Keep events in a history, look for them, and run rules over them again.",
+)
+
+Url = Annotated[
+    str,
+    typer.Argument(
+        metavar="URL",
+        help="memory:, sqlite:FILE, postgresql://..., mysql://... or parquet:FOLDER.",
+    ),
+]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="The first time that counts, RFC 3339.")
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="TIME", help="The first time that no longer counts.")
+]
+Out = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the events here, not to stdout.")
+]
+
+
+@app.command("add")
+def add(
+    url: Url,
+    events: Annotated[
+        str,
+        typer.Option(
+            "--events", "-e", metavar="FILE|-", help="The events; - is the standard input."
+        ),
+    ],
+    format: Annotated[  # noqa: A002 - the name that users know
+        str | None,
+        typer.Option(
+            metavar="jsonl|csv|parquet",
+            help="The format of the events, where the name of the file does not tell.",
+        ),
+    ] = None,
+    max_age: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="Give up what has ended so long before the latest."),
+    ] = None,
+    max_count: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Keep so many, the latest to arrive.")
+    ] = None,
+    dead_letter: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep records that are refused here.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first record that is refused.")
+    ] = False,
+) -> None:
+    """Keep events in a history.
+
+    An event that is told of in the closing line is on disk.
+
+    \b
+    Example:
+      ensue history add sqlite:events.db --events may.jsonl
+
+    \b
+    Exit codes:
+      0  the events are kept; records that are no events were named
+      1  --strict, and a record was refused
+      2  a history or a file that cannot be used, or a wrong call
+    """
+    from ensue.history import History
+
+    name = "stdin" if events == STDIN else events
+    known = LINES if events == STDIN else FORMATS.get(Path(events).suffix.lower(), LINES)
+    with History.open(url, max_age=max_age, max_count=max_count) as history, ExitStack() as files:
+        refused = RefusedRecords(name, dead_letter, (format or known) == LINES, files)
+
+        def on_refused(event: EventLike, error: EventError) -> None:
+            assert isinstance(event, Event)
+            refused.take(Rejected(0, encode(event), error.problems), f"{name}, `{event.id}`")
+
+        records = read_events(events, TypeSystem({}), format)
+        kept = history.add_all(_events(records, refused, strict), on_refused)
+    parts = [f"{counted(kept, 'event')} kept in `{url}`"]
+    parts += [refused.summary()] if refused.count else []
+    say("; ".join(parts), "dim")
+    if strict and refused.count:
+        say("stopped at the first record that was refused, as `--strict` asks", "red")
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _events(
+    records: Iterable[Event | Rejected], refused: RefusedRecords, strict: bool
+) -> Iterator[Event]:
+    for record in records:
+        if isinstance(record, Event):
+            yield record
+        else:
+            refused.take(record)
+        if strict and refused.count:
+            return
+
+
+@app.command("find")
+def find(
+    url: Url,
+    filter: Annotated[  # noqa: A002 - the name that users know
+        str, typer.Argument(metavar="[FILTER]", help="What to look for; all, without one.")
+    ] = "TRUE",
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="No more than so many.")
+    ] = None,
+    out: Out = None,
+) -> None:
+    """Print what is kept and matches a filter, as JSON lines, by start and then by arrival.
+
+    \b
+    Example:
+      ensue history find sqlite:events.db "level = 'error' AND start AFTER(10 s) (type = 'Deploy')"
+
+    \b
+    Exit codes:
+      0  whatever was found
+      2  a filter with mistakes, a history that cannot be used, or a wrong call
+    """
+    from itertools import islice
+
+    from ensue.history import History
+
+    begin, stop = _time("--since", since), _time("--until", until)
+    with History.open(url) as history:
+        written = _write(islice(history.scan(filter, begin, stop), limit), out)
+    say(f"{counted(written, 'event')} found", "dim")
+
+
+@app.command("replay")
+def replay(
+    url: Url,
+    libraries: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[LIB]...", help="The library to run; or give --filter."),
+    ] = None,
+    filter: Annotated[  # noqa: A002
+        str | None, typer.Option("--filter", metavar="FILTER", help="A subscription to try.")
+    ] = None,
+    since: Since = None,
+    until: Until = None,
+    correlation: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only the outputs of this correlation.")
+    ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            "--engine", metavar="NAME", help=f"{', '.join(['auto', *ENGINES])} or {SPARK}."
+        ),
+    ] = "auto",
+    out: Out = None,
+) -> None:
+    """Run a library, or try a subscription, over a span of a history: as it would have been live.
+
+    Events come in the order of their times. What asks the history sees what had come before. With
+    --engine spark the folder of a parquet: history is read by Spark.
+
+    \b
+    Example:
+      ensue history replay sqlite:events.db rules.cor --since 2024-05-01T00:00:00Z
+      ensue history replay sqlite:events.db --filter "start AFTER(2 s) (level = 'error')"
+      ensue history replay parquet:events rules.cor --engine spark
+
+    \b
+    Exit codes:
+      0  whatever was found
+      2  a library or a filter with mistakes, a history that cannot be used, or a wrong call
+    """
+    from ensue.history import History
+    from ensue.history.replaying import replay_library
+
+    if (filter is None) == (not libraries):
+        raise UsageError("give the files of a library, or `--filter`, and not both")
+    begin, stop = _time("--since", since), _time("--until", until)
+    if filter is not None:
+        with History.open(url) as history:
+            written = _write(history.backtest(filter, begin, stop), out)
+        say(f"{counted(written, 'event')} would have matched", "dim")
+        return
+    library = load_library(libraries or [])
+    if correlation is not None:
+        require_correlation(library, correlation)
+    mention_warnings(library, libraries or [], NEEDS_HISTORY)
+    refused: list[str] = []
+
+    def on_refused(event: Event, error: EventError) -> None:
+        refused.append(event.id)
+        say(f"`{event.id}`: {error}", "red")
+
+    if engine == SPARK:
+        outputs = _on_spark(url, library, begin, stop)
+        written = _write(_only(outputs, correlation), out)
+    else:
+        with History.open(url) as history:
+            made = replay_library(history, library, begin, stop, engine, on_refused)
+            written = _write(_only(made, correlation), out)
+    parts = [f"{counted(written, 'output')}"]
+    parts += [f"{len(refused):,} refused"] if refused else []
+    say("; ".join(parts), "dim")
+
+
+def _on_spark(url: str, library: Library, since: int | None, until: int | None) -> Iterator[Event]:
+    scheme, _, folder = url.partition(":")
+    if scheme != "parquet":
+        raise UsageError(
+            f"`--engine {SPARK}` reads a `parquet:` history, and `{scheme}:` is given: copy it with"
+            " `ensue history find` and `ensue history add`, or choose another engine"
+        )
+    if (lacking := missing_for_spark()) is not None:
+        raise UsageError(f"`--engine {SPARK}` cannot be used here: {lacking}")
+    from ensue.spark.failures import as_job_error
+    from ensue.spark.history import replayed
+
+    with as_job_error(f"the replay of `{url}`"):
+        yield from replayed(folder, library, since, until)
+
+
+def _only(outputs: Iterable[Event], correlation: str | None) -> Iterator[Event]:
+    for output in outputs:
+        if correlation is None or output.extensions.get("correlation") == correlation:
+            yield output
+
+
+def _write(events: Iterable[Event], out: Path | None) -> int:
+    written = 0
+    with ExitStack() as files:
+        sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
+        for event in events:
+            sink.write(encode(event) + b"\n")
+            written += 1
+        sink.flush()
+    return written
+
+
+def _time(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_time(text)
+    except ValueError as error:
+        raise UsageError(f"`{option}`: {error}") from None

@@ -1,0 +1,235 @@
+"""The latest publications that match a filter, kept up to date as more arrive; for FILTER.
+
+In come a filter without temporal terms and how many of its matches are wanted; out go their values
+of a name. Each publication is looked at once for each filter: new ones when they have arrived,
+older ones only as far back as the wanted number lies. What is held is bounded by the limits that
+were asked for, and in total by `MOST_HELD`; losing it costs a new search and changes nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from ensue.history.narrowing import Clause
+from ensue.history.prepared import Prepared
+from ensue.history.publication import Times
+from ensue.history.references import value_of
+from ensue.history.store import FOREVER, Store, Stored, Window
+from ensue.lang.expressions.scopes import MISSING
+from ensue.lang.expressions.tree import Name
+
+MOST_HELD: Final = 500_000
+"""Publications held for all filters together."""
+PAGE: Final = 256
+LARGEST_PAGE: Final = 4096
+COUNTED: Final = 4096
+_NEVER: Final = Times.of(0, 0)
+_EXACT: Final = 2**53
+"""Integers up to here compare with reals as CESQL has it, without a cast."""
+
+Test = Callable[[Prepared, Stored, bool], bool]
+
+
+class Values(Sequence[Any]):
+    """Values of a name, in the order of arrival; those that are missing are left out."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._values = values
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._values[index]
+
+    def compare(self, operator: str, value: Any) -> bool | None:
+        """Whether the value stands so to one of these; None unless all of them are numbers."""
+        if not self._values:
+            return False
+        if not _is_plain_number(value) or not all(map(_is_plain_number, self._values)):
+            return None
+        match operator:
+            case "<":
+                return bool(value < max(self._values))
+            case "<=":
+                return bool(value <= max(self._values))
+            case ">":
+                return bool(value > min(self._values))
+            case ">=":
+                return bool(value >= min(self._values))
+            case "=":
+                return value in self._values
+            case _:
+                return any(each != value for each in self._values)
+
+
+def _is_plain_number(value: Any) -> bool:
+    return type(value) in (int, float) and -_EXACT <= value <= _EXACT
+
+
+class Latest:
+    """The latest matches of one filter: all of those numbered `floor` to `top`, by number."""
+
+    def __init__(self, prepared: Prepared, top: int) -> None:
+        self.prepared = prepared
+        self.top = top
+        self.floor = top + 1
+        self.capacity = 0
+        self.seqs: list[int] = []
+        self.rows: list[Stored] = []
+        self._values: dict[Name, list[Any]] = {}
+
+    def values(self, name: Name, limit: int, but: bytes) -> Values:
+        """The values of the latest `limit` matches, the publication of a key left out."""
+        begin = max(0, len(self.rows) - limit)
+        if any(row.key == but for row in self.rows[begin:]):
+            rows = [row for row in self.rows if row.key != but][-limit:]
+            values = [_lookup(name, row) for row in rows]
+            return Values([each for each in values if each is not MISSING])
+        known = self._values.get(name)
+        if known is None:
+            known = self._values[name] = [_lookup(name, row) for row in self.rows]
+        return Values([each for each in known[begin:] if each is not MISSING])
+
+    def add_newer(self, rows: Sequence[Stored]) -> None:
+        """Matches that have arrived since, in the order of their numbers."""
+        self.seqs += [row.seq for row in rows]
+        self.rows += rows
+        for name, values in self._values.items():
+            values += [_lookup(name, row) for row in rows]
+        self._trim()
+
+    def add_older(self, rows: Sequence[Stored]) -> None:
+        self.seqs[:0] = [row.seq for row in rows]
+        self.rows[:0] = rows
+        self._values.clear()
+
+    def put(self, row: Stored, is_match: bool) -> None:
+        """A publication has changed."""
+        if not self.floor <= row.seq <= self.top:
+            return
+        self.drop(row.seq)
+        if is_match:
+            place = bisect_left(self.seqs, row.seq)
+            self.seqs.insert(place, row.seq)
+            self.rows.insert(place, row)
+            self._trim()
+
+    def drop(self, seq: int) -> None:
+        place = bisect_left(self.seqs, seq)
+        if place < len(self.seqs) and self.seqs[place] == seq:
+            del self.seqs[place], self.rows[place]
+        self._values.clear()
+
+    def cut(self, count: int) -> None:
+        """Give up the oldest."""
+        del self.seqs[:count], self.rows[:count]
+        for values in self._values.values():
+            del values[:count]
+
+    def start_afresh(self, floor: int) -> None:
+        """Give up all; what is numbered `floor` or higher follows."""
+        self.seqs, self.rows, self.floor = [], [], floor
+        self._values.clear()
+
+    def _trim(self) -> None:
+        # Half as many again, so that lists are cut rarely; one more for X, which is left out.
+        surplus = len(self.rows) - self.capacity - 1
+        if surplus > max(PAGE, self.capacity // 2):
+            self.cut(surplus)
+            self.floor = self.seqs[0]
+
+
+class LatestMatches:
+    """The latest matches of every filter that FILTER has asked for."""
+
+    def __init__(self, store: Store, test: Test) -> None:
+        self._store = store
+        self._test = test
+        self._known: dict[int, Latest] = {}
+
+    def of(self, prepared: Prepared, limit: int) -> Latest:
+        """The latest `limit` matches and more, as the store stands now."""
+        last = self._store.state().last
+        latest = self._known.get(id(prepared))
+        if latest is None or latest.prepared is not prepared or not prepared.is_known:
+            if sum(len(each.rows) for each in self._known.values()) > MOST_HELD:
+                self._known.clear()
+            latest = self._known[id(prepared)] = Latest(prepared, last)
+        latest.capacity = max(latest.capacity, limit)
+        if latest.top < last:
+            self._go_on(latest, last)
+        if len(latest.rows) <= limit and latest.floor > 1:
+            self._go_back(latest, limit)
+        return latest
+
+    def clear(self) -> None:
+        self._known.clear()
+
+    def revise(self, rows: Sequence[Stored]) -> None:
+        for latest in self._known.values():
+            for row in rows:
+                latest.put(row, self._test(latest.prepared, row, False))
+
+    def raise_floor(self, floor: int) -> None:
+        """Publications numbered up to here are gone."""
+        for latest in self._known.values():
+            latest.cut(bisect_left(latest.seqs, floor + 1))
+
+    def _go_on(self, latest: Latest, last: int) -> None:
+        """Look at what has arrived since, the newest first: as much of it as can matter."""
+        found: list[Stored] = []
+        for row in self._older(latest, FOREVER, min(PAGE, last - latest.top)):
+            if row.seq <= latest.top:
+                break
+            if self._test(latest.prepared, row, False):
+                found.append(row)
+                if len(found) > latest.capacity:
+                    latest.start_afresh(row.seq)
+                    break
+        latest.top = last
+        latest.add_newer(found[::-1])
+
+    def _go_back(self, latest: Latest, limit: int) -> None:
+        found: list[Stored] = []
+        floor = 0
+        for row in self._older(latest, latest.floor, PAGE):
+            if self._test(latest.prepared, row, False):
+                found.append(row)
+                if len(latest.rows) + len(found) > limit:
+                    floor = row.seq
+                    break
+        latest.floor = floor
+        latest.add_older(found[::-1])
+
+    def _older(self, latest: Latest, before: int, limit: int) -> Iterator[Stored]:
+        """Publications that may match, numbered below `before`, the newest first."""
+        store, window = self._store, Window("arrived")
+        rows: Sequence[Stored] = [Stored(before, b"", _NEVER, b"")]
+        clause = None
+        for number in range(1 << 40):
+            # A filter that few match is better looked for by its keys; the first page tells.
+            if number == 1:
+                clause = self._best(latest)
+            if clause is not None:
+                rows = store.posted(clause, window, rows[-1].seq, limit)
+            else:
+                rows = store.page(window, rows[-1], limit)
+            if not rows:
+                return
+            yield from rows
+            limit = min(limit * 2, LARGEST_PAGE)
+
+    def _best(self, latest: Latest) -> Clause | None:
+        fewest, best = min(self._store.state().count, COUNTED), None
+        for each in latest.prepared.clauses:
+            count = self._store.count_posted(each, fewest)
+            if count < fewest:
+                fewest, best = count, each
+        return best
+
+
+def _lookup(name: Name, row: Stored) -> Any:
+    return value_of(name, row.event, row.times)

@@ -1,0 +1,118 @@
+"""A backtest: a filter or a library over a span of a history, as if its events came again.
+
+Events come as they first came, the halves of an interval apart, in the order of their times. What
+asks the history is asked of a scratch one that holds what had come before, so that an answer is
+the one that a live run would have had. The scratch history is in memory, or in a file that is
+deleted at the end if there is much of it; the history itself is only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from ensue.engine.run import Instant, Run, time_microseconds
+from ensue.errors import EventError
+from ensue.events.event import Event
+from ensue.history.memory import MemoryStore
+from ensue.history.prepared import TEMPORAL, nodes_of
+from ensue.lang.expressions.tree import Expression
+from ensue.library import Library
+
+if TYPE_CHECKING:
+    from ensue.history.history import History
+
+HELD_IN_MEMORY: Final = 100_000
+"""So many publications are replayed in memory, more in a file."""
+
+OnRefused = Callable[[Event, EventError], None]
+
+
+def _let_pass(event: Event, error: EventError) -> None:
+    """What does not fit its type was refused in the live run too."""
+
+
+def replay_filter(
+    history: History, expression: Expression, since: Instant | None, until: Instant | None
+) -> Iterator[Event]:
+    """The events of a span that match a filter, each asked of what had come before it."""
+    with _scratch(history) as scratch:
+        for event in _after_the_rest(history, scratch, since, until):
+            if scratch.matches(expression, event):
+                yield event
+            scratch.add(event)
+
+
+def replay_library(
+    history: History,
+    library: Library,
+    since: Instant | None,
+    until: Instant | None,
+    engine: str = "auto",
+    on_refused: OnRefused = _let_pass,
+) -> Iterator[Event]:
+    """The outputs of a library over a span; timers up to `until` fire."""
+    with ExitStack() as scratches:
+        if asks_history(library):
+            scratch = scratches.enter_context(_scratch(history))
+            run = library.start(engine, history=scratch)
+            events = _after_the_rest(history, scratch, since, until)
+        else:
+            run = library.start(engine)
+            events = history.replay(since, until)
+        for event in events:
+            yield from _pushed(run, event, on_refused)
+        yield from run.finish(until)
+
+
+def asks_history(library: Library) -> bool:
+    """Whether predicates of a library have temporal terms."""
+    return any(isinstance(each, TEMPORAL) for each in nodes_of(library.checked.tree.definitions))
+
+
+def _pushed(run: Run, event: Event, on_refused: OnRefused) -> list[Event]:
+    try:
+        return run.push(event)
+    except EventError as error:
+        on_refused(event, error)
+        return []
+
+
+def _after_the_rest(
+    history: History, scratch: History, since: Instant | None, until: Instant | None
+) -> Iterator[Event]:
+    """The events of a span, once the scratch history holds those before it."""
+    events = history.replay(None, until)
+    if since is None:
+        return events
+    begin = time_microseconds(since)
+    first: list[Event] = []
+
+    def before() -> Iterator[Event]:
+        for event in events:
+            if event.time >= begin:
+                first.append(event)
+                return
+            yield event
+
+    scratch.add_all(before())
+    return chain(first, events)
+
+
+@contextmanager
+def _scratch(history: History) -> Iterator[History]:
+    kind = type(history)
+    if len(history) <= HELD_IN_MEMORY:
+        yield kind(MemoryStore(), ontology=history.ontology)
+        return
+    from ensue.history.opening import sqlite_engine
+    from ensue.history.sql import SqlStore
+
+    with TemporaryDirectory(prefix="ensue-replay-") as folder:
+        engine = sqlite_engine(str(Path(folder) / "scratch.db"), durable=False)
+        with kind(SqlStore(engine), ontology=history.ontology) as scratch:
+            yield scratch

@@ -1,0 +1,84 @@
+"""The tables of a history in a database, in words that SQLite, PostgreSQL and MariaDB share.
+
+Four tables: publications, their keys (`postings`), the publications that were changed after they
+had been stored (`revisions`), and one row of state that every writer locks first, so that the
+numbers of publications are given in the order in which their writers commit. No column holds text:
+bytes compare alike in all three databases, whatever their collations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+)
+from sqlalchemy.dialects import mysql
+
+FORMAT = 1
+"""Raised when tables of an older layout can no longer be read as they are."""
+
+metadata = MetaData()
+
+
+def _bytes(length: int) -> Any:
+    return LargeBinary(length).with_variant(mysql.VARBINARY(length), "mysql", "mariadb")
+
+
+publications = Table(
+    "ensue_publications",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("identity", _bytes(16), nullable=False, unique=True),
+    Column("start", BigInteger, nullable=False),
+    Column("start_until", BigInteger, nullable=False),
+    Column("finish", BigInteger, nullable=False),
+    Column("finish_until", BigInteger, nullable=False),
+    Column("span", SmallInteger, nullable=False),
+    Column(
+        "body", LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb"), nullable=False
+    ),
+    Index("ensue_publications_start", "start"),
+    Index("ensue_publications_finish", "finish"),
+    Index("ensue_publications_span", "span", "start"),
+)
+
+postings = Table(
+    "ensue_postings",
+    metadata,
+    Column("entry", _bytes(200), primary_key=True),
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+
+revisions = Table(
+    "ensue_revisions",
+    metadata,
+    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("version", BigInteger, nullable=False, index=True),
+)
+
+state = Table(
+    "ensue_state",
+    metadata,
+    Column("id", SmallInteger, primary_key=True, autoincrement=False),
+    Column("format", SmallInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("last", BigInteger, nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("revised", BigInteger, nullable=False),
+    Column("removed", BigInteger, nullable=False),
+    Column("floor", BigInteger, nullable=False),
+    # One bit a span that has publications: for lengths, and for what has no certain length.
+    Column("lengths", BigInteger, nullable=False),
+    Column("others", SmallInteger, nullable=False),
+)
+
+OPEN_BIT, UNCERTAIN_BIT, OVERFLOW_BIT = 1, 2, 4
+"""Bits of `others`: open intervals, uncertain ones, publications with more names than have keys."""

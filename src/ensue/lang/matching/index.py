@@ -1,0 +1,378 @@
+"""An index over very many predicates: which of them hold for an event.
+
+In come predicates, each under a number; out go, for an event, the numbers of those that hold, in no
+order. Every predicate is cut into conjunctions (`outcomes`), and every conjunction waits at one
+place (`placing`) that an event must bring up for it to hold. What comes up is checked: atoms that
+compare one name with a constant in a compiled loop, any other by evaluation, once an event for all
+conjunctions that share it. Predicates come and go at any time. Events in columns are for `columns`.
+
+A predicate with too many conjunctions waits at a set of places, one of which must come up, and is
+then evaluated as a whole. The meaning is that of `evaluation.holds` in every case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ensue.events.event import Event
+from ensue.lang.expressions.asking import AskingScope, Ontology, TemporalStore
+from ensue.lang.expressions.evaluation import evaluate
+from ensue.lang.expressions.scopes import MISSING, Scope
+from ensue.lang.expressions.tree import Arithmetic, Call, Expression, Logic, Name, Negate, Not
+from ensue.lang.matching import kernels as k
+from ensue.lang.matching.attribute import ABSENT, Attribute, Table
+from ensue.lang.matching.outcomes import Signed, conjunctions, truth
+from ensue.lang.matching.packing import Codes, joined, pack, unpack
+from ensue.lang.matching.placing import Place, places_of
+from ensue.lang.matching.storage import Packed, Storage
+from ensue.lang.matching.tests import NEVER, Parts, Test, test_of
+
+FEW_NAMES = 32
+"""Up to so many names, all are looked up in an event; beyond, the event's own names are."""
+_SWEEP_AFTER = 1024
+_UNCAST = Name | Call | Arithmetic | Negate
+"""What stands for its own value at the top of a predicate, where only TRUE itself passes."""
+
+
+_walk_buckets: Any = k.walk_buckets
+_stab_and_check: Any = k.stab_and_check
+
+
+class Hard:
+    """An atom that is asked by evaluation, with its outcome for the event at hand."""
+
+    __slots__ = ("atom", "number", "uses", "whole")
+
+    def __init__(self, atom: Expression, number: int, whole: bool) -> None:
+        self.atom = atom
+        self.number = number
+        self.uses = 0
+        self.whole = whole
+        """Whether the value must be TRUE itself, without a cast: a predicate at its top."""
+
+
+class PredicateIndex:
+    """`history` and `ontology` answer the terms of predicates that ask them."""
+
+    def __init__(
+        self, history: TemporalStore | None = None, ontology: Ontology | None = None
+    ) -> None:
+        self.history = history
+        self.ontology = ontology
+        self.storage = Storage()
+        self.codes = Codes()
+        self.always: Table = {}
+        self.asked: dict[tuple[int, bool], tuple[Hard, bool]] = {}
+        self.asked_buckets: Table = {}
+        self.hard: dict[int, tuple[tuple[Hard, bool], ...]] = {}
+        self._hard_atoms: dict[tuple[Expression, bool], Hard] = {}
+        self._first: dict[int, int] = {}
+        self.attributes: dict[Parts, Attribute] = {}
+        self.by_slot: list[Attribute | None] = []
+        self._free_slots: list[int] = []
+        self._by_key: dict[str, list[Attribute]] | None = None
+        self._removals = 0
+        self._next_hard = 0
+        self._found = np.empty(16, np.int64)
+        self._resize()
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    # --- predicates come and go ------------------------------------------------------------------
+
+    def add(self, number: int, predicate: Expression) -> None:
+        """Put a predicate under a number that no other has."""
+        self._first[number] = -1
+        found = conjunctions(predicate)
+        if found is None:
+            hard = ((self._hard(predicate, whole=True), True),)
+            for signed in self._needed(predicate, True):
+                self._wait(number, (signed,), hard)
+            return
+        for conjunction in found:
+            self._wait(number, conjunction, None, isinstance(predicate, _UNCAST))
+
+    def remove(self, number: int) -> None:
+        """Take the predicate under a number away. Raises `KeyError` if there is none."""
+        entry = self._first.pop(number)
+        while entry >= 0:
+            following = int(self.storage.sibling[entry])
+            self._forget(entry)
+            self.storage.remove(entry)
+            entry = following
+        self._removals += 1
+        if self._removals > _SWEEP_AFTER + 4 * len(self.attributes):
+            self._sweep()
+
+    def _wait(
+        self,
+        number: int,
+        conjunction: Sequence[Signed],
+        instead: tuple[tuple[Hard, bool], ...] | None,
+        uncast: bool = False,
+    ) -> None:
+        """Let a conjunction wait at the best of its places.
+
+        With `instead`, that is asked in place of the conjunction where it comes up.
+        """
+        tests = [None if uncast else test_of(each) for each in conjunction]
+        if NEVER in tests:
+            return
+        plain: list[Test | None] = [each if isinstance(each, Test) else None for each in tests]
+        for test in plain:
+            if test is not None and test.positive and test.sign == "=":
+                self.attribute(test.name).see(test)
+        offers = places_of(conjunction, plain, self.attribute, self.ontology)
+        place = min(offers, key=lambda each: each.likelihood, default=None)
+        hard: list[tuple[Hard, bool]] = list(instead or ())
+        packed: list[Packed] = []
+        if instead is None:
+            for position, (signed, test) in enumerate(zip(conjunction, plain, strict=True)):
+                if place is not None and position in place.decided:
+                    continue
+                atom = None
+                if test is not None:
+                    atom = pack(test, self.attributes[test.name].slot, self.codes)
+                if atom is None:
+                    hard.append((self._hard(signed.atom, uncast), signed.positive))
+                else:
+                    packed.append(atom)
+        packed = joined(packed)
+        if place is None:
+            place = self._without_name(hard)
+        for table, key in place.keys:
+            entry = self._entry(number, packed, hard)
+            self.storage.wait_in(entry, table, key)
+        if place.range is not None:
+            entry = self._entry(number, packed, hard)
+            self.storage.wait_for_range(entry, *place.range)
+
+    def _entry(
+        self, number: int, packed: Sequence[Packed], hard: Sequence[tuple[Hard, bool]]
+    ) -> int:
+        entry = self.storage.add(number, self._first[number], packed, bool(hard))
+        self._first[number] = entry
+        if hard:
+            self.hard[entry] = tuple(hard)
+            for each, _ in hard:
+                each.uses += 1
+        for atom in packed:
+            attribute = self.by_slot[atom.cell // k.CELLS]
+            assert attribute is not None
+            attribute.checked[atom.cell % k.CELLS] += 1
+            if atom.cell % k.CELLS == k.TEXT and atom.low == atom.high:
+                self.codes.use(int(atom.low))
+        return entry
+
+    def _forget(self, entry: int) -> None:
+        for each, _ in self.hard.pop(entry, ()):
+            each.uses -= 1
+            if not each.uses:
+                del self._hard_atoms[(each.atom, each.whole)]
+                self.asked.pop((each.number, True), None)
+                self.asked.pop((each.number, False), None)
+        for atom in self.storage.atoms_of(entry):
+            attribute = self.by_slot[atom.cell // k.CELLS]
+            assert attribute is not None
+            attribute.checked[atom.cell % k.CELLS] -= 1
+            if atom.cell % k.CELLS == k.TEXT and atom.low == atom.high:
+                self.codes.release(int(atom.low))
+
+    def _without_name(self, hard: Sequence[tuple[Hard, bool]]) -> Place:
+        """For a conjunction of terms, or of nothing: it waits for its first atom, or always."""
+        if not hard:
+            return Place(1.0, [(self.always, "always")])
+        first, positive = hard[0]
+        key = (first.number, positive)
+        self.asked[key] = hard[0]
+        return Place(1.0, [(self.asked_buckets, key)])
+
+    def _hard(self, atom: Expression, whole: bool = False) -> Hard:
+        known = self._hard_atoms.get((atom, whole))
+        if known is None:
+            known = Hard(atom, self._next_hard, whole)
+            self._next_hard += 1
+            self._hard_atoms[(atom, whole)] = known
+        return known
+
+    def _needed(self, expression: Expression, wanted: bool) -> list[Signed]:
+        """Atoms one of which comes out as it says wherever the expression comes out as wanted."""
+        match expression:
+            case Not(operand):
+                return self._needed(operand, not wanted)
+            case Logic(operands, operators):
+                return self._needed_of_chain(operands, operators, wanted)
+            case _:
+                return [Signed(expression, wanted)]
+
+    def _needed_of_chain(
+        self, operands: Sequence[Expression], operators: Sequence[str], wanted: bool
+    ) -> list[Signed]:
+        behind = {each: self._needed(operands[-1], each) for each in (True, False)}
+        for operand, sign in zip(reversed(operands[:-1]), reversed(operators), strict=True):
+            yes, no = self._needed(operand, True), self._needed(operand, False)
+            if sign == "XOR":
+                behind = dict.fromkeys(
+                    (True, False), self._rarer(yes + no, behind[True] + behind[False])
+                )
+                continue
+            both, either = (True, False) if sign == "AND" else (False, True)
+            mine = {True: yes, False: no}
+            behind = {
+                both: self._rarer(mine[both], behind[both]),
+                either: mine[either] + behind[either],
+            }
+        return list(dict.fromkeys(behind[wanted]))
+
+    def _rarer(self, one: list[Signed], other: list[Signed]) -> list[Signed]:
+        return min(one, other, key=lambda each: sum(map(self._likelihood, each)))
+
+    def _likelihood(self, signed: Signed) -> float:
+        test = test_of(signed)
+        if test == NEVER:
+            return 0.0
+        plain = test if isinstance(test, Test) else None
+        offers = places_of((signed,), (plain,), self.attribute, self.ontology)
+        return min((each.likelihood for each in offers), default=2.0)
+
+    # --- names -----------------------------------------------------------------------------------
+
+    def attribute(self, parts: Parts) -> Attribute:
+        known = self.attributes.get(parts)
+        if known is None:
+            slot = self._free_slots.pop() if self._free_slots else len(self.by_slot)
+            known = self.attributes[parts] = Attribute(parts, slot)
+            if slot == len(self.by_slot):
+                self.by_slot.append(known)
+            else:
+                self.by_slot[slot] = known
+            self._by_key = None
+            self._resize()
+        return known
+
+    def _sweep(self) -> None:
+        """Drop the names that nothing asks for any more."""
+        self._removals = 0
+        for parts, attribute in list(self.attributes.items()):
+            if attribute.is_idle:
+                del self.attributes[parts]
+                self.by_slot[attribute.slot] = None
+                self._free_slots.append(attribute.slot)
+        self._by_key = None
+
+    def _resize(self) -> None:
+        size = max(1, len(self.by_slot))
+        self._facts = np.tile(k.BLANK, size)
+        self._blank = self._facts.copy()
+        self._cells = self._facts.data
+
+    def _relevant(self, event: Event) -> Iterable[Attribute]:
+        """The names that the event may have, of those that are asked for."""
+        if len(self.attributes) <= FEW_NAMES:
+            return self.attributes.values()
+        if self._by_key is None:
+            self._by_key = {}
+            for attribute in self.attributes.values():
+                for key in {attribute.parts[0], attribute.parts[0].lower()}:
+                    self._by_key.setdefault(key, []).append(attribute)
+        keys = {"id", "source", "type", "time", "specversion", *event.extensions}
+        keys.update(event.attributes)
+        found: dict[int, Attribute] = {}
+        for key in keys:
+            for attribute in self._by_key.get(key, ()):
+                found[attribute.slot] = attribute
+        for attribute in self.attributes.values() if self._some_absent() else ():
+            if ABSENT in attribute.state:
+                found[attribute.slot] = attribute
+        return found.values()
+
+    def _some_absent(self) -> bool:
+        return any(ABSENT in each.state for each in self.attributes.values())
+
+    # --- matching --------------------------------------------------------------------------------
+
+    def match(self, event: Event) -> list[int]:
+        """The numbers of the predicates that hold for an event, each once, in no order."""
+        buckets: list[int] = list(self.always.values())
+        cells, codes, odd = self._cells, self.codes.by_text, False
+        self._facts[:] = self._blank
+        stabbed: list[tuple[Any, float]] = []
+        for attribute in self._relevant(event):
+            value = attribute.read(event)
+            if value is MISSING:
+                if attribute.state and ABSENT in attribute.state:
+                    buckets.append(attribute.state[ABSENT])
+                continue
+            attribute.probe(value, buckets, self.ontology)
+            odd |= attribute.note(value, cells, codes)
+            attribute.stab(value, stabbed)
+        scope = AskingScope(event, self.history, self.ontology)
+        outcomes: dict[int, bool | None] = {}
+        buckets += self.opened_by_asking(scope, outcomes)
+        storage = self.storage
+        found = self._room()
+        total = 0
+        if buckets:
+            opened = np.array(list(set(buckets)), np.int32)
+            total = _walk_buckets(opened, storage.heads, *storage.arrays(), self._facts, odd, found)
+        for intervals, number in stabbed:
+            total = _stab_and_check(
+                number,
+                *intervals.arrays(),
+                *storage.arrays(),
+                self._facts,
+                odd,
+                found,
+                total,
+            )
+        if not total:
+            return []
+        return self._judged(found[:total], scope, outcomes)
+
+    def opened_by_asking(self, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
+        """The buckets of conjunctions that wait for an atom to be asked."""
+        return [
+            bucket
+            for key, bucket in self.asked_buckets.items()
+            if self._outcome(self.asked[key][0], scope, outcomes) is key[1]
+        ]
+
+    def _room(self) -> Any:
+        if self._found.size < self.storage.entries:
+            self._found = np.empty(2 * self.storage.entries, np.int64)
+        return self._found
+
+    def _judged(self, found: Any, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
+        """The predicates of the entries that were found, once what is left of them is asked."""
+        if found.max() > k.ENTRY:
+            kept = [each for each in found.tolist() if self.entry_holds(each, scope, outcomes)]
+            found = np.array(kept, np.int64) & k.ENTRY
+        return list(dict.fromkeys(self.storage.predicate[found].tolist()))
+
+    def entry_holds(self, marked: int, scope: Scope, outcomes: dict[int, bool | None]) -> bool:
+        """Whether the atoms hold that the loops have not checked, or could not judge."""
+        if marked <= k.ENTRY:
+            return True
+        entry = marked & k.ENTRY
+        if marked & k.ALL_TO_ASK:
+            for atom in self.storage.atoms_of(entry):
+                signed = unpack(atom, self.by_slot, self.codes)
+                if truth(evaluate(signed.atom, scope)) is not signed.positive:
+                    return False
+        for hard, positive in self.hard.get(entry, ()):
+            if self._outcome(hard, scope, outcomes) is not positive:
+                return False
+        return True
+
+    def _outcome(self, hard: Hard, scope: Scope, outcomes: dict[int, bool | None]) -> bool | None:
+        if hard.number not in outcomes:
+            outcome = evaluate(hard.atom, scope)
+            if hard.whole:
+                outcomes[hard.number] = outcome.value is True and not outcome.errors
+            else:
+                outcomes[hard.number] = truth(outcome)
+        return outcomes[hard.number]

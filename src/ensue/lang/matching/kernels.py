@@ -1,0 +1,304 @@
+"""The compiled loops of the index: walking buckets and intervals, and checking conjunctions.
+
+What is known of an event stands in `facts`, six cells a name: its number, the code of its text, its
+truth, its time, its time if it is a timestamp, and whether there is a value; a cell without a value
+is NaN. Every atom is then a question of one kind: does a cell lie between two numbers, or not.
+
+An entry is a conjunction: a row of 64 bytes, so that checking it costs the memory one line. It has
+the next entry of its bucket, how many atoms there are, and two of them; more stand in `spill`. Out
+go the entries that hold, marked where Python has to ask more. A value that a cell cannot hold (a
+number beyond 2^53) makes its event `odd`: then a cell without a value leaves all to Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+# Cells of a name in `facts`.
+NUMBER, TEXT, TRUTH, TIME, OWN_TIME, PRESENT = range(6)
+CELLS = 6
+OTHER_TEXT = -1.0
+"""The code of a text that no atom compares with."""
+BLANK = np.array([np.nan] * 5 + [0.0])
+
+# Columns of an entry's row. The head holds how many atoms there are, two marks, and where the atoms
+# begin that are not in the row. An atom is 2 * its cell + whether it is turned, and two ends.
+FOLLOWING, HEAD, FIRST_ATOM = range(3)
+INLINE, ATOM, ROW = 2, 3, 8
+ASKS_MORE, REMOVED = 256, 512
+# Marks on entries that were found.
+MORE_TO_ASK, ALL_TO_ASK = 1 << 40, 1 << 41
+ENTRY = (1 << 40) - 1
+
+
+@njit(cache=True, inline="always")
+def _fails(meta: Any, low: Any, high: Any, facts: Any, first: Any) -> Any:
+    value = facts[first + (meta >> 1)]
+    # Comparisons with NaN are false, so a cell without a value fails unless it is turned around.
+    return (low <= value <= high) == ((meta & 1) == 1) or value != value
+
+
+@njit(cache=True, inline="always")
+def checked(
+    entry: Any, rows: Any, real_rows: Any, spill: Any, facts: Any, first: Any, odd: Any
+) -> Any:
+    """The entry if all its atoms hold, marked if Python has to go on; -1 if one does not hold.
+
+    `first` is the cell of `facts` at which the event begins.
+    """
+    head = rows[entry, HEAD]
+    count = head & 255
+    marked = entry
+    if head & ASKS_MORE:
+        marked |= MORE_TO_ASK
+    if head & REMOVED:
+        marked = -1
+    for at in range(min(count, INLINE)):
+        place = FIRST_ATOM + ATOM * at
+        meta = rows[entry, place]
+        if _fails(meta, real_rows[entry, place + 1], real_rows[entry, place + 2], facts, first):
+            if odd and np.isnan(facts[first + (meta >> 1)]):
+                marked |= ALL_TO_ASK
+            else:
+                marked = -1
+                break
+    if marked >= 0 and count > INLINE:
+        for at in range(head >> 16, (head >> 16) + count - INLINE):
+            meta = np.int64(spill[at, 0])
+            if _fails(meta, spill[at, 1], spill[at, 2], facts, first):
+                if odd and np.isnan(facts[first + (meta >> 1)]):
+                    marked |= ALL_TO_ASK
+                else:
+                    marked = -1
+                    break
+    return marked
+
+
+@njit(cache=True)
+def walk_buckets(
+    buckets: Any,
+    heads: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    odd: Any,
+    found: Any,
+) -> Any:
+    """The entries of some buckets that hold for one event; out goes how many are in `found`."""
+    total = 0
+    for place in range(buckets.size):
+        entry = np.int64(heads[buckets[place]])
+        while entry >= 0:
+            marked = checked(entry, rows, real_rows, spill, facts, 0, odd)
+            if marked >= 0:
+                found[total] = marked
+                total += 1
+            entry = rows[entry, FOLLOWING]
+    return total
+
+
+# --- intervals -----------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def fill_highest(high: Any, highest: Any) -> None:
+    """Over intervals in the order of their lower ends: the largest upper end of each subtree.
+
+    The tree is implicit: the middle of a stretch is the root of the stretch.
+    """
+    stack = np.empty((128, 3), np.int64)
+    depth = 0
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, high.size, 0
+    while depth >= 0:
+        low, end, state = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        if low >= end:
+            depth -= 1
+            continue
+        middle = (low + end) // 2
+        if state == 0:
+            stack[depth, 2] = 1
+            depth += 1
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = low, middle, 0
+        elif state == 1:
+            stack[depth, 2] = 2
+            depth += 1
+            stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle + 1, end, 0
+        else:
+            most = high[middle]
+            if middle > low:
+                most = max(most, highest[(low + middle) // 2])
+            if end > middle + 1:
+                most = max(most, highest[(middle + 1 + end) // 2])
+            highest[middle] = most
+            depth -= 1
+
+
+@njit(cache=True)
+def stab(
+    value: Any,
+    low: Any,
+    high: Any,
+    highest: Any,
+    entries: Any,
+    sorted_count: Any,
+    count: Any,
+    found: Any,
+    total: Any,
+) -> Any:
+    """The entries whose interval holds a value, behind `total`; out goes the new total.
+
+    The intervals behind `sorted_count` are in no order.
+    """
+    if value != value:
+        # What is no number lies in no order, and may still make an atom come out false.
+        for place in range(count):
+            found[total] = entries[place]
+            total += 1
+        return total
+    stack = np.empty((128, 2), np.int64)
+    stack[0, 0], stack[0, 1] = 0, sorted_count
+    depth = 0
+    while depth >= 0:
+        begin, end = stack[depth, 0], stack[depth, 1]
+        depth -= 1
+        if begin >= end:
+            continue
+        middle = (begin + end) // 2
+        if highest[middle] < value:
+            continue
+        if low[middle] <= value:
+            if high[middle] >= value:
+                found[total] = entries[middle]
+                total += 1
+            depth += 1
+            stack[depth, 0], stack[depth, 1] = middle + 1, end
+        depth += 1
+        stack[depth, 0], stack[depth, 1] = begin, middle
+    for place in range(sorted_count, count):
+        if low[place] <= value <= high[place]:
+            found[total] = entries[place]
+            total += 1
+    return total
+
+
+@njit(cache=True)
+def stab_and_check(
+    value: Any,
+    low: Any,
+    high: Any,
+    highest: Any,
+    entries: Any,
+    sorted_count: Any,
+    count: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    odd: Any,
+    found: Any,
+    total: Any,
+) -> Any:
+    """The entries whose interval holds a value and that hold for one event, behind `total`."""
+    end = stab(value, low, high, highest, entries, sorted_count, count, found, total)
+    for place in range(total, end):
+        marked = checked(found[place], rows, real_rows, spill, facts, 0, odd)
+        if marked >= 0:
+            found[total] = marked
+            total += 1
+    return total
+
+
+# --- many events ---------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def walk_rows(
+    begin: Any,
+    lists: Any,
+    starts: Any,
+    buckets: Any,
+    heads: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    width: Any,
+    odd: Any,
+    found_rows: Any,
+    found: Any,
+) -> Any:
+    """As `walk_buckets`, for many events; `lists` names the lists of buckets that each opens.
+
+    Out go the event to go on with, which is not the last where the room for what is found has run
+    out, and how many were found.
+    """
+    total = 0
+    for event in range(begin, odd.size):
+        before = total
+        for place in range(lists.shape[0]):
+            opened = lists[place, event]
+            for at in range(starts[opened], starts[opened + 1]):
+                entry = np.int64(heads[buckets[at]])
+                while entry >= 0:
+                    marked = checked(
+                        entry, rows, real_rows, spill, facts, event * width, odd[event]
+                    )
+                    if marked >= 0:
+                        if total == found.size:
+                            return event, before
+                        found_rows[total] = event
+                        found[total] = marked
+                        total += 1
+                    entry = rows[entry, FOLLOWING]
+    return odd.size, total
+
+
+@njit(cache=True)
+def stab_rows(
+    begin: Any,
+    values: Any,
+    valid: Any,
+    low: Any,
+    high: Any,
+    highest: Any,
+    entries: Any,
+    sorted_count: Any,
+    count: Any,
+    candidates: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    width: Any,
+    odd: Any,
+    found_rows: Any,
+    found: Any,
+) -> Any:
+    """As `stab_and_check`, for many events; out goes what `walk_rows` gives."""
+    total = 0
+    for event in range(begin, values.size):
+        if not valid[event]:
+            continue
+        before = total
+        many = stab(values[event], low, high, highest, entries, sorted_count, count, candidates, 0)
+        for place in range(many):
+            marked = checked(
+                np.int64(candidates[place]),
+                rows,
+                real_rows,
+                spill,
+                facts,
+                event * width,
+                odd[event],
+            )
+            if marked >= 0:
+                if total == found.size:
+                    return event, before
+                found_rows[total] = event
+                found[total] = marked
+                total += 1
+    return values.size, total

@@ -1,0 +1,268 @@
+"""Where a conjunction waits: the witness that is chosen for it among its tests.
+
+Each test offers a place: tables and keys in an `Attribute`, or an interval. The place is taken that
+an event is least likely to bring up, as far as the constants seen so far tell: an equality among
+many constants before a narrow range, a range before a prefix of one letter, presence at last. A
+test that its place decides exactly need not be checked again. A conjunction that no name decides
+waits for an atom to be asked (in `index`), once an event however many conjunctions wait for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ensue.lang.expressions.asking import Ontology
+from ensue.lang.expressions.functions import FUNCTIONS
+from ensue.lang.expressions.terms import (
+    Compared,
+    Concept,
+    ConceptBag,
+    Has,
+    OntologyProperty,
+    SameAs,
+    Subsumes,
+)
+from ensue.lang.expressions.tree import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Expression,
+    In,
+    Like,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
+from ensue.lang.expressions.values import CASTS, FaultError
+from ensue.lang.matching.attribute import (
+    ABSENT,
+    EXACT_IN_DOUBLES,
+    GRAM,
+    LONGEST_END,
+    PRESENT,
+    Attribute,
+    Table,
+    listed_key,
+)
+from ensue.lang.matching.intervals import outwards
+from ensue.lang.matching.outcomes import Signed
+from ensue.lang.matching.patterns import shape_of
+from ensue.lang.matching.tests import Parts, Test, View
+from ensue.lang.matching.views import time_view
+
+_RANGES = (View.NUMBER, View.TIME, View.OWN_TIME)
+_BARELY = 0.9
+"""How likely an event has a name that a conjunction asks for."""
+_STRICT = frozenset(FUNCTIONS) - {"COALESCE"}
+"""Functions that are in error where an argument is."""
+
+
+@dataclass(slots=True)
+class Place:
+    """`keys` are tables with keys, each of which leads to the conjunction; or `range` is set.
+
+    `decided` are the tests, by their positions, that need no further check.
+    """
+
+    likelihood: float
+    keys: list[tuple[Table, Any]]
+    range: tuple[Any, float, float] | None = None
+    decided: tuple[int, ...] = ()
+
+
+Find = Callable[[Parts], Attribute]
+
+
+def places_of(
+    signed: Sequence[Signed],
+    tests: Sequence[Test | None],
+    attribute: Find,
+    ontology: Ontology | None,
+) -> Iterator[Place]:
+    """All places that a conjunction could wait at."""
+    for position, (each, test) in enumerate(zip(signed, tests, strict=True)):
+        if test is None:
+            for parts in needed_names(each.atom, each.positive):
+                yield Place(_BARELY, [(attribute(parts).state, PRESENT)])
+            continue
+        yield _of_test(position, test, attribute(test.name), ontology)
+    yield from _ranges(tests, attribute)
+
+
+def _of_test(position: int, test: Test, attribute: Attribute, ontology: Ontology | None) -> Place:
+    present = Place(_BARELY, [(attribute.state, PRESENT)])
+    if test.view is View.PRESENCE:
+        state = PRESENT if test.positive else ABSENT
+        return Place(_BARELY, [(attribute.state, state)], decided=(position,))
+    if not test.positive or test.sign != "=":
+        return present
+    constant, decided = test.constant, (position,)
+    match test.view:
+        case View.TEXT:
+            keys = [(attribute.by_text, constant)]
+            instant = time_view(constant)
+            if instant is not None:
+                keys.append((attribute.by_own_time, instant))
+            return Place(attribute.chance(test.view), keys, decided=decided)
+        case View.NUMBER:
+            exact = abs(constant) < EXACT_IN_DOUBLES
+            keys = [(attribute.by_number, float(constant))]
+            return Place(attribute.chance(test.view), keys, decided=decided if exact else ())
+        case View.TRUTH:
+            return Place(0.5, [(attribute.by_truth, constant)], decided=decided)
+        case View.TIME:
+            return Place(
+                attribute.chance(test.view), [(attribute.by_time, constant)], None, decided
+            )
+        case View.OWN_TIME:
+            keys = [(attribute.by_own_time, constant)]
+            return Place(attribute.chance(test.view), keys, None, decided)
+        case View.LISTED:
+            return _listed(attribute, constant, decided)
+        case View.PATTERN:
+            return _pattern(attribute, constant, decided) or present
+        case View.BAG:
+            return _bag(attribute, constant, decided)
+        case View.CONCEPT if ontology is not None:
+            return _concept(attribute, constant, decided, ontology) or present
+        case _:
+            return present
+
+
+def _listed(attribute: Attribute, options: Sequence[Any], decided: tuple[int, ...]) -> Place:
+    """The constants cast to each kind; one that cannot be cast spoils all of that kind."""
+    keys: list[tuple[Table, Any]] = []
+    exact = True
+    for kind in ("string", "number", "boolean", "timestamp"):
+        try:
+            cast = [CASTS[kind](each) for each in options]
+        except FaultError:
+            continue
+        table = attribute.listed.setdefault(kind, {})
+        keys += [(table, key) for key in {listed_key(kind, each) for each in cast}]
+        exact &= kind != "number" or all(abs(each) < EXACT_IN_DOUBLES for each in cast)
+    likelihood = min(1.0, len(options) * attribute.chance(View.LISTED))
+    return Place(likelihood, keys, decided=decided if exact else ())
+
+
+def _pattern(attribute: Attribute, pattern: str, decided: tuple[int, ...]) -> Place | None:
+    shape = shape_of(pattern)
+    if shape.exact is not None:
+        keys = [(attribute.by_pattern, shape.exact)]
+        return Place(attribute.chance(View.PATTERN), keys, decided=decided)
+    offers: list[tuple[float, tuple[Table, str], bool]] = []
+    if shape.prefix:
+        head = shape.prefix[:LONGEST_END]
+        exact = shape.is_prefix and head == shape.prefix
+        offers.append((len(head) + 0.5, (attribute.prefixes, head), exact))
+    if shape.suffix:
+        tail = shape.suffix[-LONGEST_END:]
+        exact = shape.is_suffix and tail == shape.suffix
+        offers.append((float(len(tail)), (attribute.suffixes, tail), exact))
+    if shape.inner:
+        size = min(GRAM, len(shape.inner))
+        grams = {shape.inner[at : at + size] for at in range(len(shape.inner) - size + 1)}
+        # The rarest so far; it is told by the length of its bucket only when there is one.
+        gram = min(grams, key=lambda each: (each in attribute.grams, each))
+        exact = shape.is_inner and gram == shape.inner
+        offers.append((size - 0.5, (attribute.grams, gram), exact))
+    if not offers:
+        return None
+    weight, key, exact = max(offers, key=lambda each: each[0])
+    return Place(max(1e-4, 0.5 * 0.2**weight), [key], decided=decided if exact else ())
+
+
+def _bag(attribute: Attribute, asked: tuple[str, Sequence[Any]], decided: tuple[int, ...]) -> Place:
+    quantifier, options = asked
+    looked_up = options[:1] if quantifier == "ALL" else options
+    keys: dict[tuple[int, Any], tuple[Table, Any]] = {}
+    for kind in ("string", "number", "boolean", "timestamp"):
+        table = attribute.bags.setdefault(kind, {})
+        for option in looked_up:
+            try:
+                key = listed_key(kind, CASTS[kind](option))
+            except FaultError:
+                continue
+            keys[(id(table), key)] = (table, key)
+    exact = quantifier == "ANY" and not any(
+        isinstance(each, int | float) and abs(each) >= EXACT_IN_DOUBLES for each in options
+    )
+    likelihood = min(1.0, 2 * len(looked_up) * attribute.chance(View.BAG))
+    return Place(likelihood, list(keys.values()), decided=decided if exact else ())
+
+
+def _concept(
+    attribute: Attribute,
+    concept: Concept | ConceptBag,
+    decided: tuple[int, ...],
+    ontology: Ontology,
+) -> Place | None:
+    bag = concept if isinstance(concept, ConceptBag) else ConceptBag("ANY", (concept,))
+    asked = bag.concepts[:1] if bag.quantifier == "ALL" else bag.concepts
+    codes = {ontology.code(each.text) for each in asked} - {None}
+    if not codes:
+        return None
+    keys = [(attribute.concepts, code) for code in codes]
+    exact = decided if bag.quantifier == "ANY" else ()
+    return Place(min(0.8, 2 * len(keys) * attribute.chance(View.CONCEPT)), keys, decided=exact)
+
+
+def _ranges(tests: Sequence[Test | None], attribute: Find) -> Iterator[Place]:
+    """Bounds of one view of a name together are an interval."""
+    bounds: dict[tuple[Parts, View], list[Test]] = {}
+    for test in tests:
+        if test is not None and test.view in _RANGES and test.sign != "=":
+            bounds.setdefault((test.name, test.view), []).append(test)
+    for (parts, view), chosen in bounds.items():
+        low, high = -math.inf, math.inf
+        for test in chosen:
+            below, above = outwards(test.constant, test.constant)
+            # A bound that is to come out false bounds the other side.
+            if (test.sign in (">", ">=")) is test.positive:
+                low = max(low, below)
+            else:
+                high = min(high, above)
+        where = attribute(parts).ranges(view)
+        yield Place(where.share(low, high), [], (where, low, high))
+
+
+def needed_names(atom: Expression, positive: bool) -> set[Parts]:
+    """Names without which an atom does not come out as wanted."""
+    match atom:
+        case Name(parts):
+            return {parts}
+        case Not(operand):
+            return needed_names(operand, not positive)
+        case Negate(operand) | Like(operand):
+            return _all_needed((operand,))
+        case Logic(operands):
+            return needed_names(operands[0], positive)
+        case In(operand, options):
+            return _all_needed((operand, *options))
+        case Arithmetic(first, rest) | Comparison(first, rest):
+            return _all_needed((first, *(each for _, each in rest)))
+        case Call(function, arguments) if function in _STRICT:
+            return _all_needed(arguments)
+        case Has(name):
+            return {name.parts}
+        case Compared() | SameAs() | Subsumes() | OntologyProperty() if positive:
+            return {atom.name.parts}
+        case _:
+            return set()
+
+
+def _all_needed(expressions: Sequence[Expression]) -> set[Parts]:
+    """An operand is in error or not, whatever it comes out as."""
+    found: set[Parts] = set()
+    for each in expressions:
+        match each:
+            case Compared() | SameAs() | Subsumes() | OntologyProperty() | Logic() | Not():
+                # Either outcome serves, so only what both need is needed.
+                found |= needed_names(each, True) & needed_names(each, False)
+            case _:
+                found |= needed_names(each, True)
+    return found

@@ -1,0 +1,59 @@
+"""The views of a value that tests look at, as CESQL casts it; None where the cast fails."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ensue.events.times import microseconds_of
+from ensue.lang.expressions.values import (
+    FaultError,
+    kind_of,
+    to_boolean,
+    to_number,
+    to_string,
+    to_timestamp,
+)
+
+
+def number_view(value: Any) -> int | float | None:
+    if value.__class__ is int or value.__class__ is float:
+        return value if kind_of(value) is not None else None
+    try:
+        return to_number(value)
+    except FaultError:
+        return None
+
+
+def text_view(value: Any) -> str | None:
+    """The text of all but timestamps, which are compared with text as times."""
+    if value.__class__ is str:
+        return value
+    return None if isinstance(value, datetime) else pattern_view(value)
+
+
+def pattern_view(value: Any) -> str | None:
+    try:
+        return to_string(value)
+    except FaultError:
+        return None
+
+
+def truth_view(value: Any) -> bool | None:
+    try:
+        return to_boolean(value)
+    except FaultError:
+        return None
+
+
+def time_view(value: Any) -> int | None:
+    try:
+        return microseconds_of(to_timestamp(value))
+    except (FaultError, ValueError, OverflowError):
+        return None
+
+
+def own_kind(value: Any) -> str | None:
+    """`number`, `string`, `boolean` or `timestamp`: the kind to which IN casts its options."""
+    kind = kind_of(value)
+    return "number" if kind in ("integer", "real") else kind

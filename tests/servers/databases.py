@@ -1,0 +1,201 @@
+"""PostgreSQL and MariaDB: a server of each for a whole test session, and empty databases in it.
+
+`PROVIDERS` names them. A provider finds its programs, makes a data folder, starts the server and
+waits until it answers; `empty_url` makes one more database. `stop` ends the process that was
+started and removes the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+UNPRIVILEGED = "nobody"
+PATIENCE = 60.0
+
+
+class MissingServerError(Exception):
+    """A program that is not installed."""
+
+
+@dataclass
+class Database:
+    """One server. Subclasses say how it is made, started and spoken to."""
+
+    folder: Path = field(default_factory=Path)
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    ending: signal.Signals = signal.SIGTERM
+    numbers: count[int] = field(default_factory=lambda: count(1))
+
+    def start(self) -> None:
+        prepare, serve = self.programs()
+        self.folder = Path(tempfile.mkdtemp(prefix="ensue-server-"))
+        if os.getuid() == 0:
+            shutil.chown(self.folder, UNPRIVILEGED)
+        self.port = _free_port()
+        log = (self.folder / "log").open("wb")
+        with log:
+            subprocess.run(
+                self.prepare_command(prepare),
+                stdout=log,
+                stderr=log,
+                check=True,
+                user=self._user(),
+                cwd="/",
+            )
+            self.process = subprocess.Popen(
+                self.serve_command(serve), stdout=log, stderr=log, user=self._user(), cwd="/"
+            )
+        self._wait()
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(self.ending)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def empty_url(self) -> str:
+        """The address of a database that did not exist before."""
+        name = f"history_{next(self.numbers)}"
+        self.run(f"CREATE DATABASE {name}")
+        return self.url(name)
+
+    def _wait(self) -> None:
+        until = time.monotonic() + PATIENCE
+        while True:
+            assert self.process is not None
+            ended = self.process.poll() is not None
+            try:
+                return self.run("SELECT 1")
+            except Exception as error:
+                if ended or time.monotonic() > until:
+                    log = (self.folder / "log").read_text("utf-8", "replace")[-2000:]
+                    raise RuntimeError(f"the server does not answer: {error}\n{log}") from error
+            time.sleep(0.1)
+
+    def _user(self) -> str | None:
+        # A server refuses to be root, and need not be anybody.
+        return UNPRIVILEGED if os.getuid() == 0 else None
+
+    def programs(self) -> tuple[str, str]:
+        raise NotImplementedError
+
+    def prepare_command(self, program: str) -> Sequence[str]:
+        raise NotImplementedError
+
+    def serve_command(self, program: str) -> Sequence[str]:
+        raise NotImplementedError
+
+    def run(self, statement: str) -> None:
+        raise NotImplementedError
+
+    def url(self, name: str) -> str:
+        raise NotImplementedError
+
+
+@dataclass
+class PostgreSQL(Database):
+    # Others are not waited for.
+    ending: signal.Signals = signal.SIGINT
+
+    def programs(self) -> tuple[str, str]:
+        folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+        return _program("initdb", folders), _program("postgres", folders)
+
+    def prepare_command(self, program: str) -> Sequence[str]:
+        options = ("-U", "ensue", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        return [program, "-D", str(self.folder / "data"), *options]
+
+    def serve_command(self, program: str) -> Sequence[str]:
+        settings = ("listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off")
+        options = [part for each in settings for part in ("-c", each)]
+        return [program, "-D", str(self.folder / "data"), "-p", str(self.port), *options]
+
+    def run(self, statement: str) -> None:
+        import psycopg
+
+        address = f"host=127.0.0.1 port={self.port} user=ensue dbname=postgres"
+        with psycopg.connect(address, autocommit=True, connect_timeout=5) as connection:
+            connection.execute(statement)
+
+    def url(self, name: str) -> str:
+        return f"postgresql://ensue@127.0.0.1:{self.port}/{name}"
+
+
+class MariaDB(Database):
+    def programs(self) -> tuple[str, str]:
+        folders = [Path("/usr/sbin"), Path("/usr/bin")]
+        return _program("mariadb-install-db", folders), _program("mariadbd", folders)
+
+    def prepare_command(self, program: str) -> Sequence[str]:
+        options = ("--auth-root-authentication-method=normal", "--skip-test-db")
+        return [program, "--no-defaults", f"--datadir={self.folder / 'data'}", *options]
+
+    def serve_command(self, program: str) -> Sequence[str]:
+        return [
+            program,
+            "--no-defaults",
+            f"--datadir={self.folder / 'data'}",
+            f"--port={self.port}",
+            "--bind-address=127.0.0.1",
+            f"--socket={self.folder / 'socket'}",
+            f"--pid-file={self.folder / 'pid'}",
+            "--skip-name-resolve",
+            "--innodb-flush-log-at-trx-commit=2",
+            "--innodb-fast-shutdown=2",
+        ]
+
+    def run(self, statement: str) -> None:
+        import pymysql
+
+        connection = pymysql.connect(host="127.0.0.1", port=self.port, user="root")
+        with connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def url(self, name: str) -> str:
+        return f"mysql://root@127.0.0.1:{self.port}/{name}"
+
+
+PROVIDERS: dict[str, type[Database]] = {"postgresql": PostgreSQL, "mariadb": MariaDB}
+
+
+def _program(name: str, folders: Sequence[Path]) -> str:
+    for folder in folders:
+        if (folder / name).exists():
+            return str(folder / name)
+    if found := shutil.which(name):
+        return found
+    raise MissingServerError(
+        f"`{name}` is not installed (tests/servers/install.sh brings it on Debian, as root)"
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    server = PROVIDERS[sys.argv[1]]()
+    server.start()
+    try:
+        print(server.empty_url(), flush=True)
+        sys.stdin.read()
+    finally:
+        server.stop()

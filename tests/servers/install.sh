@@ -1,0 +1,31 @@
+#!/bin/sh
+# Installs the database servers that tests/history starts, where that is possible without asking:
+# on Debian and its kin, as root. Elsewhere it says what is missing; the tests then skip, and say so.
+set -eu
+
+missing=""
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 ||
+    missing="postgresql"
+command -v mariadbd >/dev/null 2>&1 || [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    echo "not installed:$missing (needs apt-get and root); the tests of these servers are skipped" >&2
+    exit 0
+fi
+
+# The servers of the packages are not to start by themselves: tests start their own.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod +x "$policy"
+    trap 'rm -f "$policy"' EXIT
+fi
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+# shellcheck disable=SC2086 - a list of words
+if ! { apt-get update && apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    echo "could not be installed: $missing; the tests of these servers are skipped" >&2
+fi
+rm -f "$log"
