@@ -15,7 +15,7 @@ from random import Random
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.made import events_table
+from ensue.engine.batch.output.columns import events_table
 from ensue.engine.run import Run
 from ensue.errors import LibraryError, SnapshotError
 from ensue.events.arrow import events_of, table_of

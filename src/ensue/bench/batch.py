@@ -22,8 +22,8 @@ from ensue.bench.report import Figure, cost, rate
 from ensue.bench.timing import Work, rates, ratios, side_by_side
 from ensue.bench.workload import Steps, leak, window_of
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.correlations import ColumnCorrelation
-from ensue.engine.batch.intake import ROWS_AT_ONCE
+from ensue.engine.batch.input.intake import ROWS_AT_ONCE
+from ensue.engine.batch.single.correlation import ColumnCorrelation
 
 EVENTS_A_SECOND = 10_000_000
 KERNEL_EVENTS_A_SECOND = 100_000_000

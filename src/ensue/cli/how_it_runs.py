@@ -67,7 +67,7 @@ def how_it_runs(
 
 def _batch(correlation: Correlation, planned: Plan) -> str:
     # Compiled loops take their time to load.
-    from ensue.engine.batch.correlations import path_of
+    from ensue.engine.batch.single.correlation import path_of
 
     path, _ = path_of(correlation, planned)
     parts = [BATCH_PATHS.get(path.name, path.name)]

@@ -341,7 +341,7 @@ class Run:
         if isinstance(engine, StepStream):
             state = saved.state
             if saved.batch is not None:
-                from ensue.engine.batch.exchanging import stream_of_batch
+                from ensue.engine.batch.saved.exchanging import stream_of_batch
 
                 state = stream_of_batch(saved.batch, library, saved.library)
             if state is not None:
@@ -351,7 +351,7 @@ class Run:
                 engine.restore(saved.batch)
             elif saved.state is not None:
                 from ensue.engine.batch.engine import BatchEngine
-                from ensue.engine.batch.exchanging import restore_from_step
+                from ensue.engine.batch.saved.exchanging import restore_from_step
 
                 assert isinstance(engine, BatchEngine)
                 restore_from_step(engine, library, saved.state, self._ordering.settled)

@@ -6,7 +6,7 @@ engine. Then comes the order: the latest time, what still waits to be put in ord
 late; and the counts. Last is what the engine needs:
 
 - `state`, for the step engine: its rules and keys as `ensue.engine.step.saving` says;
-- `batch`, for the batch engine: its own bytes, as `ensue.engine.batch.snapshots` says;
+- `batch`, for the batch engine: its own bytes, as `ensue.engine.batch.saved.snapshots` says;
 - `history`, for runs that go by the definitions (the reference engine, and runs that explain): all
   that was read so far, each with a word: `library` and the text that begins to run, `time` and the
   time that was reached, `event` and its JSON.

@@ -10,8 +10,8 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.correlations import ColumnCorrelation
-from ensue.engine.batch.made import events_table
+from ensue.engine.batch.output.columns import events_table
+from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
 from tests.oracle.agreement import Observed, as_text, observe_oracle, read_events

@@ -10,7 +10,7 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.correlations import ColumnCorrelation
+from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.errors import UsageError
 
 LIBRARY = ensue.parse("""

@@ -1,14 +1,16 @@
 """The batch engine: Arrow columns in, Arrow columns out.
 
-For many events at once: a table of them in a file, a query, a partition of a larger job.
-Predicates, types and keys are worked out over whole columns (`batches`, `predicates`, `keys`,
-`matching`), the machine of a correlation runs in a compiled loop over all keys (`kernels`,
-`walks`), and outputs are made by statement (`actions`, `made`). What has no such form runs event by
-event (`by_event`), and the engine says which correlations those are. It answers as the other
-engines do, order included.
+For many events at once: a table in a file, a query, a partition of a larger job. `input` works out
+types, predicates and keys over whole columns; rules run in the cells of `ensue.engine.core`, one by
+one (`single`) or all that share a key in one pass (`many`); `output` makes the outputs of all
+firings of one statement at once; `kernels` has the compiled loops of input and output; `saved` is
+the state as bytes. What has no form in columns runs event by event (`single.by_event`), and the
+engine says which correlations those are. It answers as the other engines do, order included.
 """
 
-from ensue.engine.batch.correlations import Path, path_of
+from __future__ import annotations
+
 from ensue.engine.batch.engine import BatchEngine
+from ensue.engine.batch.single.correlation import Path, path_of
 
 __all__ = ["BatchEngine", "Path", "path_of"]

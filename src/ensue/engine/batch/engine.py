@@ -18,22 +18,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.arranging import Arrangement, Running
-from ensue.engine.batch.batches import Batch, EventBatch
-from ensue.engine.batch.by_event import EventCorrelation
-from ensue.engine.batch.column import Rows
-from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment
-from ensue.engine.batch.groups import CellGroup, Member
-from ensue.engine.batch.intake import Intake
-from ensue.engine.batch.made import Made, MadeInTurn, join_tables, reordered
-from ensue.engine.batch.order import (
+from ensue.engine.batch.arrangement import Arrangement, Running
+from ensue.engine.batch.input.batches import Batch, EventBatch
+from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.intake import Intake
+from ensue.engine.batch.many.group import CellGroup, Member
+from ensue.engine.batch.output.columns import Made, MadeInTurn, join_tables, reordered
+from ensue.engine.batch.output.order import (
     depth_of,
     event_positions,
     output_positions,
     reading_order,
 )
-from ensue.engine.batch.placing import Places, Roots, order_of
-from ensue.engine.batch.snapshots import (
+from ensue.engine.batch.output.placing import Places, Roots, order_of
+from ensue.engine.batch.saved.snapshots import (
     FORMAT,
     VERSION,
     EngineState,
@@ -43,6 +41,8 @@ from ensue.engine.batch.snapshots import (
     encode_engine,
     has_left_table,
 )
+from ensue.engine.batch.single.by_event import EventCorrelation
+from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, Positions, Segment
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.events.arrow import CONTEXT_FIELDS

@@ -1,7 +1,7 @@
 """Integers to small numbers: a compiled hash table, and a look-up by value.
 
 In come integers, many at a time; out goes a number for each, from 0 in the order in which values
-first come. The numbers of texts, and of keys of any kind, are for `ensue.engine.batch.keys`.
+first come. The numbers of texts, and of keys of any kind, are for `ensue.engine.batch.input.keys`.
 """
 
 from __future__ import annotations

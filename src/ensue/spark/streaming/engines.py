@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from ensue.engine.batch import BatchEngine, path_of
-from ensue.engine.batch.exchanging import states_from_step
+from ensue.engine.batch.saved.exchanging import states_from_step
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine

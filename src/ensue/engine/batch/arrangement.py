@@ -1,0 +1,106 @@
+"""How the correlations of a library run in batches: which in a group, and which alone.
+
+In comes a library; out go its correlations, each as what it runs as. Rules of one company go
+through a batch together (`many.group`), rules with timers even one by itself. A rule without
+company, that feeds others or is fed runs alone, in columns (`single.correlation`) or event by event
+(`single.by_event`). A member can leave its group, and goes on alone from the state it had there.
+"""
+
+from __future__ import annotations
+
+from ensue.engine.batch.many.group import CellGroup, Member
+from ensue.engine.batch.saved.snapshots import decode_correlation, encode_correlation
+from ensue.engine.batch.single.by_event import EventCorrelation
+from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, path_of
+from ensue.engine.core.shapes import Company, company_of, shape_of
+from ensue.engine.counts import Counts
+from ensue.engine.outputs import carries_key
+from ensue.lang.checked import CheckedLibrary
+from ensue.machine.model import Machine
+from ensue.machine.prepared import brought_plan
+
+Running = ColumnCorrelation | EventCorrelation | Member
+
+
+class Arrangement:
+    """`running` has the correlations in the order of the library."""
+
+    def __init__(self, library: CheckedLibrary, depth: int, counts: Counts) -> None:
+        self._library = library
+        # A library goes through all of its definitions for these.
+        self._correlations = library.correlations
+        self._depth = depth
+        self._counts = counts
+        self._paths: dict[int, tuple[Path, Machine | None]] = {}
+        self.groups = [self._group(company, numbers) for company, numbers in self._companies()]
+        grouped = {name: each for group in self.groups for name, each in group.members.items()}
+        self.running: dict[str, Running] = {
+            correlation.name: grouped.get(correlation.name) or self._alone(number)
+            for number, correlation in enumerate(self._correlations)
+        }
+
+    def _path(self, number: int) -> tuple[Path, Machine | None]:
+        if number not in self._paths:
+            correlation = self._correlations[number]
+            if carries_key(correlation, self._library.types):
+                self._paths[number] = Path("events", "its outputs carry their key"), None
+            else:
+                brought = brought_plan(self._library, correlation)
+                self._paths[number] = path_of(correlation, brought)
+        return self._paths[number]
+
+    def _companies(self) -> list[tuple[Company, list[int]]]:
+        """The rules that go through a batch together."""
+        feeds = self._library.feeds
+        linked = {name for name, fed in feeds.items() if fed}.union(*feeds.values())
+        shapes: dict[object, list[int]] = {}
+        for number, correlation in enumerate(self._correlations):
+            if correlation.name not in linked:
+                shapes.setdefault(shape_of(correlation), []).append(number)
+        companies: dict[Company, list[int]] = {}
+        for numbers in shapes.values():
+            # Of a shape only one machine is needed: those of the others differ in names.
+            first = numbers[0]
+            company = company_of(self._correlations[first], self._path(first)[1])
+            if company is not None:
+                companies.setdefault(company, []).extend(numbers)
+        # A rule without timers that has no company is quicker alone.
+        return [
+            (company, sorted(numbers))
+            for company, numbers in companies.items()
+            if len(numbers) > 1 or company.has_timers
+        ]
+
+    def _group(self, company: Company, numbers: list[int]) -> CellGroup:
+        machines = {
+            number: machine
+            for number in numbers
+            if number in self._paths and (machine := self._path(number)[1]) is not None
+        }
+        chosen = [self._correlations[number] for number in numbers]
+        return CellGroup(company, chosen, numbers, machines, self._library.types, self._counts)
+
+    def _alone(self, number: int) -> ColumnCorrelation | EventCorrelation:
+        correlation, types = self._correlations[number], self._library.types
+        path, machine = self._path(number)
+        if machine is None or path.name == "timed":
+            reason = path.reason or "its timers run in a cell only while no other rule feeds it"
+            by_event = Path("events", reason)
+            return EventCorrelation(correlation, by_event, number, self._depth, types, self._counts)
+        return ColumnCorrelation(correlation, path, machine, types, self._counts)
+
+    def leave(self, group: CellGroup) -> None:
+        """Let the members of a group run alone from now on."""
+        for name in list(group.members):
+            self.release(group, name)
+
+    def release(self, group: CellGroup, name: str) -> None:
+        """Let one member of a group run alone from now on."""
+        member = group.members[name]
+        state = encode_correlation(member)
+        alone = self._alone(int(group.numbers[member.number]))
+        decode_correlation(alone, state)
+        self.running[name] = alone
+        group.release(name)
+        if not group.members:
+            self.groups.remove(group)

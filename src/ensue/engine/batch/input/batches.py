@@ -1,0 +1,263 @@
+"""Many events at once: from an Arrow table, or from events that are in Python already.
+
+In come rows; out goes a `Batch`, which can be asked for a name's values as a column, for which rows
+a predicate holds (once, however many ports ask), and for a row as an event. Whether the columns of
+a table can be read so, and which rows fit, is for `table_reading` to say.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.engine.batch.input.column import Column, Mask, Rows, absent, arrow_column, column_of
+from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
+from ensue.engine.batch.input.table_reading import (
+    Instants,
+    TableReading,
+    attribute_column,
+    plain_text,
+)
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions import Expression
+from ensue.lang.expressions.evaluation import MISSING, EventScope
+from ensue.lang.expressions.names import Parts
+
+
+class Batch(ABC):
+    """Rows in the order in which they are read. `times` are microseconds since 1970."""
+
+    times: Instants
+    types: TypeSystem
+
+    def __init__(self) -> None:
+        self._columns: dict[Parts, Column] = {}
+        self._held: dict[Expression, Mask] = {}
+        self._asked: dict[Expression, Mask] = {}
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @cached_property
+    @abstractmethod
+    def type_codes(self) -> npt.NDArray[np.int32]:
+        """The place of each row's type among the declared types, -1 if it is none of them."""
+
+    @cached_property
+    @abstractmethod
+    def ids(self) -> pa.Array: ...
+
+    @abstractmethod
+    def _column(self, parts: Parts) -> Column: ...
+
+    @abstractmethod
+    def event(self, row: int) -> Event: ...
+
+    @abstractmethod
+    def since(self, row: int) -> Batch:
+        """The rows from this one on, as a batch of their own."""
+
+    def column(self, parts: Parts) -> Column:
+        """What a name stands for in each row."""
+        if parts not in self._columns:
+            self._columns[parts] = self._column(parts)
+        return self._columns[parts]
+
+    def holds(self, predicate: Expression, wanted: Mask) -> Mask:
+        """The rows of which a predicate holds; only what it says of the wanted rows counts."""
+        held = self._held.get(predicate)
+        if held is None:
+            try:
+                found = outcomes(predicate, self.column, len(self))
+            except NotInColumnsError:
+                held = np.zeros(len(self), np.bool_)
+                self._asked[predicate] = np.zeros(len(self), np.bool_)
+            else:
+                if found.kind != "boolean":
+                    held = np.zeros(len(self), np.bool_)
+                elif found.errors is None:
+                    held = found.values
+                else:
+                    held = found.values & ~found.errors
+            self._held[predicate] = held
+        asked = self._asked.get(predicate)
+        if asked is not None:
+            rows = np.flatnonzero(wanted & ~asked)
+            values = values_by_row(predicate, self.column, rows)
+            held[rows] = [value is True for value in values]
+            asked |= wanted
+        return held
+
+    def rows_of_types(self, accepted: npt.NDArray[np.bool_]) -> Mask:
+        """The rows of these types; `accepted` has a place for each type and one for all others."""
+        return accepted[self.type_codes]
+
+
+class EventBatch(Batch):
+    """Events that are in Python already, each of them conformed."""
+
+    def __init__(self, events: Sequence[Event], types: TypeSystem) -> None:
+        super().__init__()
+        self.events = events
+        self.types = types
+        self.times = np.fromiter((event.time for event in events), np.int64, len(events))
+
+    @cached_property
+    def type_codes(self) -> npt.NDArray[np.int32]:
+        places = {name: place for place, name in enumerate(self.types.types)}
+        found = (places.get(event.type, -1) for event in self.events)
+        return np.fromiter(found, np.int32, len(self.events))
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        return pa.array([event.id for event in self.events], pa.string())
+
+    def _column(self, parts: Parts) -> Column:
+        return column_of([EventScope(event).lookup(parts) for event in self.events])
+
+    def event(self, row: int) -> Event:
+        return self.events[row]
+
+    def since(self, row: int) -> EventBatch:
+        return EventBatch(self.events[row:], self.types)
+
+
+class TableBatch(Batch):
+    """Rows of an Arrow table with plain columns, all of which fit their types."""
+
+    def __init__(
+        self,
+        rows: pa.RecordBatch,
+        reading: TableReading,
+        times: Instants,
+        type_codes: npt.NDArray[np.int32],
+        numbers: Rows,
+    ) -> None:
+        super().__init__()
+        self.rows = rows
+        self.types = reading.types
+        self.times = times
+        self.numbers = numbers
+        self._reading = reading
+        self._type_codes = type_codes
+
+    @cached_property
+    def type_codes(self) -> npt.NDArray[np.int32]:
+        return self._type_codes
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        place = self._reading.layout.context.get("id")
+        if place is None:
+            return pa.array(self.numbers).cast(pa.string())
+        held = plain_text(self.rows.column(place))
+        if held.null_count:
+            held = pc.coalesce(held, pa.array(self.numbers).cast(pa.string()))
+        return held
+
+    @cached_property
+    def sources(self) -> pa.Array:
+        place = self._reading.layout.context.get("source")
+        if place is None:
+            return pa.array([self._reading.source] * len(self), pa.string())
+        held = plain_text(self.rows.column(place))
+        empty = pc.fill_null(pc.equal(held, ""), True)
+        return pc.if_else(empty, self._reading.source, held)
+
+    @cached_property
+    def present_types(self) -> list[str]:
+        known = list(self.types.types)
+        found = np.bincount(self.type_codes + 1, minlength=len(known) + 1)[1:]
+        return [name for name, count in zip(known, found, strict=True) if count]
+
+    def _column(self, parts: Parts) -> Column:
+        name, *inner = parts
+        layout = self._reading.layout
+        if inner:
+            return absent(len(self)) if not self._reading.nested else self._by_event(parts)
+        match name:
+            case "id":
+                return Column("string", self.ids)
+            case "source":
+                return Column("string", self.sources)
+            case "type":
+                return Column("string", plain_text(self._context("type")))
+            case "time":
+                return Column("timestamp", self.times)
+            case "specversion":
+                return Column("string", pa.array(["1.0"] * len(self), pa.string()))
+        places = {**dict(layout.attributes)}
+        extensions = dict(layout.extensions)
+        candidates = [name in extensions, name in places]
+        lower = name.lower()
+        if lower != name:
+            candidates.append(lower in extensions or lower in _CONTEXT)
+        if sum(candidates) > 1 or (sum(candidates) == 1 and not any(candidates[:2])):
+            return self._by_event(parts)
+        if name in extensions:
+            column = arrow_column(self.rows.column(extensions[name]))
+        elif name in places:
+            column = self._attribute(name, self.rows.column(places[name]))
+        else:
+            return absent(len(self))
+        return column if column is not None else self._by_event(parts)
+
+    def _context(self, name: str) -> pa.Array:
+        return self.rows.column(self._reading.layout.context[name])
+
+    def _attribute(self, name: str, array: pa.Array) -> Column | None:
+        """The values as conforming leaves them: an integer in a real attribute becomes a real."""
+        column = attribute_column(array)
+        if column is None:
+            return None
+        kinds = {
+            declared[name].kind if name in declared else column.kind
+            for declared in (self.types.attributes(each) for each in self.present_types)
+        }
+        if kinds <= {column.kind}:
+            return column
+        if kinds == {"real"} and column.kind == "integer":
+            return Column("real", column.values.astype(np.float64), column.missing)
+        if kinds == {"integer"} and column.kind == "real":
+            with np.errstate(invalid="ignore"):
+                return Column("integer", column.values.astype(np.int64), column.missing)
+        return None
+
+    def _by_event(self, parts: Parts) -> Column:
+        known = self.type_codes >= 0
+        return column_of(
+            [
+                EventScope(event).lookup(parts) if declared else MISSING
+                for event, declared in zip(self._all_events, known.tolist(), strict=True)
+            ]
+        )
+
+    @cached_property
+    def _all_events(self) -> list[Event]:
+        return self.events(np.arange(len(self)))
+
+    def event(self, row: int) -> Event:
+        return self.events(np.array([row]))[0]
+
+    def since(self, row: int) -> TableBatch:
+        return TableBatch(
+            self.rows[row:],
+            self._reading,
+            self.times[row:],
+            self._type_codes[row:],
+            self.numbers[row:],
+        )
+
+    def events(self, rows: Rows) -> list[Event]:
+        taken = self.rows.take(pa.array(rows))
+        return self._reading.events(taken, self.numbers[rows])
+
+
+_CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})

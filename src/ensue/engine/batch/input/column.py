@@ -1,0 +1,186 @@
+"""A name's values over many events, as one typed array: what predicates and outputs compute with.
+
+In come values as a batch of events has them; out goes a `Column` of one kind, with a mask of what
+is missing. Values of several kinds, or of a kind that CESQL does not compute with, stay Python
+objects (`object`), and whoever asks goes through them one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.engine.batch.input.texts import Texts
+from ensue.events.times import datetime_of, microseconds_of
+from ensue.lang.expressions.evaluation import MISSING
+from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
+
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`kind` is boolean, integer, real, string, timestamp or object.
+
+    Strings are an Arrow array, timestamps microseconds since 1970, everything else a numpy array.
+    `missing` is None where nothing is missing.
+    """
+
+    kind: str
+    values: Any
+    missing: Mask | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def missing_mask(self) -> Mask:
+        return np.zeros(len(self), np.bool_) if self.missing is None else self.missing
+
+    def value(self, row: int) -> Any:
+        """The value in a row as Python has it, or `MISSING`."""
+        if self.missing is not None and self.missing[row]:
+            return MISSING
+        if self.kind == "string":
+            return self.values[row].as_py()
+        if self.kind == "object":
+            return self.values[row]
+        plain = self.values[row].item()
+        return datetime_of(plain) if self.kind == "timestamp" else plain
+
+    def to_list(self) -> list[Any]:
+        if self.kind == "string":
+            values = self.values.to_pylist()
+        elif self.kind == "timestamp":
+            values = [datetime_of(each) for each in self.values.tolist()]
+        else:
+            values = self.values.tolist()
+        if self.missing is not None:
+            values = [
+                MISSING if gone else value
+                for value, gone in zip(values, self.missing.tolist(), strict=True)
+            ]
+        return list(values)
+
+    def take(self, rows: Rows) -> Column:
+        missing = None if self.missing is None else self.missing[rows]
+        if self.kind != "string":
+            return Column(self.kind, self.values[rows], missing)
+        # What is missing is as good as any other text.
+        return Column(self.kind, Texts.of(self.values).take(rows), missing)
+
+
+def absent(count: int) -> Column:
+    """A name that no event of the batch has."""
+    return Column("boolean", np.zeros(count, np.bool_), np.ones(count, np.bool_))
+
+
+def column_of(values: Sequence[Any]) -> Column:
+    """The values, of one kind if they are; `MISSING` marks what is not there."""
+    missing: Mask | None = np.fromiter((v is MISSING for v in values), np.bool_, len(values))
+    present = [value for value in values if value is not MISSING]
+    kinds = {type(value) for value in present}
+    if len(present) == len(values):
+        missing = None
+    if not kinds:
+        return absent(len(values))
+    if len(kinds) == 1:
+        typed = _typed(kinds.pop(), values, present, missing)
+        if typed is not None:
+            return typed
+    held = np.empty(len(values), object)
+    held[:] = values
+    return Column("object", held, missing)
+
+
+def _typed(
+    kind: type, values: Sequence[Any], present: Sequence[Any], missing: Mask | None
+) -> Column | None:
+    def filled(zero: Any) -> list[Any]:
+        return [zero if value is MISSING else value for value in values]
+
+    if kind is bool:
+        return Column("boolean", np.array(filled(False), np.bool_), missing)
+    if kind is int and all(SMALLEST_INTEGER <= each <= LARGEST_INTEGER for each in present):
+        return Column("integer", np.array(filled(0), np.int64), missing)
+    if kind is float:
+        return Column("real", np.array(filled(0.0), np.float64), missing)
+    if kind is str:
+        try:
+            return Column("string", pa.array(filled(""), pa.string()), missing)
+        except UnicodeEncodeError:  # a lone surrogate, which Arrow's UTF-8 cannot hold
+            return None
+    if kind is datetime and all(each.tzinfo is not None for each in present):
+        instants = [0 if v is MISSING else microseconds_of(v) for v in values]
+        return Column("timestamp", np.array(instants, np.int64), missing)
+    return None
+
+
+def joined(columns: Sequence[Column]) -> Column:
+    """Columns one after the other. Where their kinds differ, as objects."""
+    if len(columns) == 1:
+        return columns[0]
+    present = [each for each in columns if each.missing is None or not each.missing.all()]
+    kinds = {each.kind for each in present}
+    if len(kinds) > 1 or "object" in kinds:
+        return column_of([value for column in columns for value in column.to_list()])
+    if not kinds:
+        return absent(sum(len(each) for each in columns))
+    kind = kinds.pop()
+    zero = present[0].values[:0]
+    parts = [
+        each.values if each.kind == kind else _zeros_like(kind, zero, len(each)) for each in columns
+    ]
+    missing = None
+    if any(each.missing is not None for each in columns):
+        missing = np.concatenate([each.missing_mask() for each in columns])
+    values = pa.concat_arrays(parts) if kind == "string" else np.concatenate(parts)
+    return Column(kind, values, missing)
+
+
+def _zeros_like(kind: str, example: Any, count: int) -> Any:
+    if kind == "string":
+        return pa.array([""] * count, pa.string())
+    return np.zeros(count, example.dtype)
+
+
+def arrow_column(array: pa.Array) -> Column | None:
+    """A plain Arrow array as a column; None if its type has no such reading."""
+    kind = pa.types
+    type_ = array.type
+    if kind.is_dictionary(type_):
+        return arrow_column(array.dictionary_decode())
+    if kind.is_null(type_):
+        return absent(len(array))
+    missing = None
+    if array.null_count:
+        missing = np.asarray(array.is_null())
+    if kind.is_string(type_):
+        return Column("string", array, missing)
+    if kind.is_large_string(type_) or kind.is_string_view(type_):
+        return Column("string", array.cast(pa.string()), missing)
+    if kind.is_boolean(type_):
+        return Column("boolean", np.asarray(pc.fill_null(array, False)), missing)
+    if kind.is_uint64(type_):
+        if len(array) and (pc.max(array).as_py() or 0) > LARGEST_INTEGER:
+            return None
+        return Column("integer", _numbers(array, pa.int64(), 0), missing)
+    if kind.is_integer(type_):
+        return Column("integer", _numbers(array, pa.int64(), 0), missing)
+    if kind.is_floating(type_):
+        return Column("real", _numbers(array, pa.float64(), 0.0), missing)
+    return None
+
+
+def _numbers(array: pa.Array, type_: pa.DataType, zero: Any) -> Any:
+    held = array if array.type == type_ else array.cast(type_)
+    if held.null_count:
+        held = pc.fill_null(held, zero)
+    return held.to_numpy(zero_copy_only=False)

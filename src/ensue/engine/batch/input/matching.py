@@ -1,0 +1,197 @@
+"""Which rows a correlation reads, what they match, and under which keys: for many rows at once.
+
+The columns form of `ensue.engine.ports`. In comes a batch; out go `Matches`: the rows that match a
+port and have a key, in their order, with one bit for each port and predicate. A row that is read
+under two keys is there twice. A port's type, source and predicate are tests on a column, and tests
+that several ports or correlations share are made once a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.keys import Keys
+from ensue.engine.core.numbering import Numbers
+from ensue.events.nesting import path_of
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions.tree import (
+    Comparison,
+    Exists,
+    Expression,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+)
+from ensue.lang.syntax import CommonKey, Correlation, EventPort
+from ensue.machine.model import Machine, PortAtom, PredicateAtom
+
+WORD = 64
+"""So many ports and predicates have room in one number; for more, a row has several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """`bits` has a number for each row, or a row of numbers."""
+
+    rows: Rows
+    bits: Any
+    keys: Numbers
+    without_key: int
+
+
+class Matcher:
+    """The ports and predicates of one correlation."""
+
+    def __init__(self, correlation: Correlation, machine: Machine, types: TypeSystem) -> None:
+        self._ports = [port for port in correlation.ports if isinstance(port, EventPort)]
+        self._predicates = [
+            atom.predicate for atom in machine.atoms if isinstance(atom, PredicateAtom)
+        ]
+        self.bit_of: dict[Any, int] = {
+            PortAtom(port.name): bit for bit, port in enumerate(self._ports)
+        }
+        for number, predicate in enumerate(self._predicates):
+            self.bit_of[PredicateAtom(predicate)] = len(self._ports) + number
+        self.size = len(self._ports) + len(self._predicates)
+        self._dtype: Any = next(
+            kind
+            for kind in (np.uint8, np.uint16, np.uint32, np.uint64)
+            if np.iinfo(kind).bits >= min(self.size, WORD)
+        )
+        words = (self.size + WORD - 1) // WORD
+        self._is_wide = words > 1
+        self.no_bits: Any = np.empty((0, words) if self._is_wide else 0, self._dtype)
+        names = list(types.types)
+        shape = (len(names) + 1, words) if self._is_wide else len(names) + 1
+        self._by_type: Any = np.zeros(shape, self._dtype)
+        self._accepted = []
+        for bit, port in enumerate(self._ports):
+            accepted = np.zeros(len(names) + 1, np.bool_)
+            accepted[[names.index(name) for name in types.subtypes(port.type)]] = True
+            self._accepted.append(accepted)
+            word = self._word(self._by_type, bit)
+            word[accepted] |= self._dtype(1 << bit % WORD)
+        self._groups = self._key_groups(correlation)
+
+    def _key_groups(self, correlation: Correlation) -> list[tuple[tuple[str, ...], int]]:
+        """For each way in which ports ask for their key: the names, and the bits of those ports."""
+        groups: dict[tuple[str, ...], int] = {}
+        for bit, port in enumerate(self._ports):
+            names = tuple(
+                key.name if isinstance(key, CommonKey) else dict(key.parts)[port.name]
+                for key in correlation.clauses.by
+            )
+            groups[names] = groups.get(names, 0) | 1 << bit
+        return list(groups.items())
+
+    def match(self, batch: Batch, keys: Keys) -> Matches:
+        bits = self._by_type[batch.type_codes]
+        for bit, port in enumerate(self._ports):
+            for test in port_tests(port):
+                held = batch.holds(test, batch.rows_of_types(self._accepted[bit]))
+                self._keep(bits, bit, held)
+        rows = np.flatnonzero(bits.any(axis=1) if self._is_wide else bits)
+        if not rows.size:
+            return Matches(rows, self.no_bits, np.empty(0, np.int32), 0)
+        read = bits if rows.size == len(bits) else bits[rows]
+        if not keys.keyed:
+            found = Matches(rows, read, np.zeros(rows.size, np.int32), 0)
+        elif len(self._groups) == 1:
+            found = self._by_common_key(batch, keys, rows, read)
+        else:
+            found = self._by_port_keys(batch, keys, rows, read)
+        return self._with_predicates(batch, found)
+
+    def _keep(self, bits: Any, bit: int, held: Any) -> None:
+        """Take a bit from all rows of which a test does not hold."""
+        one = self._dtype(1 << bit % WORD)
+        word = self._word(bits, bit)
+        word &= held.astype(self._dtype) * one | ~one
+
+    def _word(self, bits: Any, bit: int) -> Any:
+        """The numbers in which a bit is, to be changed in place."""
+        return bits[:, bit // WORD] if self._is_wide else bits
+
+    def _by_common_key(self, batch: Batch, keys: Keys, rows: Rows, bits: Any) -> Matches:
+        columns = [batch.column(path_of(name)) for name in self._groups[0][0]]
+        numbers = keys.number(columns, rows)
+        if numbers.min() >= 0:
+            return Matches(rows, bits, numbers, 0)
+        there = numbers >= 0
+        return Matches(rows[there], bits[there], numbers[there], int((~there).sum()))
+
+    def _by_port_keys(self, batch: Batch, keys: Keys, rows: Rows, bits: Any) -> Matches:
+        """Each group of ports has its own key; equal keys of one row are one reading."""
+        every_row, every_bits, every_key = [], [], []
+        for names, mask in self._groups:
+            asked = np.flatnonzero(bits & self._dtype(mask))
+            if asked.size:
+                columns = [batch.column(path_of(name)) for name in names]
+                numbers = keys.number(columns, rows[asked])
+                there = numbers >= 0
+                every_row.append(rows[asked][there])
+                every_bits.append((bits & self._dtype(mask))[asked][there])
+                every_key.append(numbers[there])
+        row, bit, key = (np.concatenate(each) for each in (every_row, every_bits, every_key))
+        order = np.lexsort((key, row))
+        row, bit, key = row[order], bit[order], key[order]
+        if not row.size:
+            return Matches(row, bit, key.astype(np.int32), len(rows))
+        first = np.flatnonzero(np.r_[True, (row[1:] != row[:-1]) | (key[1:] != key[:-1])])
+        merged = np.bitwise_or.reduceat(bit, first)
+        row, key = row[first], key[first]
+        # The keys of a row are read in the order of their first ports: the lowest bit.
+        lowest = merged & (~merged + self._dtype(1))
+        order = np.lexsort((lowest, row))
+        read = len(np.unique(row))
+        return Matches(row[order], merged[order], key[order].astype(np.int32), len(rows) - read)
+
+    def _with_predicates(self, batch: Batch, found: Matches) -> Matches:
+        if not self._predicates or not found.rows.size:
+            return found
+        wanted = np.zeros(len(batch), np.bool_)
+        wanted[found.rows] = True
+        bits = found.bits.copy()
+        for bit, predicate in enumerate(self._predicates, len(self._ports)):
+            held = batch.holds(predicate, wanted)[found.rows]
+            word = self._word(bits, bit)
+            word |= held.astype(self._dtype) * self._dtype(1 << bit % WORD)
+        return Matches(found.rows, bits, found.keys, found.without_key)
+
+
+def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
+    """Why the rows of a correlation cannot be told in columns, if they cannot."""
+    tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
+    common = all(isinstance(key, CommonKey) for key in correlation.clauses.by)
+    if len(correlation.ports) + tests > WORD and not common:
+        return f"it has more than {WORD} ports and predicates, and ports with keys of their own"
+    return None
+
+
+def port_tests(port: EventPort) -> list[Expression]:
+    """What a port asks of an event besides its type: all of it has to hold."""
+    tests: list[Expression] = []
+    if port.source is not None:
+        tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))
+    if port.where is not None:
+        tests += _conjuncts(port.where)
+    return tests
+
+
+def _conjuncts(predicate: Expression) -> list[Expression]:
+    """The parts of a predicate that holds if each of them does; they may be shared by themselves.
+
+    That is so if they can only be true or false: `AND` would cast anything else.
+    """
+    match predicate:
+        case Logic(operands, operators) if set(operators) == {"AND"}:
+            if all(isinstance(each, Comparison | Like | In | Exists) for each in operands):
+                return list(operands)
+    return [predicate]

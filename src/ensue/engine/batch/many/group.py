@@ -1,0 +1,349 @@
+"""Rules that go through a batch together: all that share a key in one pass.
+
+A group numbers the keys of a batch and finds the rows that its ports want once for all of its
+members, takes each row through the cells of the rules that want it (`visits`), and makes all of
+their outputs at once. Rules of a group share a company (`ensue.engine.core.shapes`); rules of one
+shape share a table. Where a table keeps growing, the rules of its shape leave the group, in the
+middle of a batch if need be, and go on alone. `Member` is one rule of a group to the rest of the
+engine: its state is saved and restored as that of any other.
+
+Rules that feed others or are fed are not for groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch.input.alarm_batch import AlarmBatch
+from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.keys import Keys
+from ensue.engine.batch.input.ranks import distinct
+from ensue.engine.batch.input.row_lists import RowLists, RowNumbers
+from ensue.engine.batch.many.group_tables import GroupTables
+from ensue.engine.batch.many.visits import TimedFirings, VisitedCells
+from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.output.columns import Made, MadeInTurn
+from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.output.placing import Roots
+from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.single.correlation import (
+    SMALLEST_CLEARING,
+    Path,
+    Segment,
+    asked_of,
+    begins_with_statements,
+    is_time,
+    readings_in,
+)
+from ensue.engine.core.cells import Instants, RuleCells
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.shapes import (
+    Company,
+    event_ports,
+    lengths_of,
+    shape_of,
+    table_of,
+    window_of,
+)
+from ensue.engine.counts import Counts
+from ensue.events.nesting import path_of
+from ensue.events.times import microseconds_of
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions.evaluation import MISSING
+from ensue.lang.syntax import Correlation
+from ensue.machine.model import Machine
+
+FEWEST_FIRINGS = 1 << 14
+"""Fewer wait for those of the next rows of a batch before outputs are made of them."""
+
+
+@dataclass
+class Member:
+    """One rule of a group; `number` is its place in it."""
+
+    name: str
+    path: Path
+    number: int
+    group: CellGroup
+    has_start: bool
+
+    @property
+    def held(self) -> RuleCells:
+        """Its states and slots; what is changed in them is changed in the group."""
+        self.make_room()
+        return RuleCells(self.group.visited.cells, self.number)
+
+    @property
+    def keys(self) -> Keys:
+        return self.group.keys
+
+    @property
+    def maker(self) -> OutputMaker:
+        return self.group.maker
+
+    @property
+    def remembered(self) -> Remembered:
+        return self.group.remembered
+
+    def make_room(self) -> None:
+        """Have a cell for every key that is numbered."""
+        self.group.visited.grow(self.group.keys.count)
+
+    def drop_expired(self) -> None:
+        """Drop what has left its window, under every key."""
+        visited = self.group.visited
+        if visited.latest is not None:
+            visited.cells.drop_expired(self.number, visited.latest)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether its group can hold the keys that there are by now."""
+        return self.group.visited.has_room
+
+    def moments_of(self, readings: Rows) -> Instants:
+        """When firings of timers came, which a snapshot has as readings."""
+        return self.group.moments_of(readings)
+
+    def readings_of(self, moments: Instants) -> Rows:
+        """Firings of timers as readings, as a snapshot has them."""
+        return self.group.readings_of(moments)
+
+
+class CellGroup:
+    """Rules of one company, in the order of their library; `numbers` are theirs in it."""
+
+    def __init__(
+        self,
+        company: Company,
+        correlations: Sequence[Correlation],
+        numbers: Sequence[int],
+        machines: Mapping[int, Machine],
+        types: TypeSystem,
+        counts: Counts,
+    ) -> None:
+        """`machines` has those that are known of the rules, at least one of each shape."""
+        self.numbers = np.array(numbers)
+        self.keys = Keys(bool(company.key))
+        self.has_timers = company.has_timers
+        self._key_names = company.key
+        self._correlations = correlations
+        self._types = types
+        self._counts = counts
+        names = [part for each in correlations for part in asked_of(each)]
+        self.remembered = Remembered(names, company.keeps_events)
+        self._row_lists = RowLists(types)
+        lists = [
+            [self._row_lists.number(port) for port in event_ports(each)] for each in correlations
+        ]
+        width, none = max(1, *map(len, lists)), self._row_lists.count
+        shapes: dict[object, int] = {}
+        shape_numbers = [shapes.setdefault(shape_of(each), len(shapes)) for each in correlations]
+        self.visited = VisitedCells(
+            _tables(correlations, shape_numbers, numbers, machines),
+            np.array([each + [none] * (width - len(each)) for each in lists], np.int64),
+            none,
+        )
+        self.maker = OutputMaker(
+            [each.name for each in correlations],
+            company.binds_first,
+            self.keys,
+            types,
+            self.remembered,
+        )
+        self.members: dict[str, Member] = {
+            each.name: Member(
+                each.name,
+                _path(company, each),
+                number,
+                self,
+                begins_with_statements(each),
+            )
+            for number, each in enumerate(correlations)
+        }
+
+    @property
+    def has_room(self) -> bool:
+        return self.visited.has_room
+
+    @property
+    def leaving(self) -> list[str]:
+        """The members that have to go on alone before anything else is read."""
+        return [m.name for m in self.members.values() if m.number in self.visited.impatient]
+
+    def release(self, name: str) -> None:
+        """Leave a member out from now on."""
+        self.visited.stop(self.members.pop(name).number)
+
+    def next_due(self) -> int | None:
+        """When the first timer of any member is due."""
+        return self.visited.cells.next_due() if self.has_timers else None
+
+    def read(self, segment: Segment, clock: int | None) -> tuple[MadeInTurn, Roots | None, int]:
+        """What all members put out, where outputs come from, and how many rows were read.
+
+        Without timers outputs come from the rows that they say.
+        """
+        batch = segment.batch
+        lists = self._row_lists.of(batch)
+        keys = self._number_keys(segment, lists)
+        first, end = self.remembered.next, 0
+        if len(batch):
+            self.remembered.add_all(batch)
+        without = np.zeros(len(self.numbers), np.int64)
+        made: list[Made] = []
+        roots: list[Roots] = []
+        walk = self.visited.read(lists, keys, batch.times, self.keys.count, first, without, clock)
+        for firings, end in walk if self.has_timers else in_larger_parts(walk):
+            if not len(firings.at):
+                continue
+            if isinstance(firings, TimedFirings):
+                latest = int(batch.times[end - 1]) if end else int(firings.times[-1])
+                part, of = self._make_timed(firings, first, latest)
+                roots.append(of)
+            else:
+                part = self.maker.make(firings, Readings(first, batch.times[:end], keys[:end]))
+            made.append(part)
+        for member in self.members.values():
+            if without[member.number]:
+                self._counts.without_key[member.name] += int(without[member.number])
+        return MadeInTurn(made), Roots.joined(roots) if self.has_timers else None, end
+
+    def _number_keys(self, segment: Segment, lists: Sequence[RowNumbers]) -> Numbers:
+        """The key of each row that any rule reads."""
+        batch = segment.batch
+        if not self.keys.keyed:
+            return np.zeros(len(batch), np.int32)
+        wanted = np.zeros(len(batch), np.bool_)
+        for each in lists:
+            wanted[each] = True
+        rows = np.flatnonzero(wanted)
+        keys = np.full(len(batch), -1, np.int32)
+        if rows.size:
+            columns = [batch.column(path_of(name)) for name in self._key_names]
+            keys[rows] = self.keys.number(columns, rows)
+        return keys
+
+    def _make_timed(self, fired: TimedFirings, first: int, latest: int) -> tuple[Made, Roots]:
+        """The outputs of events and alarms, and what each comes from."""
+        at, heads = _readings_of(fired)
+        rows = fired.at[heads]
+        read = Readings(
+            first,
+            fired.times[heads],
+            fired.keys[heads].astype(np.int32),
+            max(latest, int(fired.times[-1])),
+            np.where(rows < 0, 0, first + rows),
+        )
+        firings = Firings(at, fired.actions, fired.slots, fired.table, fired.rules)
+        part = self.maker.make(firings, read)
+        of = heads[part.at]
+        assert part.rules is not None, "several rules may have put out"
+        return part, Roots(
+            fired.at[of], self.numbers[part.rules], fired.times[of], fired.starts[of]
+        )
+
+    def clear_up(self) -> None:
+        """Let go of events that no key holds any more, if there are enough of them."""
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.visited.cells.size // 2):
+            held = []
+            for member in self.members.values():
+                member.drop_expired()
+                held.append(readings_in(member.held))
+            self.remembered.forget_all_but(distinct(np.concatenate(held)))
+
+    # --- firings of timers that are bound ---------------------------------------------------------
+
+    def moments_of(self, readings: Rows) -> Instants:
+        """When firings of timers came, which a snapshot has as readings."""
+        asked = [name for name in self.remembered.names if is_time(name)]
+        if not asked:
+            return np.zeros(len(readings), np.int64)
+        column = self.remembered.column(asked[0], readings)
+        if column.kind == "timestamp":
+            return np.asarray(column.values, np.int64)
+        # A rule that has never asked for the time was saved without it.
+        found = [0 if each is MISSING else microseconds_of(each) for each in column.to_list()]
+        return np.array(found, np.int64)
+
+    def readings_of(self, moments: Instants) -> Rows:
+        """Firings of timers as readings, as a snapshot has them."""
+        first = self.remembered.next
+        self.remembered.add_all(AlarmBatch(moments, self._types))
+        return np.arange(first, first + len(moments))
+
+
+def _path(company: Company, correlation: Correlation) -> Path:
+    if company.has_timers:
+        return Path("timed")
+    return Path("table" if window_of(correlation) is None else "window")
+
+
+def _tables(
+    correlations: Sequence[Correlation],
+    shapes: Sequence[int],
+    numbers: Sequence[int],
+    machines: Mapping[int, Machine],
+) -> GroupTables:
+    """The tables of some rules, one for each shape; `numbers` name their machines."""
+    firsts = [shapes.index(shape) for shape in range(1 + max(shapes))]
+    alike = [correlations[first] for first in firsts]
+    tables = [table_of(correlations[first], machines[numbers[first]]) for first in firsts]
+    return GroupTables(
+        tables,
+        shapes,
+        [window_of(each) for each in correlations],
+        [
+            lengths_of(each, alike[shape], tables[shape])
+            for each, shape in zip(correlations, shapes, strict=True)
+        ],
+        [len(event_ports(each)) for each in alike],
+        alike,
+    )
+
+
+def in_larger_parts(walk: Iterable[tuple[Firings, int]]) -> Iterator[tuple[Firings, int]]:
+    """The same firings, with parts of few put together: making outputs of any has a price."""
+    waiting: list[Firings] = []
+    read = 0
+    for firings, end in walk:
+        waiting.append(firings)
+        read = end
+        if sum(len(each.at) for each in waiting) >= FEWEST_FIRINGS:
+            yield _joined(waiting), read
+            waiting = []
+    if waiting:
+        yield _joined(waiting), read
+
+
+def _joined(parts: Sequence[Firings]) -> Firings:
+    if len(parts) == 1:
+        return parts[0]
+    return Firings(
+        np.concatenate([each.at for each in parts]),
+        np.concatenate([each.actions for each in parts]),
+        np.concatenate([each.slots for each in parts]),
+        parts[0].table,
+        np.concatenate([each.rules for each in parts if each.rules is not None]),
+    )
+
+
+def _readings_of(fired: TimedFirings) -> tuple[Rows, Rows]:
+    """Which firings come from one reading, by numbers, and the first firing of each reading.
+
+    An event is one reading for all rules. The alarms of a rule and a key at one moment are one.
+    """
+    rows, rules, starts = fired.at, fired.rules, fired.starts
+    assert rules is not None
+    same: npt.NDArray[np.bool_] = rows[1:] == rows[:-1]
+    alarms = rows[1:] < 0
+    same &= ~alarms | (
+        (fired.times[1:] == fired.times[:-1])
+        & (rules[1:] == rules[:-1])
+        & (starts[1:] == starts[:-1])
+    )
+    begins = np.r_[True, ~same]
+    return np.cumsum(begins) - 1, np.flatnonzero(begins)

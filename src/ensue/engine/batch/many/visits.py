@@ -1,0 +1,245 @@
+"""The cells of many rules, each of which is visited by the events that it reads.
+
+In come the lists that the rows of a batch are in (`row_lists`), their keys and their times; out go
+firings, a limited number at a time. Of a combination of lists (`combinations`) it is known which
+rules read it, and by which letter; an event goes through their cells, and all other rules cost it
+nothing. The events of one key go one after the other, as its cells are in the cache then; firings
+are put in the order of the stream afterwards (`firing_order`). Where rules have timers, an alarm
+waits until an event visits its cell, or until the rows that go through at once are at their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.row_lists import RowNumbers
+from ensue.engine.batch.input.texts import read_only
+from ensue.engine.batch.kernels import firing_order, row_combinations
+from ensue.engine.batch.many.combinations import Combinations
+from ensue.engine.batch.many.group_tables import GroupTables
+from ensue.engine.batch.output.firings import Firings, Room
+from ensue.engine.core import stepping
+from ensue.engine.core.cells import Cells, Instants
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.packed import SLOTS
+from ensue.engine.core.patience import EVENTS_A_MOVE, FREE_MOVES, Patience
+from ensue.engine.core.rule_table import TABLE_STATES
+
+FIRINGS_AT_ONCE = 1 << 17
+FEWEST_ROWS, FIRST_ROWS, MOST_ROWS = 1 << 7, 1 << 12, 1 << 18
+"""How many rows go through at once: more of them as long as little fires and tables are full."""
+MOST_NUMBERS = 1 << 27
+"""Past so many numbers in the cells of all keys and rules, most are of rules that are idle."""
+_SHARED_MOVES = 8
+"""A move serves all rules of a shape: where there are several, there may be so many more."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedFirings(Firings):
+    """Firings in the order of the stream; `at` is -1 for those that an alarm has caused.
+
+    `times` are those of the trigger; of an alarm, `starts` says in which order keys have started.
+    """
+
+    times: Instants = None  # type: ignore[assignment]
+    starts: Rows = None  # type: ignore[assignment]
+    keys: Rows = None  # type: ignore[assignment]
+
+
+class VisitedCells:
+    """`lists` are those of each rule's ports; a number past all lists stands for no port."""
+
+    def __init__(self, tables: GroupTables, lists: npt.NDArray[np.int64], list_count: int) -> None:
+        self.tables = tables
+        self.cells = Cells(tables)
+        self.table_states = TABLE_STATES
+        self.most_numbers = MOST_NUMBERS
+        self.impatient: set[int] = set()
+        """The rules whose tables keep growing, or all if there are too many keys."""
+        self.latest: int | None = None
+        """The last moment that was read."""
+        self._rules = len(lists)
+        self._lists, self._list_count = lists, list_count
+        self._combinations = Combinations(lists, list_count)
+        self._visit = _driver(tables)
+        counts = np.bincount(tables.shape_of)
+        self._patience = [Patience(FREE_MOVES * min(_SHARED_MOVES, int(count))) for count in counts]
+        self._asked = np.zeros(3, np.int64)
+        self._key_count = 0
+        self._rows_at_once = FIRST_ROWS
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there can be a cell of each rule for every key that is numbered."""
+        return self._rules == 1 or self._key_count * self.cells.stride <= self.most_numbers
+
+    def grow(self, key_count: int) -> None:
+        """Have a cell of each rule for every key, if there is room for that."""
+        self._key_count = max(self._key_count, key_count)
+        if self.has_room:
+            self.cells.grow(key_count)
+
+    def read(
+        self,
+        lists: Sequence[RowNumbers],
+        keys: Numbers,
+        times: Instants,
+        key_count: int,
+        before: int,
+        without: Any,
+        clock: int | None,
+    ) -> Iterator[tuple[Firings, int]]:
+        """What fires, and up to which row; ends early where rules become `impatient`.
+
+        `without` counts for each rule the rows that it would read, if they had a key. After the
+        rows the clock goes on.
+        """
+        self.grow(key_count)
+        known, count = self._combinations, len(keys)
+        times = read_only(times)
+        if not self.has_room:
+            self.impatient = set(range(self._rules))
+            return
+        marks = known.mark(lists, count)
+        numbers = np.empty(count, np.int32)
+        at = 0
+        while at < count:
+            end = known.number(marks, at, numbers)
+            known.count_without_key(numbers, keys, at, end, without)
+            while at < end:
+                begin, at = at, min(end, at + self._rows_at_once)
+                firings = self._read_rows(numbers, keys, times, slice(begin, at), before)
+                self.latest = int(times[at - 1])
+                yield firings, at
+                if self.impatient:
+                    return
+        if clock is not None and self.tables.has_timers and self.cells.is_due <= clock:
+            room = self._room()
+            fired = self._advance(clock, room, 0)
+            if fired:
+                self.latest = clock if self.latest is None else max(self.latest, clock)
+                yield self._in_order(room, fired, times[:0], 0), count
+
+    def _room(self) -> Room:
+        size = max(FIRINGS_AT_ONCE, 2 * self._rules)
+        return Room(size, int(self.tables.facts[:, SLOTS].max()), self.tables.has_timers)
+
+    def _read_rows(
+        self, numbers: Numbers, keys: Numbers, times: Instants, rows: slice, before: int
+    ) -> Firings:
+        """What fires in some rows."""
+        order = by_key(keys[rows], self.cells.key_room) + rows.start
+        room = self._room()
+        at = done = fired = 0
+        made = self.tables.moves_made
+        while True:
+            at, done, lacking, fired = self._visit(
+                order, numbers, keys, times, at, done, self._combinations.visits,
+                self.tables.arrays, self.cells.arrays, before, self._asked, room.arrays, fired,
+            )  # fmt: skip
+            if lacking == stepping.DONE:
+                break
+            self._mend(lacking, room)
+        if self.tables.has_timers:
+            fired = self._advance(int(times[rows.stop - 1]), room, fired)
+        self._adapt(len(order), fired, self.tables.moves_made - made)
+        return self._in_order(room, fired, times[rows], rows.start)
+
+    def _advance(self, clock: int, room: Room, fired: int) -> int:
+        """Fire what is due up to a time under all keys; how many firings there are by then."""
+        if self.cells.is_due > clock:
+            return fired
+        key = 0
+        while True:
+            key, lacking, fired = stepping.advance(
+                clock, key, self.cells.key_room, self.tables.arrays, self.cells.arrays,
+                self._asked, room.arrays, fired,
+            )  # fmt: skip
+            if lacking == stepping.DONE:
+                return fired
+            self._mend(lacking, room)
+
+    def _mend(self, lacking: int, room: Room) -> None:
+        if lacking == stepping.LACKS_ROOM:
+            room.grow()
+        else:
+            self.tables.fill(*self._asked.tolist())
+            self.cells.fit()
+
+    def _adapt(self, rows: int, fired: int, made: int) -> None:
+        """Choose how many rows go through at once; find the tables that have grown too much."""
+        if made * EVENTS_A_MOVE > rows or fired > FIRINGS_AT_ONCE:
+            self._rows_at_once = max(FEWEST_ROWS, self._rows_at_once // 2)
+        elif 2 * fired < FIRINGS_AT_ONCE:
+            self._rows_at_once = min(MOST_ROWS, self._rows_at_once * 2)
+        for shape, (table, patience) in enumerate(
+            zip(self.tables.tables, self._patience, strict=True)
+        ):
+            patience.events += rows
+            if patience.is_over(table, 0) or len(table.known) > self.table_states:
+                self.impatient |= set(np.flatnonzero(self.tables.shape_of == shape).tolist())
+
+    def _in_order(self, room: Room, fired: int, times: Instants, first: int) -> Firings:
+        """The firings in the order of the stream; the rows read begin with `first`."""
+        held = room.arrays
+        alarms = _alarms_in_order(room, fired) if self.tables.has_timers else _NO_ALARMS
+        order = np.asarray(
+            firing_order.order_firings(held.rows, fired, read_only(times), first, alarms, held.when)
+        )
+        rules, rows, actions, slots = firing_order.take_firings(
+            order, held.rules, held.rows, held.actions, held.slots
+        )
+        table = self.tables.actions
+        if not self.tables.has_timers:
+            return Firings(rows, actions, slots, table, rules)
+        when = held.when[order]
+        return TimedFirings(
+            rows, actions, slots, table, rules, -1, when[:, 0], when[:, 1], when[:, 2]
+        )
+
+    def stop(self, rule: int) -> None:
+        """Leave a rule out from now on."""
+        self.impatient.discard(rule)
+        self.cells.clear(rule)
+        self.tables.stop(rule)
+        self.cells.fit()
+        self._lists[rule] = self._list_count
+        self._combinations = Combinations(self._lists, self._list_count)
+
+
+def _driver(tables: GroupTables) -> Any:
+    """The loop that takes events through the cells of these rules."""
+    if tables.has_timers:
+        return stepping.visit_timed
+    has_windows = any(table.has_window for table in tables.tables)
+    return stepping.visit_window if has_windows else stepping.visit_table
+
+
+_NO_ALARMS = np.empty(0, np.int64)
+
+
+def _alarms_in_order(room: Room, fired: int) -> Rows:
+    """The firings of alarms by time, then by rule, then by the start of their key."""
+    held = room.arrays
+    alarms, count = firing_order.order_alarms(held.rows, held.rules, held.when, fired)
+    if count < 0:
+        # Many of one moment, as those of a clock that has moved on far.
+        alarms = np.flatnonzero(held.rows[:fired] < 0)
+        times, starts = held.when[alarms, 0], held.when[alarms, 1]
+        alarms = alarms[np.lexsort((starts, held.rules[alarms], times))]
+        count = len(alarms)
+    return np.asarray(alarms[:count])
+
+
+def by_key(keys: Numbers, count: int) -> Rows:
+    """The rows in the order of their keys, rows of one key in their own."""
+    if count > 4 * len(keys):
+        return np.argsort(keys, kind="stable")
+    order, _ = row_combinations.rows_by_key(keys, count)
+    return np.asarray(order, np.int64)

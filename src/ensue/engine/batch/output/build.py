@@ -1,0 +1,294 @@
+"""Makes the outputs of correlations over one batch.
+
+In come firings; out goes a `Made`: the outputs in their order, each with the reading that it came
+from. The same to the letter as `ensue.engine.outputs`, but made by statement, in columns: the texts
+of all outputs of one statement are written by one loop each, however many rules they are of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ensue.engine.batch.input.column import Column, Rows, absent, column_of
+from ensue.engine.batch.input.fitting import LARGEST_FLOAT
+from ensue.engine.batch.input.keys import Keys
+from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
+from ensue.engine.batch.input.texts import NO_TEXTS, Texts, constant, written
+from ensue.engine.batch.kernels import text_writing
+from ensue.engine.batch.output.bound import Bound
+from ensue.engine.batch.output.bundles import Bundle, bundles_of
+from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made
+from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.trigger_counts import Counted, TriggerCounts
+from ensue.engine.core.effects import Emitted, Sent
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.outputs import TIMER
+from ensue.events.conformance import conform_value
+from ensue.events.event import Event
+from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
+from ensue.lang.expressions import Expression
+from ensue.lang.expressions.evaluation import MISSING
+
+_BESIDE_TEXTS = 24
+"""So many bytes an id has besides names, triggers and keys: a time and a number, mostly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What a correlation has read of a batch: one row for each reading.
+
+    Firings come in the order of the stream; the readings of different keys may not, where there
+    are timers. `numbers` has the numbers of readings that do not follow each other: 0 for the
+    alarms of a rule under a key, at one moment.
+    """
+
+    first: int
+    times: npt.NDArray[np.int64]
+    keys: Numbers
+    latest: int | None = None
+    numbers: Rows | None = None
+
+    @property
+    def last(self) -> int:
+        """The last moment at which something was read."""
+        return int(self.times[-1]) if self.latest is None else self.latest
+
+
+@dataclass(frozen=True, slots=True)
+class _PutOut:
+    """Outputs in their order, by what they are of: for each its reading, correlation, trigger."""
+
+    rules: Rows
+    times: npt.NDArray[np.int64]
+    keys: Numbers
+    triggers: Texts
+    trigger_of: Rows
+    numbers: Rows
+
+    def at(self, places: Rows) -> _PutOut:
+        """Some of them."""
+        return _PutOut(
+            self.rules[places],
+            self.times[places],
+            self.keys[places],
+            self.triggers,
+            self.trigger_of[places],
+            self.numbers[places],
+        )
+
+
+class OutputMaker:
+    """Makes the outputs of one correlation, or of several that put out by the same statements."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        bind_first: bool,
+        keys: Keys,
+        types: TypeSystem,
+        remembered: Remembered,
+    ) -> None:
+        self._names = Texts.of(pa.array(names, pa.string()))
+        self._sources = Texts.of(pa.array([f"ensue/{name}" for name in names], pa.string()))
+        self._first = bind_first
+        self._keys = keys
+        self._types = types
+        self._remembered = remembered
+        self._counts = TriggerCounts()
+
+    @property
+    def counted_at(self) -> int | None:
+        return self._counts.at
+
+    @property
+    def counted(self) -> Mapping[Counted, int]:
+        """How many outputs a trigger had at the last moment at which there were any."""
+        return self._counts.counted
+
+    def recall(self, at: int | None, counted: Mapping[Counted, int]) -> None:
+        """Take in counts of a snapshot."""
+        self._counts.recall(at, counted)
+
+    def make(self, firings: Firings, read: Readings) -> Made:
+        """What firings put out. Nothing of them is held on to."""
+        occurring = np.flatnonzero(np.bincount(firings.actions, minlength=1)).tolist()
+        sizes_of = np.array([len(action) for action in firings.table], np.int64)
+        if all(sizes_of[each] == 1 for each in occurring):
+            at, rules = firings.at.copy(), firings.rules
+            rules = None if rules is None else rules.copy()
+            begins = np.arange(len(at))
+        else:
+            sizes = sizes_of[firings.actions]
+            begins = np.cumsum(sizes) - sizes
+            at = np.repeat(firings.at, sizes)
+            rules = None if firings.rules is None else np.repeat(firings.rules, sizes)
+        if not len(at):
+            return Made(at, [])
+        put_out = self._put_out(at, rules, read)
+        groups: list[ColumnGroup | EventGroup] = []
+        bundles = bundles_of(firings.table, occurring)
+        for bundle in bundles:
+            if len(bundles) == 1:
+                bound = self._bound(bundle, firings.actions, firings.slots)
+                groups.append(self._group(bundle, begins, bound, put_out))
+                continue
+            is_here = np.zeros(len(firings.table), np.bool_)
+            is_here[list(bundle.bound_in)] = True
+            here = np.flatnonzero(is_here[firings.actions])
+            chosen = begins[here] + bundle.offset
+            bound = self._bound(bundle, firings.actions[here], firings.slots[here])
+            groups.append(self._group(bundle, chosen, bound, put_out.at(chosen)))
+        return Made(at, groups, rules)
+
+    def _bound(self, bundle: Bundle, actions: Rows, places: npt.NDArray[np.int64]) -> Bound:
+        return Bound(bundle, actions, places, self._remembered, self._first)
+
+    def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
+        times, keys = read.times[at], read.keys[at]
+        alarms = None
+        recent = self._remembered.recent_ids()
+        if read.numbers is None and recent is not None and recent[1] == read.first:
+            triggers, _, rows = recent
+            trigger_of = rows[at] if rows.size else at
+        elif read.numbers is None:
+            old, new, trigger_of = self._remembered.ids(read.first + at, TIMER)
+            triggers = new if old is NO_TEXTS else old
+        else:
+            alarms = read.numbers[at] == 0
+            triggers, trigger_of = self._triggers(read.numbers, at)
+        numbers = self._counts.number(
+            at, rules, times, keys, triggers, trigger_of, read.last, alarms
+        )
+        of = np.zeros(len(at), np.int64) if rules is None else rules
+        return _PutOut(of, times, keys, triggers, trigger_of, numbers)
+
+    def _triggers(self, readings: Rows, at: Rows) -> tuple[Texts, Rows]:
+        """The ids of readings and what stands for that of an alarm, and which of them each has."""
+        events = np.flatnonzero(readings)
+        texts = pa.array([TIMER], pa.string())
+        if events.size:
+            old, new, places = self._remembered.ids(readings[events], TIMER)
+            ids = (new if old is NO_TEXTS else old).take(places)
+            texts = pa.concat_arrays([texts.cast(ids.type), ids])
+        text_of = np.zeros(len(readings), np.int64)
+        text_of[events] = np.arange(1, 1 + events.size)
+        return Texts.of(texts), text_of[at]
+
+    def _group(
+        self,
+        bundle: Bundle,
+        places: Rows,
+        bound: Bound,
+        put_out: _PutOut,
+    ) -> ColumnGroup | EventGroup:
+        """What one statement has put out; `put_out` is of these outputs only."""
+        keys, key_of = NO_TEXTS, np.zeros(0, np.int64)
+        if self._keys.keyed:
+            keys, key_of = self._keys.held_texts(put_out.keys)
+        count = len(places)
+        provenance = {
+            "correlation": self._names.take(put_out.rules),
+            "trigger": put_out.triggers.take(put_out.trigger_of),
+            "labels": constant(bundle.labels, count),
+            "causes": bound.causes(),
+        }
+        if self._keys.keyed:
+            provenance["partitionkey"] = keys.take(key_of)
+        if isinstance(bundle.what, Sent):
+            readings = bound.readings(bundle.what.port)
+            return self._sent(places, put_out.times, readings, provenance)
+        type_name = bundle.what.type
+        data: dict[str, tuple[ValueType, Column]] = {}
+        if not isinstance(bundle.what, Emitted):
+            attributes = self._types.attributes(type_name)
+            data = {
+                each.name: (
+                    attributes[each.name],
+                    _fitting(each.value, attributes[each.name], bound.column, count),
+                )
+                for each in bundle.what.assignments
+            }
+        ids = written(
+            text_writing.write_ids, count,
+            _BESIDE_TEXTS + self._names.mean + put_out.triggers.mean + keys.mean,
+            *self._names, put_out.rules,
+            *put_out.triggers, put_out.trigger_of, put_out.times,
+            self._keys.keyed, *keys, key_of, put_out.numbers,
+        )  # fmt: skip
+        sources = self._sources.take(put_out.rules)
+        return ColumnGroup(places, type_name, ids, sources, put_out.times, data, provenance)
+
+    def _sent(
+        self,
+        places: Rows,
+        times: npt.NDArray[np.int64],
+        readings: Rows,
+        provenance: Mapping[str, pa.Array],
+    ) -> EventGroup:
+        rows = zip(*(each.to_pylist() for each in provenance.values()), strict=True)
+        made = [
+            Event(
+                event.id,
+                event.source,
+                event.type,
+                time,
+                event.data,
+                {**event.extensions, **dict(zip(provenance, row, strict=True))},
+            )
+            for event, time, row in zip(
+                self._remembered.events(readings), times.tolist(), rows, strict=True
+            )
+        ]
+        return EventGroup(places, made)
+
+
+def _fitting(expression: Expression, type_: ValueType, lookup: Any, count: int) -> Column:
+    """The values of an expression, null where there was an error or where they do not fit."""
+    try:
+        found = outcomes(expression, lookup, count)
+        column = Column(found.kind, found.values, found.errors)
+        if column.missing is not None and column.missing.all():
+            # A port that is not bound in any of them: of no kind, and nothing to look at.
+            return absent(count)
+        fitted = _fit(column, type_)
+        if fitted is not None:
+            return fitted
+    except NotInColumnsError:
+        pass
+    return column_of(
+        [_conformed(each, type_) for each in values_by_row(expression, lookup, np.arange(count))]
+    )
+
+
+def _conformed(value: Any, type_: ValueType) -> Any:
+    if value is MISSING:
+        return MISSING
+    try:
+        return conform_value(value, type_)
+    except ValueError:
+        return MISSING
+
+
+def _fit(column: Column, type_: ValueType) -> Column | None:
+    """The column as its attribute holds it; None if that has to be asked value by value."""
+    values = column.values
+    if type_.name in INTEGER_RANGES and column.kind == "integer":
+        low, high = INTEGER_RANGES[type_.name]
+        wrong = (values < low) | (values > min(high, 2**63 - 1))
+        return Column(
+            "integer", values, wrong if column.missing is None else wrong | column.missing
+        )
+    if type_.kind == "real" and column.kind in ("integer", "real"):
+        reals = values.astype(np.float64, copy=False)
+        wrong = ~(np.abs(reals) < (LARGEST_FLOAT if type_.name == "float" else np.inf))
+        return Column("real", reals, wrong if column.missing is None else wrong | column.missing)
+    if type_.name == column.kind and column.kind in ("boolean", "string", "timestamp"):
+        return column
+    return None

@@ -1,0 +1,218 @@
+"""The events that a correlation may still have to put out or to name: what its places refer to.
+
+A reading has a number; the last batches are at hand, and of older ones only those readings that
+some key still holds in a place, and of them only the names that an output may ask for. In come
+readings by number; out go columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.engine.batch.input.batches import Batch, TableBatch
+from ensue.engine.batch.input.column import Column, Mask, Rows, absent, joined
+from ensue.engine.batch.input.ranks import distinct
+from ensue.engine.batch.input.texts import NO_TEXTS, Texts
+from ensue.events import cloudevents
+from ensue.events.event import Event
+from ensue.lang.expressions.names import Parts
+
+ID: Parts = ("id",)
+_NO_ROWS = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Recent:
+    """The readings of one batch: reading `first + n` is row `rows[n]` of `batches[which[n]]`.
+
+    Without `rows` and `which` it is row n, of the only batch.
+    """
+
+    first: int
+    batches: Sequence[Batch]
+    rows: Rows | None
+    which: Rows | None = None
+
+    def rows_at(self, places: Rows) -> Rows:
+        return places if self.rows is None else self.rows[places]
+
+    def column(self, parts: Parts, readings: Rows) -> Column:
+        at = readings - self.first
+        if self.which is None:
+            return self.batches[0].column(parts).take(self.rows_at(at))
+        parts_of, order = [], []
+        for number, batch in enumerate(self.batches):
+            here = np.flatnonzero(self.which[at] == number)
+            if here.size:
+                parts_of.append(batch.column(parts).take(self.rows_at(at[here])))
+                order.append(here)
+        places = np.argsort(np.concatenate(order), kind="stable")
+        return joined(parts_of).take(places)
+
+    def events(self, readings: Rows) -> list[Event]:
+        at = readings - self.first
+        if self.which is None:
+            return events_of(self.batches[0], self.rows_at(at))
+        return [
+            self.batches[w].event(int(r))
+            for w, r in zip(self.which[at].tolist(), self.rows_at(at), strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Readings of earlier batches, by number."""
+
+    numbers: Rows
+    columns: dict[Parts, Column]
+    whole: list[Event] | None
+
+    @property
+    def first(self) -> int:
+        return int(self.numbers[0]) if self.numbers.size else 0
+
+    def column(self, parts: Parts, readings: Rows) -> Column:
+        return self.columns[parts].take(np.searchsorted(self.numbers, readings))
+
+    def events(self, readings: Rows) -> list[Event]:
+        assert self.whole is not None
+        return [self.whole[at] for at in np.searchsorted(self.numbers, readings).tolist()]
+
+
+class Remembered:
+    """`names` are asked of any reading, besides its id; `whole` says that events are sent on.
+
+    Readings are numbered from 1, so that 0 can stand for none.
+    """
+
+    def __init__(self, names: Sequence[Parts], whole: bool) -> None:
+        self.names = tuple(dict.fromkeys([ID, *names]))
+        self.whole = whole
+        self.next = 1
+        self.recent_rows = 0
+        self.parts: list[Kept | Recent] = []
+
+    def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
+        self.parts.append(Recent(self.next, batches, rows, which))
+        self.next += len(rows)
+        self.recent_rows += len(rows)
+
+    def add_all(self, batch: Batch) -> None:
+        """Every row of a batch is a reading."""
+        self.parts.append(Recent(self.next, [batch], None))
+        self.next += len(batch)
+        self.recent_rows += len(batch)
+
+    def column(self, parts: Parts, readings: Rows) -> Column:
+        last = self.parts[-1]
+        if readings.size == 0 or int(readings.min()) >= last.first:
+            return last.column(parts, readings)
+        groups = self._grouped(readings)
+        taken = joined([part.column(parts, readings[at]) for part, at in groups])
+        places = np.empty(readings.size, np.int64)
+        places[np.concatenate([at for _, at in groups])] = np.arange(readings.size)
+        return taken.take(places)
+
+    def ids(self, readings: Rows, of_timers: str | None) -> tuple[Texts, Texts, Rows]:
+        """The ids of readings: old texts, new texts, and the place of each through both of them.
+
+        Places go up with the readings. A reading that is the firing of a timer has no id of its
+        own: without a text for it, its place is -1.
+        """
+        last = self.parts[-1]
+        new, places = NO_TEXTS, readings - last.first
+        is_old: Mask | None = None
+        if isinstance(last, Recent) and last.which is None:
+            column = last.batches[0].column(ID)
+            if column.missing is None:
+                new = Texts.of(column.values)
+                if not places.size or places.min() >= 0:
+                    return NO_TEXTS, new, last.rows_at(places)
+                is_old = places < 0
+                places[~is_old] = last.rows_at(places[~is_old])
+        if is_old is None:
+            is_old = np.ones(readings.shape, np.bool_)
+        numbers = np.unique(readings[is_old])
+        held = self.column(ID, numbers)
+        places[~is_old] += len(numbers)
+        places[is_old] = at = np.searchsorted(numbers, readings[is_old])
+        if held.missing is None:
+            return Texts.of(held.values), new, places
+        if of_timers is None:
+            places[is_old] = np.where(held.missing[at], -1, at)
+        own = held.values if held.kind == "string" else pa.nulls(len(numbers), pa.string())
+        texts = pc.if_else(pa.array(held.missing), pa.scalar(of_timers or ""), own)
+        return Texts.of(texts), new, places
+
+    def recent_ids(self) -> tuple[Texts, int, Rows] | None:
+        """The ids of the last batch, the first reading of it, and the row of each reading.
+
+        Without rows it is that of its number. None if there is more to it.
+        """
+        last = self.parts[-1] if self.parts else None
+        if not isinstance(last, Recent) or last.which is not None:
+            return None
+        column = last.batches[0].column(ID)
+        if column.missing is not None:
+            return None
+        return Texts.of(column.values), last.first, _NO_ROWS if last.rows is None else last.rows
+
+    def events(self, readings: Rows) -> list[Event]:
+        groups = self._grouped(readings)
+        found = [event for part, at in groups for event in part.events(readings[at])]
+        order = np.concatenate([at for _, at in groups]) if groups else np.empty(0, np.int64)
+        return [found[place] for place in np.argsort(order, kind="stable").tolist()]
+
+    def _grouped(self, readings: Rows) -> list[tuple[Kept | Recent, Rows]]:
+        last = self.parts[-1]
+        if readings.size == 0 or int(readings.min()) >= last.first:
+            return [(last, np.arange(readings.size))]
+        firsts = np.array([part.first for part in self.parts])
+        home = np.searchsorted(firsts, readings, side="right") - 1
+        return [(self.parts[n], np.flatnonzero(home == n)) for n in distinct(home).tolist()]
+
+    def forget_all_but(self, readings: Rows) -> None:
+        """Keep these readings only, sorted by number."""
+        self.parts = [self.taken(readings)] if readings.size else []
+        self.recent_rows = 0
+
+    def taken(self, readings: Rows) -> Kept:
+        """These readings on their own, sorted by number; there is at least one."""
+        columns = {name: self.column(name, readings) for name in self.names}
+        return Kept(readings, columns, self.events(readings) if self.whole else None)
+
+    def restore(self, count: int, columns: dict[Parts, Column], whole: list[Event] | None) -> int:
+        """Take in readings from a snapshot; returns the number of the first."""
+        first = self.next
+        if count:
+            # What others of a group ask for, nobody asks of these.
+            columns = {name: absent(count) for name in self.names} | columns
+            self.parts.append(Kept(np.arange(first, first + count), columns, whole))
+            self.next += count
+        return first
+
+
+def write_event(event: Event) -> bytes:
+    """An event for a snapshot, exactly; as JSON where msgpack has no room for its integers."""
+    try:
+        return msgspec.msgpack.encode(event)
+    except OverflowError:
+        return cloudevents.encode(event)
+
+
+def read_event(data: bytes) -> Event:
+    if data[:1] == b"{":
+        return cloudevents.decode(data)
+    return msgspec.msgpack.decode(data, type=Event)
+
+
+def events_of(batch: Batch, rows: Rows) -> list[Event]:
+    if isinstance(batch, TableBatch):
+        return batch.events(rows)
+    return [batch.event(row) for row in rows.tolist()]

@@ -1,0 +1,174 @@
+"""What the step engine has saved of one rule, as a correlation of the batch engine goes on from.
+
+In comes plain data of `ensue.engine.step.saving`; out goes a `ColumnState`, as `snapshots` has it:
+keys, states or starts, due times, and columns of what is bound. What moves at all is for
+`exchanging` to say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from ensue.engine.batch.input.column import Column
+from ensue.engine.batch.saved.column_state import (
+    ColumnState,
+    arrow_bytes,
+    object_bytes,
+    pack_events,
+)
+from ensue.engine.batch.single.correlation import is_time
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.rule_table import moving_states
+from ensue.engine.core.timer_table import Timers
+from ensue.engine.step.rules import whole_key
+from ensue.engine.step.saving import (
+    SavedEvent,
+    SavedExtra,
+    SavedPlace,
+    SavedRule,
+    restore_event,
+    restore_key,
+)
+from ensue.events.event import Event
+from ensue.events.times import datetime_of
+from ensue.lang.expressions.evaluation import MISSING, EventScope
+from ensue.lang.expressions.names import Parts
+from ensue.machine.model import Machine
+
+
+def column_state(
+    rule: SavedRule, timers: Timers, machine: Machine, names: tuple[Parts, ...], whole: bool
+) -> ColumnState:
+    keys = [whole_key(restore_key(key)) for key, _, _ in rule.keys]
+    bound: dict[Bound, Event | int] = {}
+    for at, (_, _, places) in enumerate(rule.keys):
+        for place in places:
+            what = place[2]
+            # An event that one place wants as a whole is kept as a whole.
+            if isinstance(what, SavedEvent):
+                bound[_bound(at, place)] = restore_event(what)
+            elif isinstance(what, str):
+                bound.setdefault(_bound(at, place), Event(what, "", "", 0))
+            else:
+                bound[_bound(at, place)] = what
+    order = {each: number for number, each in enumerate(sorted(bound))}
+    kept = [bound[each] for each in order]
+    ids = [None if isinstance(each, int) else each.id for each in kept]
+    columns = _columns_of_places(rule, machine, order)
+    stepped = machine.window is not None or len(timers) > 0
+    if stepped:
+        columns |= _columns_of_starts(rule, machine)
+        columns["started"] = pa.array([True] * len(keys), pa.bool_())
+    else:
+        columns["state"] = pa.array([state for _, state, _ in rule.keys], pa.uint32())
+    if len(timers):
+        columns |= _columns_of_timers(rule, timers)
+    values = [key[0][1] for key in keys if len(key) == 1]
+    kinds = {type(value) for value in values}
+    general = None
+    if len(values) == len(keys) and kinds in ({str}, {int}):
+        columns["key"] = pa.array(values, pa.string() if kinds == {str} else pa.int64())
+    else:
+        general = msgspec.msgpack.encode(keys)
+    counted_at, counted = _counted(rule)
+    others = [name for name in names if name != ("id",)]
+    return ColumnState(
+        stepped=stepped,
+        keys=arrow_bytes(pa.table(columns)),
+        general_keys=general,
+        states=[] if stepped else rule.states,
+        kept=arrow_bytes(pa.table({"id": pa.array(ids, pa.string())})),
+        objects={".".join(name): object_bytes(_column(kept, name)) for name in others},
+        counted_at=counted_at,
+        counted=counted,
+        packed=pack_events([_as_event(each) for each in kept]) if whole and kept else None,
+    )
+
+
+Bound = tuple[int, bool, int]
+"""What is bound: its number, whether it is the firing of a timer, and of which key it is then."""
+
+
+def _bound(at: int, place: SavedPlace) -> Bound:
+    """Events have their numbers for all keys, and firings of timers theirs for each key."""
+    _, number, what = place
+    is_firing = isinstance(what, int)
+    return number, is_firing, at if is_firing else 0
+
+
+def _as_event(what: Event | int) -> Event:
+    return Event("", "", "", what) if isinstance(what, int) else what
+
+
+def _columns_of_places(
+    rule: SavedRule, machine: Machine, order: dict[Bound, int]
+) -> dict[str, pa.Array]:
+    numbers = [place for branch in machine.branches for place, _, _ in branch.places]
+    bound = [
+        {place[0]: order[_bound(at, place)] for place in each}
+        for at, (_, _, each) in enumerate(rule.keys)
+    ]
+    return {
+        f"place {place}": pa.array([each.get(place) for each in bound], pa.int32())
+        for place in range(max(numbers, default=-1) + 1)
+    }
+
+
+def _columns_of_timers(rule: SavedRule, timers: Timers) -> dict[str, pa.Array]:
+    """When each timer of a key is due; null where it does not run."""
+    rows = []
+    for at, (_, states, _) in enumerate(rule.keys):
+        extra = rule.extras.get(at, SavedExtra())
+        running = timers.running(frozenset(rule.states[states]))
+        due = [extra.due.get(port.name) for port in timers.ports]
+        due += [extra.timeouts.get(timer.state) for timer in timers.timeouts]
+        rows.append([each if running >> n & 1 else None for n, each in enumerate(due)])
+    numbers = [rule.extras.get(at, SavedExtra()).number for at in range(len(rule.keys))]
+    return {
+        **{f"due {n}": pa.array([row[n] for row in rows], pa.int64()) for n in range(len(timers))},
+        "number": pa.array(numbers, pa.int64()),
+    }
+
+
+def _columns_of_starts(rule: SavedRule, machine: Machine) -> dict[str, pa.Array]:
+    starts = []
+    for at, (_, states, _) in enumerate(rule.keys):
+        active = rule.states[states]
+        # Without a window it does not matter when a state was set.
+        held = rule.extras.get(at, SavedExtra()).starts or [None] * len(active)
+        known = zip(active, held, strict=True)
+        starts.append({state: FAR if start is None else start for state, start in known})
+    return {
+        f"start {state}": pa.array([each.get(state) for each in starts], pa.int64())
+        for state in moving_states(machine)
+    }
+
+
+def _counted(rule: SavedRule) -> tuple[int | None, list[tuple[int, str, int]]]:
+    latest = max(
+        (each.outputs_at for each in rule.extras.values() if each.outputs_at), default=None
+    )
+    return latest, [
+        (at, trigger, number)
+        for at, extra in rule.extras.items()
+        if extra.outputs_at is not None and extra.outputs_at == latest
+        for trigger, number in extra.outputs_made.items()
+    ]
+
+
+def _column(kept: list[Event | int], name: Parts) -> Column:
+    found = [_value(what, name) for what in kept]
+    values = np.empty(len(found), object)
+    values[:] = found
+    return Column("object", values, np.array([each is MISSING for each in found], np.bool_))
+
+
+def _value(what: Event | int, name: Parts) -> Any:
+    """What a name stands for in an event; the firing of a timer has a time, and nothing else."""
+    if isinstance(what, Event):
+        return EventScope(what).lookup(name)
+    return datetime_of(what) if is_time(name) else MISSING

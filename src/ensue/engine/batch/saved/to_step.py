@@ -1,0 +1,174 @@
+"""What the batch engine has saved of one correlation, as a rule of the step engine goes on from.
+
+In comes a `ColumnState`, as `snapshots` has it; out goes plain data of `ensue.engine.step.saving`.
+Of a bound event there may be no more than the names that statements ask for; a firing of a timer
+that is bound has a time, and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from ensue.engine.batch.saved.column_state import (
+    ColumnState,
+    arrow_table,
+    object_column,
+    whole_events,
+)
+from ensue.engine.batch.single.correlation import is_time
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.rule_table import moving_states
+from ensue.engine.core.timer_table import Timers
+from ensue.engine.ports import Key
+from ensue.engine.step.rules import fast_key
+from ensue.engine.step.saving import (
+    SavedEvent,
+    SavedExtra,
+    SavedKey,
+    SavedPlace,
+    SavedRule,
+    save_event,
+)
+from ensue.events.event import Event
+from ensue.events.times import microseconds_of
+from ensue.lang.expressions.evaluation import MISSING
+from ensue.lang.expressions.names import Parts
+from ensue.lang.syntax import Correlation
+from ensue.machine.model import Machine
+
+_CONTEXT = {("id",), ("source",), ("type",), ("time",)}
+
+
+def saved_rule(
+    correlation: Correlation, machine: Machine, column: ColumnState, table: pa.Table
+) -> SavedRule:
+    if column.general_keys is not None:
+        found = msgspec.msgpack.decode(column.general_keys, type=list[Key])
+        keys: list[SavedKey] = [_saved_key(key) for key in found]
+    else:
+        keys = table.column("key").to_pylist()
+    events = _kept_events(column)
+    states: dict[tuple[int, ...], int] = {}
+    saved: list[tuple[SavedKey, int, list[SavedPlace]]] = []
+    extras: dict[int, SavedExtra] = {}
+    held = {name: table.column(name).to_pylist() for name in table.schema.names}
+    places = [name for name in held if name.startswith("place ")]
+    timers = Timers(correlation, machine)
+    made: dict[int, dict[str, int]] = {}
+    for at, trigger, number in column.counted:
+        made.setdefault(at, {})[trigger] = number
+    for at, key in enumerate(keys):
+        if column.stepped:
+            starts = _starts_of(machine, held, at)
+            active = tuple(sorted(starts))
+            has_started = held["started"][at] or starts != dict.fromkeys(machine.initial, FAR)
+        else:
+            active = tuple(column.states[held["state"][at]])
+            starts = {}
+            has_started = active != (-1,)
+        if not has_started:
+            continue
+        bound: list[SavedPlace] = [
+            (
+                int(name.removeprefix("place ")),
+                held[name][at] + 1,
+                _saved(events[held[name][at]]),
+            )
+            for name in places
+            if held[name][at] is not None
+        ]
+        timed = _saved_timers(timers, held, at) if len(timers) else SavedExtra()
+        extra = msgspec.structs.replace(
+            timed,
+            outputs_at=column.counted_at if at in made else None,
+            outputs_made=made.get(at, {}),
+            starts=[None if starts[state] == FAR else starts[state] for state in active]
+            if machine.window is not None
+            else None,
+        )
+        if extra != SavedExtra():
+            extras[len(saved)] = extra
+        saved.append((key, states.setdefault(active, len(states)), bound))
+    form = "table" if machine.window is None else "linear"
+    sets = [list(each) for each in states]
+    return SavedRule(correlation.name, form, 0, len(saved), sets, saved, extras)
+
+
+def _saved(what: Event | int) -> int | SavedEvent:
+    return what if isinstance(what, int) else save_event(what)
+
+
+def _saved_timers(timers: Timers, held: dict[str, list[Any]], at: int) -> SavedExtra:
+    due = [held[f"due {number}"][at] for number in range(len(timers))]
+    ports, timeouts = due[: len(timers.ports)], due[len(timers.ports) :]
+    return SavedExtra(
+        number=held["number"][at],
+        # Of an expression that is finished nobody asks when its timers are due.
+        due={p.name: FAR if d is None else d for p, d in zip(timers.ports, ports, strict=True)},
+        timeouts={
+            timer.state: each
+            for timer, each in zip(timers.timeouts, timeouts, strict=True)
+            if each is not None
+        },
+    )
+
+
+def _saved_key(key: Key) -> SavedKey:
+    plain = fast_key(tuple((kind, value) for kind, value in key))
+    return list(plain) if isinstance(plain, tuple) else plain
+
+
+def _starts_of(machine: Machine, held: dict[str, list[Any]], at: int) -> dict[int, int]:
+    starts = dict.fromkeys(machine.initial - set(moving_states(machine)), FAR)
+    for state in moving_states(machine):
+        start = held[f"start {state}"][at]
+        if start is not None and start != -FAR:
+            starts[state] = start
+    return starts
+
+
+def _kept_events(column: ColumnState) -> list[Event | int]:
+    """What is bound: an event as it was or with the names that were kept; of a firing its time."""
+    table = arrow_table(column.kept)
+    if "id" not in table.schema.names:
+        return []
+    values = {name: table.column(name).to_pylist() for name in table.schema.names}
+    values |= {name: object_column(data).to_list() for name, data in column.objects.items()}
+    whole = whole_events(column)
+    kept: list[Event | int] = []
+    for at, id_ in enumerate(values["id"]):
+        known = {
+            tuple(name.split(".")): each[at]
+            for name, each in values.items()
+            if each[at] is not None and each[at] is not MISSING
+        }
+        if id_ is None:
+            when = next((value for name, value in known.items() if is_time(name)), None)
+            kept.append(0 if when is None else microseconds_of(when))
+        else:
+            kept.append(_event_of(known) if whole is None else whole[at])
+    return kept
+
+
+def _event_of(known: dict[Parts, Any]) -> Event:
+    """An event of the names that were kept of it."""
+    data: dict[str, Any] = {}
+    for name, value in known.items():
+        *path, last = name
+        if name in _CONTEXT:
+            continue
+        inner = data
+        for part in path:
+            inner = inner.setdefault(part, {})
+        inner[last] = value
+    time = known.get(("time",))
+    return Event(
+        known["id",],
+        known.get(("source",), ""),
+        known.get(("type",), ""),
+        0 if time is None else microseconds_of(time),
+        data,
+    )

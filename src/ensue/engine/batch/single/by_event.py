@@ -1,0 +1,182 @@
+"""A correlation event by event, inside the batch engine: for what has no form in columns.
+
+In come the same segments as in `correlation`, and the time up to which the clock has come; out go
+events. It has its own alarms: a timer that is due before a reading fires first, and takes its own
+place in the order of the stream. The instances are those of the step engine, and so is the form in
+which they are saved.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from itertools import count
+from typing import cast
+
+import msgspec
+import numpy as np
+
+from ensue.engine.batch.output.columns import EventGroup, Made
+from ensue.engine.batch.output.order import ALARM, alarm_position
+from ensue.engine.batch.output.remembered import events_of
+from ensue.engine.batch.single.correlation import Path, Positions, Segment
+from ensue.engine.counts import Counts
+from ensue.engine.instance import Instance
+from ensue.engine.step.machines import PlainMachine, from_plain, to_plain
+from ensue.engine.step.rows import SharedRows
+from ensue.engine.step.rules import Rule, SavedForm, fast_key
+from ensue.engine.step.saving import SavedRule, restore_rule, save_rule
+from ensue.engine.stream import Alarm
+from ensue.errors import SnapshotError
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import Correlation, EventPort
+from ensue.machine.model import Machine
+from ensue.machine.plan import Form
+
+
+class SavedEvents(msgspec.Struct, frozen=True):
+    """The state of a correlation that runs by events, and the machine that it is about."""
+
+    clock: int | None
+    machine: PlainMachine | None
+    rule: SavedRule
+
+
+class EventCorrelation:
+    """`number` is its place in the library; `depth` how long a way through rules may get."""
+
+    def __init__(
+        self,
+        correlation: Correlation,
+        path: Path,
+        number: int,
+        depth: int,
+        types: TypeSystem,
+        counts: Counts,
+    ) -> None:
+        self.name = correlation.name
+        self.path = path
+        self.correlation = correlation
+        self._number = number
+        self._depth = depth
+        self._types = types
+        self._counts = counts
+        self._rule = Rule(correlation, types, SharedRows(), count(1))
+        self._ports = self._rule.ports
+        self._alarms: list[Alarm] = []
+        self._fired = 0
+        self._clock: int | None = None
+        names = list(types.types)
+        self._wanted = np.zeros(len(names) + 1, np.bool_)
+        for port in correlation.ports:
+            if isinstance(port, EventPort):
+                self._wanted[[names.index(name) for name in types.subtypes(port.type)]] = True
+
+    @property
+    def machine(self) -> Machine | None:
+        return self._rule.machine
+
+    def read(self, segments: Sequence[Segment], clock: int | None) -> tuple[Made, Positions]:
+        events: list[Event] = []
+        every: list[Positions] = []
+        for segment in segments:
+            rows = np.flatnonzero(segment.batch.rows_of_types(self._wanted))
+            events += events_of(segment.batch, rows)
+            every.append(segment.positions[rows])
+        positions = np.concatenate(every) if every else np.empty((0, 0), np.int64)
+        made: list[Event] = []
+        roots: list[Positions] = []
+
+        def note(outputs: list[Event], root: Positions) -> None:
+            made.extend(outputs)
+            roots.extend([root] * len(outputs))
+
+        for at in np.lexsort(positions.T[::-1]).tolist() if len(positions) else []:
+            place = positions[at]
+            self._fire_before(int(place[0]), int(place[1]), int(place[2]), note)
+            note(self._let_read(events[at]), place)
+        if clock is not None:
+            self._fire_before(clock, ALARM + 1, 0, note)
+            self._clock = clock
+        at_made = np.arange(len(made))
+        groups = [EventGroup(at_made, made)] if made else []
+        return Made(at_made, groups), np.stack(roots) if roots else positions[:0]
+
+    def next_due(self) -> int | None:
+        """When the first of its timers is due."""
+        alarms = self._alarms
+        while alarms and alarms[0].due != alarms[0].instance.next_due():
+            heapq.heappop(alarms)
+        return alarms[0].due if alarms else None
+
+    def _fire_before(self, time: int, kind: int, number: int, note: object) -> None:
+        """Fire what is due before a place in the order: another rule's alarm, or an event."""
+        assert callable(note)
+        while self._alarms:
+            due = self._alarms[0].due
+            if (due, ALARM, self._number) >= (time, kind, number):
+                break
+            alarm = heapq.heappop(self._alarms)
+            if alarm.due == alarm.instance.next_due():
+                alarm.instance.armed_for = None
+                fired = alarm.instance.fire(alarm.due)
+                self._arm(alarm.instance)
+                self._fired += 1
+                root = (alarm.due, self._number, alarm.instance.number, self._fired)
+                note(fired, alarm_position(*root, self._depth))
+
+    def _let_read(self, event: Event) -> list[Event]:
+        matched = self._ports.matched(event)
+        readings = self._ports.readings(event, matched)
+        if matched and not readings:
+            self._counts.without_key[self.name] += 1
+        made: list[Event] = []
+        for key, reading in readings.items():
+            instance = self._rule.instances.get(fast_key(key))
+            if instance is None:
+                instance = self._rule.begin(fast_key(key), reading.time)
+                made += instance.start(reading)
+            made += instance.read(reading)
+            self._arm(instance)
+        return made
+
+    def _arm(self, instance: Instance) -> None:
+        due = instance.next_due()
+        if due is not None and due != instance.armed_for:
+            heapq.heappush(self._alarms, Alarm(due, self._number, instance.number, instance))
+        instance.armed_for = due
+
+    # --- snapshots --------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        rule = self._rule
+        if self._clock is not None:
+            rule.sweep(self._clock)
+        machine = None if rule.machine is None else to_plain(rule.machine)
+        saved = save_rule(rule, None if machine is None else 0, self._clock)
+        try:
+            return msgspec.msgpack.encode(SavedEvents(self._clock, machine, saved))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise SnapshotError(
+                f"an event that is still needed holds something that cannot be saved: {error}"
+            ) from None
+
+    def restore(self, snapshot: bytes) -> None:
+        self.go_on(msgspec.msgpack.decode(snapshot, type=SavedEvents))
+
+    def go_on(self, saved: SavedEvents) -> None:
+        """Go on from a state; nothing has been read yet."""
+        machine = None
+        if saved.machine is not None:
+            machine = self._rule.machine
+            if machine is None or to_plain(machine) != saved.machine:
+                machine = from_plain(saved.machine, self.correlation)
+        form: SavedForm = (cast(Form, saved.rule.form), machine)
+        self._rule = Rule(self.correlation, self._types, SharedRows(), count(1), form)
+        restore_rule(self._rule, saved.rule)
+        self._clock = saved.clock
+        self._alarms.clear()
+        for instance in self._rule.instances.values():
+            instance.armed_for = None
+            self._arm(instance)

@@ -1,0 +1,336 @@
+"""A correlation over batches: in compiled loops where it can be, else event by event.
+
+In come the rows that it may read, from one or more batches, each with its place in the order of the
+whole stream; out goes what it puts out. A correlation is *in columns* if its machine has a table:
+its cells are those of `ensue.engine.core`, driven row by row. Rules with timers are in columns only
+in groups (`many.group`). All others run on instances, event by event (`by_event`), which is slower
+and always right. `path_of` says which, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.keys import Keys
+from ensue.engine.batch.input.matching import Matcher, why_not_matched
+from ensue.engine.batch.input.ranks import distinct
+from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.output.columns import Made
+from ensue.engine.batch.output.firings import Firings, Room
+from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
+from ensue.engine.core import stepping
+from ensue.engine.core.cells import Cells, RuleCells
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.packed import PackedTables
+from ensue.engine.core.patience import Patience
+from ensue.engine.core.rule_table import TABLE_STATES, RuleTable, place_count
+from ensue.engine.core.shapes import company_of, statements_of
+from ensue.engine.core.timer_table import Timers, why_not_in_columns
+from ensue.engine.counts import Counts
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions.names import Parts, names_in
+from ensue.lang.syntax import (
+    Correlation,
+    FilterCorrelation,
+    PushNew,
+    PushPort,
+)
+from ensue.machine.model import Machine
+from ensue.machine.plan import Plan, plan
+
+MOST_PLACES = 4096
+"""Past so many places a key is too large for an array of them."""
+SMALLEST_CLEARING = 1_000_000
+"""Readings of earlier batches are sorted out when there are at least so many."""
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How a correlation runs, and why, where that is not for the asking.
+
+    On its `table`; on one with registers for the times of a `window`; on one that is `timed`, by
+    timers; `stepped` along its transitions past the budget of a table; or by `events`.
+    """
+
+    name: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows that a correlation may read, and where each stands in the order of the stream."""
+
+    batch: Batch
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a correlation reads of some segments: row `rows[n]` of `batches[which[n]]`."""
+
+    batches: Sequence[Batch]
+    rows: Rows
+    bits: Any
+    keys: Numbers
+    times: npt.NDArray[np.int64]
+    which: Rows | None
+    _positions: Positions
+
+    def positions(self, at: Rows | slice = slice(None)) -> Positions:
+        """Where these readings stand in the stream."""
+        # What comes from one segment only needs not be put in order.
+        return self._positions[self.rows[at] if self.which is None else at]
+
+
+def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path, Machine | None]:
+    """How a correlation runs in batches, and its machine if that is in columns.
+
+    A plan that was brought along is taken as it is; else one is made.
+    """
+    planned = brought if brought is not None else plan(correlation)
+    if planned.form == "memory":
+        return Path("events", planned.why), None
+    machine = planned.needed_machine
+    timers = Timers(correlation, machine)
+    if len(timers) and (why := why_not_in_columns(correlation, machine)):
+        return Path("events", why), None
+    if why := why_not_matched(correlation, machine):
+        return Path("events", why), None
+    if place_count(machine) > MOST_PLACES:
+        return Path("events", f"its ports have more than {MOST_PLACES} places"), None
+    if len(timers):
+        if company_of(correlation, machine) is None:
+            return Path("events", "its timers cannot be told apart in a cell"), None
+        return Path("timed"), machine
+    return Path("table" if machine.window is None else "window"), machine
+
+
+class ColumnCorrelation:
+    """A correlation without timers, in compiled loops."""
+
+    def __init__(
+        self,
+        correlation: Correlation,
+        path: Path,
+        machine: Machine,
+        types: TypeSystem,
+        counts: Counts,
+    ) -> None:
+        self.name = correlation.name
+        self.path = path
+        self.number = 0
+        self.keys = Keys(bool(correlation.clauses.by))
+        self.table_states = TABLE_STATES
+        self.machine = machine
+        self._correlation = correlation
+        self._counts = counts
+        self._latest: int | None = None
+        self._matcher = Matcher(correlation, machine, types)
+        self.has_start = begins_with_statements(correlation)
+        self._tables = PackedTables([self._empty_table()], [0], [machine.window], [()])
+        self._cells = Cells(self._tables)
+        self._linear: LinearWalk | None = None
+        self._walk = stepping.walk_table if machine.window is None else stepping.walk_window
+        self.patience = Patience() if fits_linear_walk(machine) else None
+        self.remembered = Remembered(asked_of(correlation), sends_events(correlation))
+        bind_first = correlation.clauses.bind == "first"
+        self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
+
+    def _empty_table(self) -> RuleTable:
+        return RuleTable(self._correlation, self.machine, self._matcher.bit_of)
+
+    @property
+    def held(self) -> RuleCells | LinearWalk:
+        """The states and slots of all keys."""
+        return RuleCells(self._cells, 0) if self._linear is None else self._linear
+
+    def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
+        """What it puts out, and the place in the stream of the reading behind each output."""
+        found = self._gathered(segments, np.empty((0, 1), np.int64))
+        if not found.rows.size:
+            return Made(found.rows, []), found.positions()
+        first = self.remembered.next
+        self.remembered.add(found.batches, found.rows, found.which)
+        firings = self._read(found.bits, found.keys, found.times, first)
+        made = self.maker.make(firings, Readings(first, found.times, found.keys))
+        return made, found.positions(made.at)
+
+    def _gathered(self, segments: Sequence[Segment], nowhere: Positions) -> Gathered:
+        """All that is read of some segments, in the order of the stream."""
+        found = [(each, self._matcher.match(each.batch, self.keys)) for each in segments]
+        missing = sum(matches.without_key for _, matches in found)
+        if missing:
+            self._counts.without_key[self.name] += missing
+        found = [(segment, matches) for segment, matches in found if matches.rows.size]
+        if not found:
+            none = np.empty(0, np.int64)
+            nobody = np.empty(0, np.int32)
+            return Gathered([], none, self._matcher.no_bits, nobody, none, None, nowhere)
+        rows = _concatenated([matches.rows for _, matches in found])
+        bits = _concatenated([matches.bits for _, matches in found])
+        keys = _concatenated([matches.keys for _, matches in found])
+        times = _concatenated([s.batch.times[m.rows] for s, m in found])
+        which = None
+        positions = found[0][0].positions
+        if len(found) > 1:
+            positions = np.concatenate([s.positions[m.rows] for s, m in found])
+            which = np.repeat(np.arange(len(found)), [m.rows.size for _, m in found])
+            # Stable, for a row that is read under two keys has one position.
+            order = np.lexsort(positions.T[::-1])
+            rows, bits, keys, times, which = (
+                each[order] for each in (rows, bits, keys, times, which)
+            )
+            positions = positions[order]
+        batches = [segment.batch for segment, _ in found]
+        self._latest = int(times[-1])
+        return Gathered(batches, rows, bits, keys, times, which, positions)
+
+    def _read(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
+        """Let the cells read; where their table grows too large, the rest is stepped."""
+        if self._linear is not None:
+            return self._linear.read(bits, keys, times, self.keys.count, first)
+        firings = self.read_symbols(bits, keys, times, self.keys.count, first)
+        at = firings.read
+        if self.patience is not None:
+            self.patience.events += at
+        if at < len(keys):
+            linear = self.leave_table("its table kept growing")
+            later = linear.read(bits[at:], keys[at:], times[at:], self.keys.count, first + at)
+            return firings.then(later, at)
+        self._hold_to_budget()
+        return firings
+
+    def read_symbols(
+        self, bits: Any, keys: Numbers, times: Any, key_count: int, first: int
+    ) -> Firings:
+        """Take events that are given by their bits and keys through the cells.
+
+        With a patience it may stop at an event whose move would have to be worked out.
+        """
+        tables, cells, table = self._tables, self._cells, self._tables.tables[0]
+        cells.grow(key_count)
+        symbols = tables.number_symbols(bits)
+        room = Room(max(1024, len(keys) // 8), table.slots)
+        at = fired = 0
+        while True:
+            at, fired = self._walk(
+                symbols, times, keys, at, tables.arrays, cells.arrays, first, room.arrays, fired
+            )
+            if at == len(keys) or (self.patience and self.patience.is_over(table, at)):
+                return room.firings(fired, table.actions, at)
+            if fired == len(room.arrays.rows):
+                room.grow()
+            else:
+                tables.fill(0, int(cells.states(0)[keys[at]]), int(symbols[at]))
+                cells.fit()
+
+    def _hold_to_budget(self) -> None:
+        """Leave a table that has grown too large; or empty it, if it cannot be left."""
+        table = self._tables.tables[0]
+        if len(table.known) <= self.table_states:
+            return
+        if self.patience is not None:
+            self.leave_table(f"its table has more than {self.table_states:,} states")
+            return
+        empty = self._empty_table()
+        states = self._cells.states(0)
+        states[:] = empty.renumber(states, table)
+        self._tables.renew(0, empty)
+        self._cells.fit()
+        # What keys are in by now has to have room, and something besides.
+        self.table_states = max(self.table_states, 2 * len(empty.known))
+
+    def leave_table(self, why: str) -> LinearWalk:
+        """Step the machine from now on; its labels never change."""
+        cells = RuleCells(self._cells, 0)
+        count = len(cells.states)
+        table = cells.table
+        linear = LinearWalk(self.machine, table.effects, self._matcher.bit_of, table.slots)
+        linear.grow(count)
+        every = np.arange(count)
+        linear.take_starts(every, cells.starts_of(every), cells.started_of(every))
+        linear.slots[:count] = cells.slots
+        self._linear = linear
+        self.path = Path("stepped", why)
+        return linear
+
+    def take_starts(self, at: Numbers, starts: Any, started: Any) -> None:
+        """Go on from the starts of a snapshot: on a table if there are few orders of them."""
+        most = self.table_states if self.patience is not None else len(starts)
+        cells = RuleCells(self._cells, 0)
+        if cells.table.has_window and cells.take_starts(at, starts, started, most):
+            return
+        self.leave_table("it had left its table before").take_starts(at, starts, started)
+
+    def make_room(self) -> None:
+        """Have a state for every key that is numbered."""
+        if self._linear is None:
+            self._cells.grow(self.keys.count)
+        else:
+            self._linear.grow(self.keys.count)
+
+    def drop_expired(self) -> None:
+        """Let every key drop what has left its window by the last moment that was read."""
+        if self._linear is None and self._latest is not None:
+            self._cells.drop_expired(0, self._latest)
+
+    def clear_up(self) -> None:
+        """Let go of events that no key holds any more, if there are enough of them."""
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.held.slots.size // 2):
+            self.forget_unheld()
+
+    def forget_unheld(self) -> None:
+        """Keep of earlier batches only the events that some key holds."""
+        self.drop_expired()
+        self.remembered.forget_all_but(distinct(readings_in(self.held)))
+
+
+def readings_in(held: RuleCells | LinearWalk) -> Rows:
+    """The readings that some key holds in a slot, in any order."""
+    counts = held.bound() & (held.slots > 0)
+    if isinstance(held, RuleCells):
+        counts[:, held.table.timer_slots] = False
+    return np.asarray(held.slots[counts])
+
+
+def asked_of(correlation: Correlation) -> list[Parts]:
+    """The names that outputs ask of bound events."""
+    return [
+        parts[1:]
+        for statement in statements_of(correlation)
+        if isinstance(statement, PushNew)
+        for assignment in statement.assignments
+        for parts in names_in(assignment.value)
+        if len(parts) > 1
+    ]
+
+
+def sends_events(correlation: Correlation) -> bool:
+    """Whether outputs are whole events that are sent on."""
+    return any(isinstance(statement, PushPort) for statement in statements_of(correlation))
+
+
+def begins_with_statements(correlation: Correlation) -> bool:
+    """Whether a key says something when it starts, before its first event."""
+    return isinstance(correlation, FilterCorrelation) and bool(correlation.initially)
+
+
+def is_time(name: Parts) -> bool:
+    return len(name) == 1 and name[0].lower() == "time"
+
+
+def _concatenated(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+__all__ = ["ColumnCorrelation", "Path", "Positions", "Rows", "Segment", "path_of"]
