@@ -20,6 +20,7 @@ eventtype U : T {};
 eventtype V : T {};
 eventtype Found { attribute long first; attribute long last; };
 eventtype When { attribute timestamp at; attribute long n; };
+eventtype Noted {};
 """
 PORTS = ("T a where n > 2", "U b", "V c where n = 1 OR n = 5", "T d where n < 2", "T e")
 KINDS = ("plain", "windows", "labels", "first", "expressions", "timers", "mixed")
@@ -133,7 +134,7 @@ def _expression(name: str, random: Random, key: str) -> str:
             "select { sequential { a, b }, sequential { c, e, e } }",
         ]
     )
-    return f"Found ecl {name} ({', '.join(PORTS)}) {key} {{ repeat {{ notify {{ {inner} }} }} }}"
+    return f"Noted ecl {name} ({', '.join(PORTS)}) {key} {{ repeat {{ notify {{ {inner} }} }} }}"
 
 
 def _length(random: Random) -> str:
@@ -148,19 +149,19 @@ def _timed(name: str, random: Random, key: str) -> str:
             "repeat { notify { sequential { a, do { timeout(%s) } unless { b } } } }",
             "repeat { notify { do { sequential { a, d } } unless { timeout(%s) } } }",
             "parallel { repeat { notify { sequential { a, timeout(%s) } } },"
-            " repeat { push(Found) { sequential { c, e, timeout(%s) } } },"
+            " repeat { push(Noted) { sequential { c, e, timeout(%s) } } },"
             " repeat { notify { do { timeout(%s) } unless { b } } } }",
             "notify { sequential { a, timeout(%s), e } }",
             "repeat { notify { sequential { true, timeout(%s), true } } }",
             "modes { in (a) do { repeat { notify { timeout(%s) } } }"
-            " in (b) do { repeat { push(Found) { sequential { timeout(%s), e } } } } }",
+            " in (b) do { repeat { push(Noted) { sequential { timeout(%s), e } } } } }",
         ]
     )
     body = body % tuple(times[: body.count("%s")])
     ports = list(PORTS)
     if random.random() < 0.3:
         ports.append(f"{random.choice(['every', 'deadline'])} {_length(random)} t")
-    return f"Found ecl {name} ({', '.join(ports)}) {key} {{ {body} }}"
+    return f"Noted ecl {name} ({', '.join(ports)}) {key} {{ {body} }}"
 
 
 def _timed_filter(name: str, random: Random, key: str) -> str:

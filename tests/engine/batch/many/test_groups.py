@@ -225,7 +225,7 @@ def test_rules_of_one_shape_share_a_table() -> None:
         for n in range(5)
     ]
     timers = [
-        f"Found ecl S{n} (T a where n > {n}, U b) by k"
+        f"Noted ecl S{n} (T a where n > {n}, U b) by k"
         f" {{ notify {{ do {{ sequential {{ a, timeout({n + 1} s) }} }} unless {{ b }} }} }}"
         for n in range(5)
     ]
@@ -311,7 +311,7 @@ def test_rules_without_a_key_for_an_event_count_it() -> None:
         TYPES
         + "Found correlation A (T a, T b) a ; b within 1 s by k { case true: push new Found { }; }"
         + "Found correlation B (U a, U b) a + b within 2 s by k { case true: push new Found { }; }"
-        + "Found ecl C (V a) by k { repeat { notify { sequential { a, timeout(1 s) } } } }"
+        + "Noted ecl C (V a) by k { repeat { notify { sequential { a, timeout(1 s) } } } }"
     )
     engine = BatchEngine(library.checked)
     engine.read_all([Event(f"e{n}", "s", "TUV"[n % 3], n, {"n": n, "k": None}) for n in range(9)])
@@ -347,7 +347,7 @@ def test_a_rule_with_a_bound_timer_is_joined_by_one_that_asks_for_its_time() -> 
 
 def test_the_next_due_time_is_that_of_the_first_alarm_of_any_rule() -> None:
     text = "\n".join(
-        f"Found ecl R{n} (T a where n = {n}, U b) by k"
+        f"Noted ecl R{n} (T a where n = {n}, U b) by k"
         f" {{ notify {{ sequential {{ a, timeout({9 - n} s) }} }} }}"
         for n in range(5)
     )
