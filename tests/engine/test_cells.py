@@ -45,7 +45,6 @@ EXPRESSIONS = [
 def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rule is enough."""
     monkeypatch.setattr(companies, "FEWEST_IN_CELLS", 1)
-    monkeypatch.setattr(companies, "SMALLEST_GROUP", 2)
 
 
 def body(draw: Random) -> str:

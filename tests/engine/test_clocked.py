@@ -31,7 +31,6 @@ eventtype Fed { attribute long v; };
 def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rule is enough."""
     monkeypatch.setattr(companies, "FEWEST_IN_CELLS", 1)
-    monkeypatch.setattr(companies, "SMALLEST_GROUP", 2)
 
 
 def with_alarms(run: Run) -> int:

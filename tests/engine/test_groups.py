@@ -9,7 +9,7 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, companies, sliced
+from ensue.engine.step import StepStream, companies
 from ensue.events.event import Event
 
 from .variations import table_states
@@ -34,8 +34,8 @@ CLAUSES = ["", "by k", "by k, w", "by v", "within 2 ms by k", "within 1 ms", "wi
 
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rules of one shape are enough."""
-    monkeypatch.setattr(companies, "SMALLEST_GROUP", 2)
+    """Two rules of one key are enough."""
+    monkeypatch.setattr(companies, "FEWEST_IN_CELLS", 2)
 
 
 def rule(name: str, body: str, draw: Random) -> str:
@@ -167,12 +167,8 @@ def test_rules_come_to_a_group_and_leave_it_and_the_others_keep_their_state() ->
         assert runs[0].counts == runs[1].counts
 
 
-@pytest.mark.parametrize("most_steps", [64, 16])
-def test_shapes_that_share_a_key_are_stepped_together_while_they_come_and_go(
-    most_steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All in one group, or in as many as their steps need; with windows and without."""
-    monkeypatch.setattr(sliced, "MOST_STEPS", most_steps)
+def test_shapes_that_share_a_key_are_stepped_together_while_they_come_and_go() -> None:
+    """All in one group, with windows and without."""
     together = 0
     for seed in range(30, 34):
         draw = Random(seed)

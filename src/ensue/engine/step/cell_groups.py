@@ -32,9 +32,8 @@ from ensue.engine.step.cell_kernels import (
 from ensue.engine.step.cell_tables import CellTables
 from ensue.engine.step.groups import Runner
 from ensue.engine.step.shapes import Shape
-from ensue.engine.step.sliced import Fires, What
 from ensue.engine.step.visited_groups import VisitedGroup
-from ensue.engine.step.volleys import Gathered, Own
+from ensue.engine.step.volleys import Fires, Gathered, Own, What
 from ensue.events.types import TypeSystem
 
 FEWEST_CELLS, MANY_CELLS = 16, 64

@@ -48,9 +48,8 @@ from ensue.engine.step.filters import FilterRunner
 from ensue.engine.step.groups import Runner, Volley
 from ensue.engine.step.rules import Rule
 from ensue.engine.step.shapes import Shape
-from ensue.engine.step.sliced import Fires, What
 from ensue.engine.step.visited_groups import VisitedGroup
-from ensue.engine.step.volleys import Gathered, Own
+from ensue.engine.step.volleys import Fires, Gathered, Own, What
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 

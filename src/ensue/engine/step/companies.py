@@ -1,10 +1,9 @@
 """Which rules are stepped together, and in which kind of group.
 
 In come the rules of a library that neither feed others nor are fed; out go those that are stepped
-together, by their shapes, and the group that each shape belongs to. Where enough rules of a key
-have windows, change labels or are expressions, they have cells, and all others of that key that can
-(`cell_shapes`); else enough rules of one shape are bits (`shapes`). Where enough rules of a key
-have timers, those have cells that alarms visit (`clocked_shapes`). All others stay on their own.
+together, by their shapes, and the group that each shape belongs to. Where enough rules of a key can
+have cells, they have cells (`cell_shapes`); where enough rules of a key have timers, those have
+cells that alarms visit (`clocked_shapes`). All others stay on their own.
 Compiled loops are loaded only by a library that has enough rules for cells.
 """
 
@@ -14,13 +13,10 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ensue.engine.step.boards import Board
-from ensue.engine.step.candidates import group_for
 from ensue.engine.step.cell_shapes import (
     FEWEST_IN_CELLS,
     can_have_cells,
     cell_shape_of,
-    gains_by_cells,
-    is_cell_shape,
 )
 from ensue.engine.step.clocked_shapes import (
     can_have_alarms,
@@ -29,8 +25,7 @@ from ensue.engine.step.clocked_shapes import (
 )
 from ensue.engine.step.groups import Group
 from ensue.engine.step.rules import Rule
-from ensue.engine.step.shapes import SMALLEST_GROUP, Shape, machine_of, shape_of
-from ensue.engine.step.sliced_groups import SlicedGroup
+from ensue.engine.step.shapes import Shape
 from ensue.events.types import TypeSystem
 
 LOOKS_AT_A_SHAPE, LOOKS_IN_ALL = 1024, 20_000
@@ -57,31 +52,23 @@ class Companies:
         self._looks_left = LOOKS_IN_ALL
 
     def chosen(
-        self, rules: Sequence[Rule], types: TypeSystem, known: Mapping[Shape, Group]
+        self, rules: Sequence[Rule], known: Mapping[Shape, Group]
     ) -> dict[Shape, list[Rule]]:
         """The rules that are stepped together, by their shapes; `known` has the groups so far."""
         shapes: dict[Shape, list[Rule]] = {}
         in_cells = self._in_cells(rules, known) | self._with_alarms(rules, known)
         for rule in rules:
-            shape = in_cells.get(rule) or shape_of(rule, types)
-            if shape is not None:
-                shapes.setdefault(shape, []).append(rule)
-        return {
-            shape: alike
-            for shape, alike in shapes.items()
-            if is_cell_shape(shape)
-            or is_clocked_shape(shape)
-            or shape in known
-            or len(alike) >= SMALLEST_GROUP
-        }
+            if rule in in_cells:
+                shapes.setdefault(in_cells[rule], []).append(rule)
+        return shapes
 
     def _in_cells(self, rules: Sequence[Rule], known: Mapping[Shape, Group]) -> dict[Rule, Shape]:
-        """The rules that have cells, with their shapes: where enough gain by that."""
+        """The rules that have cells, with their shapes."""
         by_key = _by_key(rule for rule in rules if can_have_cells(rule))
         had = {group.board.key_names for group in known.values() if group.is_in_cells}
         found: dict[Rule, Shape] = {}
         for names, chosen in by_key.items():
-            if names in had or sum(map(gains_by_cells, chosen)) >= FEWEST_IN_CELLS:
+            if names in had or len(chosen) >= FEWEST_IN_CELLS:
                 for rule in chosen:
                     shape = cell_shape_of(rule)
                     if self._fits(shape, rule):
@@ -119,18 +106,12 @@ class Companies:
     def group_for(
         self,
         shape: Shape,
-        first: Rule,
         board: Board,
         known: Iterable[Group],
         types: TypeSystem,
         numbers: Iterator[int],
     ) -> Group:
         """A group that rules of a new shape can join: one of those that are known, or another."""
-        if is_cell_shape(shape):
-            from ensue.engine.step.cell_groups import CellGroup
-
-            held = (each for each in known if each.board is board and each.is_in_cells)
-            return next(held, None) or CellGroup(board, types, numbers, self._outgrown)
         if is_clocked_shape(shape):
             from ensue.engine.step.clocked_groups import ClockedGroup
 
@@ -138,13 +119,10 @@ class Companies:
             return next(with_alarms, None) or ClockedGroup(
                 board, types, numbers, self._outgrown, self.earliest
             )
-        is_timed, machine = first.steps is not None, machine_of(first)
-        assert machine is not None, "a rule without a machine has no shape"
-        for group in known:
-            fits = group.board is board and group.is_timed is is_timed
-            if fits and isinstance(group, SlicedGroup) and group.sliced.has_room_for(machine):
-                return group
-        return group_for(is_timed, board, types, numbers)
+        from ensue.engine.step.cell_groups import CellGroup
+
+        held = (each for each in known if each.board is board and each.is_in_cells)
+        return next(held, None) or CellGroup(board, types, numbers, self._outgrown)
 
 
 def _by_key(rules: Iterable[Rule]) -> dict[tuple[str, ...], list[Rule]]:

@@ -1,10 +1,9 @@
 """Rules that read by one key and are stepped together: who they are, and what they share.
 
-In come rules with their shapes (`shapes`, `cell_shapes`); each has a bit, so that a mask says who
-wants an event or fires by it. How the states of its rules are held under a key, and how they move,
-is what kinds of groups differ in: `sliced_groups` has rules of a few shapes as bits of integers,
-`candidates` the same with windows, `cell_groups` rules of any shape, each with a cell of its own,
-and `clocked_groups` those that have timers. What the rules that fire put out is described here, for
+In come rules with their shapes (`cell_shapes`, `clocked_shapes`); each has a bit, so that a mask
+says who wants an event or fires by it. How the states of its rules are held under a key, and how
+they move, is what kinds of groups differ in: `cell_groups` has rules without timers, and
+`clocked_groups` those that have timers. What the rules that fire put out is described here, for
 `volleys`.
 
 Bindings are shared. A port stands for the last event that matches it in its stretch, and its
@@ -29,8 +28,7 @@ from ensue.engine.step.firing import Noted
 from ensue.engine.step.readings import GroupWant
 from ensue.engine.step.rules import FastKey, Rule, whole_key
 from ensue.engine.step.shapes import Shape, atoms_of, letter_of
-from ensue.engine.step.sliced import Fires, What, bits_of
-from ensue.engine.step.volleys import Gathered, Own
+from ensue.engine.step.volleys import Fires, Gathered, Own, What, bits_of
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort
@@ -49,12 +47,8 @@ class Group(ABC):
     `is_in_order` says that it is still so.
     """
 
-    is_timed = False
-    """Whether it wants to know when letters came."""
     is_in_cells = False
     has_alarms = False
-    longest = 0
-    """The longest window of its rules, if it is timed."""
 
     def __init__(self, board: Board, types: TypeSystem, numbers: Iterator[int]) -> None:
         self.board = board
@@ -91,7 +85,6 @@ class Group(ABC):
             self._make_room(len(new) + (2 * len(rules) if self.members else 0))
         for rule in new:
             self.members[self.room] = rule
-            self._welcome(self.room)
             self.room -= 1
         self.members = dict(sorted(self.members.items(), reverse=True))
         self._numbers_by_name = {rule.name: bit for bit, rule in self.members.items()}
@@ -140,9 +133,6 @@ class Group(ABC):
 
     @abstractmethod
     def _shift_held(self, held: Any, more: int) -> None: ...
-
-    def _welcome(self, number: int) -> None:  # noqa: B027 - most have nothing to do
-        """A new rule has this number."""
 
     @abstractmethod
     def _look_at_members(self) -> None:
@@ -274,9 +264,6 @@ class Group(ABC):
     def count_without_key(self, wanted: int, counts: Counts) -> None:
         for bit in bits_of(wanted):
             counts.without_key[self.members[bit].name] += 1
-
-    def bring_all(self, state: KeyState, number: int) -> None:  # noqa: B027 - most keep none
-        """Be ready for the moments of a key to be forgotten."""
 
     @abstractmethod
     def is_idle(self, state: KeyState, held: Any, now: int) -> bool:

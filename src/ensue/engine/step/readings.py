@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine.step.sliced import Take
 from ensue.lang.syntax import EventPort
 
 if TYPE_CHECKING:
     from ensue.engine.step.boards import Board
     from ensue.engine.step.groups import Group
     from ensue.engine.step.rules import Rule
-    from ensue.engine.step.sliced_groups import SlicedGroup
     from ensue.engine.step.visited_groups import VisitedGroup
 
 
@@ -41,29 +39,6 @@ class GroupReading:
         self.is_nothing = False
 
 
-class SlicedReading(GroupReading):
-    """`masks` is what `take` is to be called with."""
-
-    __slots__ = ("masks", "take")
-
-    group: SlicedGroup
-
-    def __init__(
-        self,
-        group: SlicedGroup,
-        key: int,
-        wanted: int,
-        letters: tuple[int, ...],
-        steps: Mapping[int, int],
-    ) -> None:
-        super().__init__(group, key, wanted, letters)
-        self.take: Take
-        self.take, numbers = group.sliced.take(sum(1 << number for number in steps))
-        self.masks = tuple(steps.get(number, 0) for number in numbers)
-        held = [0] * group.sliced.size
-        self.is_nothing = not self.take(held, *self.masks) and not any(held)
-
-
 class CellReading(GroupReading):
     """`visits` has the rules that want it, each with what the event is to it."""
 
@@ -79,10 +54,6 @@ class CellReading(GroupReading):
         self.is_nothing = group.is_nothing(visits)
 
 
-Step = tuple["SlicedGroup", int, Take, tuple[int, ...], bool]
-"""A group, its place on the board, the function and what to call it with, and whether a group at
-its start is not moved."""
-
 Visit = tuple["VisitedGroup", int, Any, bool]
 """A group, its place on the board, whom to visit, and whether a group at its start is not moved."""
 
@@ -90,34 +61,17 @@ Visit = tuple["VisitedGroup", int, Any, bool]
 class BoardReading:
     """What the events of a type with certain tests are to the groups of a board.
 
-    `letters` are all that the event is, `timed_letters` those of which a window wants the moment.
+    `letters` are all that the event is.
     """
 
-    __slots__ = (
-        "board",
-        "is_nothing",
-        "key",
-        "letters",
-        "parts",
-        "steps",
-        "timed",
-        "timed_letters",
-        "visits",
-    )
+    __slots__ = ("board", "is_nothing", "key", "letters", "parts", "visits")
 
     def __init__(self, board: Board, parts: Sequence[GroupReading]) -> None:
         self.board = board
         self.parts = parts
         self.key = parts[0].key
         self.letters = tuple(sorted({letter for part in parts for letter in part.letters}))
-        sliced = [part for part in parts if isinstance(part, SlicedReading)]
-        timed = [part for part in sliced if part.group.is_timed]
-        self.timed = {part.group: part for part in timed}
-        self.timed_letters = tuple(sorted({letter for part in timed for letter in part.letters}))
         self.is_nothing = all(part.is_nothing for part in parts)
-        self.steps: tuple[Step, ...] = tuple(
-            (part.group, part.group.at, part.take, part.masks, part.is_nothing) for part in sliced
-        )
         self.visits: tuple[Visit, ...] = tuple(
             (part.group, part.group.at, part.visits, part.is_nothing)
             for part in parts
@@ -183,29 +137,6 @@ class GroupWant(ABC):
             left ^= 1 << (bit - 1)
             found += [each for each in self._by_test.get(bit, ()) if each & tests == each]
         return found
-
-
-class SlicedWant(GroupWant):
-    """It has, for each step, who may take it."""
-
-    def __init__(self, group: SlicedGroup, key: int) -> None:
-        super().__init__(group, key)
-        self._group = group
-        self._steps: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
-
-    def _add(self, needed: int, rule: Rule, port: EventPort, atom: int | None) -> None:  # noqa: ARG002
-        group, bit = self._group, self._group.bit(rule)
-        if atom is not None:
-            steps = self._steps[needed]
-            for step in group.sliced.steps_of(group.kind_of(rule), atom):
-                steps[step] |= bit
-
-    def _reading(self, met: Sequence[int], wanted: int, letters: tuple[int, ...]) -> SlicedReading:
-        steps: dict[int, int] = {}
-        for needed in met:
-            for step, rules in self._steps.get(needed, {}).items():
-                steps[step] = steps.get(step, 0) | rules
-        return SlicedReading(self._group, self._key, wanted, letters, steps)
 
 
 class CellWant(GroupWant):

@@ -123,7 +123,7 @@ class StepStream:
     def _form_groups(self, staying: Mapping[str, Rule]) -> None:
         """Put rules of one shape together; `staying` are those that go on as they were."""
         together = [] if self.apart else [r for r in self.rules if r.name not in self._alone]
-        chosen = self._companies.chosen(together, self._types, self.groups)
+        chosen = self._companies.chosen(together, self.groups)
         named = {rule.name: shape for shape, rules in chosen.items() for rule in rules}
         going_on = {name for name in staying if named.get(name) == self._shapes.get(name)}
         for rule in self.rules:
@@ -140,7 +140,7 @@ class StepStream:
                 names = next(iter(rules[0].ports.key_names.values()))
                 board = self.boards.setdefault(names, Board(names))
                 groups[shape] = self._companies.group_for(
-                    shape, rules[0], board, groups.values(), self._types, self.numbers
+                    shape, board, groups.values(), self._types, self.numbers
                 )
             groups[shape].make_room_for(shape, rules[0])
         members: dict[Group, dict[Rule, Shape]] = {group: {} for group in groups.values()}

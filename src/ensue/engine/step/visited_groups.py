@@ -24,7 +24,7 @@ from ensue.engine.step.groups import Group, Runner, Volley
 from ensue.engine.step.readings import CellWant
 from ensue.engine.step.rules import Rule
 from ensue.engine.step.shapes import Shape
-from ensue.engine.step.sliced import What
+from ensue.engine.step.volleys import What
 from ensue.events.types import TypeSystem
 from ensue.machine.stepping import NOW
 

@@ -11,15 +11,20 @@ again at the same time, or several branches of a rule fire at once, it is looked
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine.step.sliced import bits_of
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
     from ensue.engine.step.boards import KeyState
     from ensue.engine.step.groups import Group
+
+What = tuple[int, ...]
+"""The number of a shape, a part of an action, the action; then the times of bound timers."""
+
+Fires = tuple[What, int]
+"""What fires, and of whom."""
 
 Firing = Sequence[tuple["Group", Any]]
 """Groups, each with what it says of who has fired."""
@@ -98,3 +103,11 @@ def _put_out_counted(
     if own:
         state.made[trigger] = own
     return parts
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, counted from 1, the highest first."""
+    while mask:
+        bit = mask.bit_length()
+        yield bit
+        mask ^= 1 << (bit - 1)
