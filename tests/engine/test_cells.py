@@ -11,8 +11,9 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, companies
-from ensue.engine.step.boards import Board
+from ensue.engine.step import StepStream
+from ensue.engine.step.many import grouping
+from ensue.engine.step.many.group import CellGroup
 from ensue.events.event import Event
 
 from .coming_and_going import batches_on_the_way
@@ -44,7 +45,7 @@ EXPRESSIONS = [
 @pytest.fixture(autouse=True)
 def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rule is enough."""
-    monkeypatch.setattr(companies, "FEWEST_IN_CELLS", 1)
+    monkeypatch.setattr(grouping, "FEWEST_IN_CELLS", 1)
 
 
 def body(draw: Random) -> str:
@@ -78,14 +79,14 @@ def in_cells(run: Run) -> int:
     """How many rules are visited in cells."""
     engine = run._engine
     assert isinstance(engine, StepStream)
-    return sum(rule.group is not None and rule.group.is_in_cells for rule in engine.rules)
+    return sum(rule.group is not None for rule in engine.rules)
 
 
-def board_of(run: Run) -> Board:
+def group_of(run: Run) -> CellGroup:
     engine = run._engine
     assert isinstance(engine, StepStream)
-    (board,) = engine.boards.values()
-    return board
+    (group,) = engine.groups.values()
+    return group
 
 
 def test_rules_in_cells_put_out_what_they_put_out_by_the_definitions() -> None:
@@ -152,9 +153,9 @@ def test_keys_that_have_aged_are_let_go() -> None:
     run = chains(3, "within 10 ms by k").start("step")
     for number in range(4000):
         run.push(reading(number, number * 1000, 1, key=f"k{number}"))
-    board = board_of(run)
+    group = group_of(run)
 
-    assert len(board.keys) < 2500
+    assert len(group.keys) < 2500
 
 
 def test_cells_of_which_all_has_aged_are_used_again() -> None:
@@ -167,10 +168,8 @@ def test_cells_of_which_all_has_aged_are_used_again() -> None:
     run = ensue.parse(TYPES + rules).start("step")
     for number in range(500):
         run.push(reading(number, number * 1500, number % 100))
-    board = board_of(run)
-    (state,) = board.keys.values()
 
-    assert len(state.held[0].cells) <= 64
+    assert group_of(run)._cells.room <= 64
     assert [each.extensions["correlation"] for each in run.push(reading(500, 749_000, -1))] == [
         "R98",
         "R99",
@@ -180,9 +179,9 @@ def test_cells_of_which_all_has_aged_are_used_again() -> None:
 def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from ensue.engine.step import cell_tables
+    from ensue.engine.step.many import packed_table
 
-    monkeypatch.setattr(cell_tables, "FREE_ENTRIES", 10)
+    monkeypatch.setattr(packed_table, "FREE_ENTRIES", 10)
     for seed in range(3):
         draw = Random(seed)
         wide = "a + b + c within 3 ms by k { case true: push new Out { v = a.v }; }"
@@ -212,15 +211,3 @@ def test_few_rules_load_no_compiled_loops() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
-
-
-def test_a_shape_that_takes_too_many_looks_has_no_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(companies, "LOOKS_AT_A_SHAPE", 5)
-    said = "l1:(a ; b) || l2:c by k { case l1: push new Out { v = a.v }; case l2: toggle(l1); }"
-    draw = Random(1)
-    library = ensue.parse(TYPES + "".join(rule(f"R{number}", said, draw) for number in range(3)))
-    plain, alone = library.start("reference"), library.start("step")
-
-    assert in_cells(alone) == 0
-    for event in events(draw, 40):
-        assert alone.push(event) == plain.push(event)

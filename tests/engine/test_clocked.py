@@ -13,7 +13,8 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, clocked_groups, companies
+from ensue.engine.step import StepStream
+from ensue.engine.step.many import group, grouping
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from tests.engine.random_rules import events, library_text, rule
@@ -30,14 +31,14 @@ eventtype Fed { attribute long v; };
 @pytest.fixture(autouse=True)
 def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """One rule is enough."""
-    monkeypatch.setattr(companies, "FEWEST_IN_CELLS", 1)
+    monkeypatch.setattr(grouping, "FEWEST_IN_CELLS", 1)
 
 
 def with_alarms(run: Run) -> int:
     """How many rules are visited by alarms."""
     engine = run._engine
     assert isinstance(engine, StepStream)
-    return sum(rule.group is not None and rule.group.has_alarms for rule in engine.rules)
+    return sum(rule.group is not None and rule.has_clock for rule in engine.rules)
 
 
 def test_rules_with_timers_put_out_what_they_put_out_by_the_definitions() -> None:
@@ -126,7 +127,7 @@ def test_alarms_of_one_time_come_in_the_order_of_rules_and_of_keys() -> None:
 def test_a_clock_that_jumps_fires_more_alarms_than_are_kept_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(clocked_groups, "ALARMS_AT_ONCE", 7)
+    monkeypatch.setattr(group, "ALARMS_AT_ONCE", 7)
     rules = "".join(
         f"Out correlation R{n} (every {n + 1} ms t, every 3 ms u, T a) a || (t + u) by k"
         " { case true: push new Out { at = t.time }; push new Out { at = u.time, v = a.v }; }\n"
@@ -175,9 +176,9 @@ def test_few_rules_with_timers_load_no_compiled_loops() -> None:
 def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from ensue.engine.step import cell_tables
+    from ensue.engine.step.many import packed_table
 
-    monkeypatch.setattr(cell_tables, "FREE_ENTRIES", 10)
+    monkeypatch.setattr(packed_table, "FREE_ENTRIES", 10)
     for seed in range(5):
         library = ensue.parse(library_text(seed, "timers", 6))
         plain, visited = library.start("reference"), library.start("step")

@@ -9,7 +9,8 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step import StepStream, companies
+from ensue.engine.step import StepStream
+from ensue.engine.step.many import grouping
 from ensue.events.event import Event
 
 from .variations import table_states
@@ -35,7 +36,7 @@ CLAUSES = ["", "by k", "by k, w", "by v", "within 2 ms by k", "within 1 ms", "wi
 @pytest.fixture(autouse=True)
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rules of one key are enough."""
-    monkeypatch.setattr(companies, "FEWEST_IN_CELLS", 2)
+    monkeypatch.setattr(grouping, "FEWEST_IN_CELLS", 2)
 
 
 def rule(name: str, body: str, draw: Random) -> str:
@@ -177,7 +178,7 @@ def test_shapes_that_share_a_key_are_stepped_together_while_they_come_and_go() -
         shapes = [each.replace("l1:", "").replace("l2:", "") for each in shapes]
         first = [rule(f"R{n}", draw.choice(shapes[:3]), draw) for n in range(9)]
         runs = [ensue.parse(TYPES + "".join(first)).start(e) for e in ("reference", "step")]
-        together += is_one_group_of_several_shapes(runs[1])
+        together += has_several_shapes(runs[1])
         names = [f"R{n}" for n in range(9)]
         for number, event in enumerate(events(draw, 70)):
             what = draw.randrange(20)
@@ -201,10 +202,10 @@ def test_shapes_that_share_a_key_are_stepped_together_while_they_come_and_go() -
     assert together > 1
 
 
-def is_one_group_of_several_shapes(run: Run) -> bool:
+def has_several_shapes(run: Run) -> bool:
     engine = run._engine
     assert isinstance(engine, StepStream)
-    return len(engine.groups) > len(set(engine.groups.values()))
+    return any(len(set(group._shape_of)) > 1 for group in engine.groups.values())
 
 
 def test_keys_of_a_group_that_are_done_are_let_go() -> None:
@@ -220,7 +221,7 @@ def test_keys_of_a_group_that_are_done_are_let_go() -> None:
             run.push(Event(f"e{number}.{value}", "s", "T", 10 * number + value, data))
     engine = run._engine
     assert isinstance(engine, StepStream)
-    (board,) = engine.boards.values()
+    (group,) = engine.groups.values()
 
     assert run.counts.outputs == 15_000
-    assert len(board.keys) < 3000
+    assert len(group.keys) < 3000

@@ -11,20 +11,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ensue.engine.step.groups import Group
 from ensue.engine.step.keys import FastKey, fast_key
-from ensue.engine.step.readings import BoardReading, GroupWant, board_readings
+from ensue.engine.step.readings import GroupReading, GroupWant
 from ensue.engine.step.rows import Step
 from ensue.engine.step.rules import Rule
-from ensue.engine.step.shapes import atoms_of
 from ensue.engine.step.type_tests import TypeTests
 from ensue.engine.step.windows import FirstStep
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort
 from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom
+
+if TYPE_CHECKING:
+    from ensue.engine.step.many.group import CellGroup
 
 PLANS_REMEMBERED = 4096
 """How many combinations of tests are remembered with what follows from them, for each type."""
@@ -48,7 +49,7 @@ class MixedPlan:
     """Who reads an event where groups of rules do, too."""
 
     readers: Readers
-    groups: tuple[BoardReading, ...]
+    groups: tuple[GroupReading, ...]
 
 
 Plan = Readers | MixedPlan
@@ -96,22 +97,29 @@ class Want:
 class TypeRoutines(TypeTests):
     """The tests, plans and keys of one event type."""
 
-    def __init__(self, name: str, types: TypeSystem, rules: Sequence[Rule]) -> None:
+    def __init__(
+        self,
+        name: str,
+        types: TypeSystem,
+        rules: Sequence[Rule],
+        groups: Mapping[str, CellGroup],
+    ) -> None:
+        """`groups` has the groups of rules that run in cells, by the names of these rules."""
         super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
-        self._groups: dict[Group, GroupWant] = {}
+        self._group_wants: dict[CellGroup, GroupWant] = {}
         self._wants: list[Want] = []
         self._everywhere: list[int] = []
         self._by_test: dict[int, list[int]] = defaultdict(list)
         self.plans: dict[int, Plan] = {}
         for rule in rules:
-            self._add(rule, types)
+            self._add(rule, types, groups.get(rule.name))
 
     @property
     def is_wanted(self) -> bool:
-        return bool(self._wants or self._groups)
+        return bool(self._wants or self._group_wants)
 
-    def _add(self, rule: Rule, types: TypeSystem) -> None:
+    def _add(self, rule: Rule, types: TypeSystem, group: CellGroup | None) -> None:
         matching = [
             port
             for port in rule.correlation.ports
@@ -119,8 +127,8 @@ class TypeRoutines(TypeTests):
         ]
         if not matching:
             return
-        if rule.group is not None:
-            self._add_to_group(rule, rule.group, matching)
+        if group is not None:
+            self._add_to_group(rule, group, matching)
             return
         bits: dict[str, int] = {}
         predicates: list[tuple[int, int]] = []
@@ -144,14 +152,16 @@ class TypeRoutines(TypeTests):
                 where.append(place)
         self._wants.append(Want(rule, tuple(ports), tuple(predicates), always))
 
-    def _add_to_group(self, rule: Rule, group: Group, matching: Sequence[EventPort]) -> None:
-        want = self._groups.get(group)
+    def _add_to_group(self, rule: Rule, group: CellGroup, matching: Sequence[EventPort]) -> None:
+        want = self._group_wants.get(group)
         if want is None:
-            key = self.keys.setdefault(group.board.key_names, len(self.keys))
-            want = self._groups[group] = group.want(key)
-        atoms = atoms_of(rule)
+            key = self.keys.setdefault(group.key_names, len(self.keys))
+            want = self._group_wants[group] = GroupWant(group, key)
         for port in matching:
-            want.add(self.needed(port), rule, port, atoms.get(port.name))
+            want.add(self.needed(port), rule, PortAtom(port.name))
+        for atom in rule.machine.atoms if rule.machine else ():
+            if isinstance(atom, PredicateAtom):
+                want.add(self.holds(atom.predicate), rule, atom)
 
     def make_plan(self, tests: int) -> Plan:
         """Who reads an event of which exactly these tests hold."""
@@ -163,8 +173,8 @@ class TypeRoutines(TypeTests):
             left ^= 1 << (bit - 1)
         entries = (self._entry(self._wants[place], tests) for place in sorted(places))
         readers = tuple(entry for entry in entries if entry is not None)
-        readings = (want.reading(tests) for want in self._groups.values())
-        together = board_readings(reading for reading in readings if reading is not None)
+        readings = [want.reading(tests) for want in self._group_wants.values()]
+        together = tuple(reading for reading in readings if reading is not None)
         plan: Plan = MixedPlan(readers, together) if together else readers
         if len(self.plans) < PLANS_REMEMBERED:
             self.plans[tests] = plan

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
@@ -40,9 +40,6 @@ __all__ = [
     "whole_key",
 ]
 
-if TYPE_CHECKING:
-    from ensue.engine.step.groups import Group
-
 Runner = TabledFilter | WindowedFilter | EclRunner | FilterInstance
 Start = Callable[[int, Sequence[TimerPort], Outputs | FastKey, int], Runner]
 """Takes a number, the timer ports, the outputs or the key under which they are made, the time."""
@@ -54,10 +51,18 @@ KEYS_BEFORE_A_SWEEP = 1024
 """How many keys a rule has before it is worth looking for those that can be let go."""
 
 
+class HoldsInstances(Protocol):
+    """A group of rules that run in cells, as one of its rules sees it."""
+
+    def instances_of(self, rule: Rule, /) -> Mapping[FastKey, Runner]: ...
+
+    def started_of(self, rule: Rule, /) -> int: ...
+
+
 class Rule:
     """`place` is where it stands in the library, and orders what happens at one moment.
 
-    A rule that is stepped together with others of its shape has its keys in its `group`.
+    A rule that runs in cells has its keys in its `group`.
     """
 
     def __init__(
@@ -79,7 +84,7 @@ class Rule:
         self.rows: Rows | None = None
         self.steps: WindowSteps | None = None
         self.facts: FilterFacts | None = None
-        self.group: Group | None = None
+        self.group: HoldsInstances | None = None
         self._types = types
         self._numbers = numbers
         self._is_keyed = bool(correlation.clauses.by)

@@ -15,16 +15,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
-from ensue.engine.outputs import TIMER, carries_key
-from ensue.engine.step.boards import Board
-from ensue.engine.step.companies import NO_ALARM, Companies, Order
-from ensue.engine.step.groups import Group
+from ensue.engine.outputs import carries_key
+from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
 from ensue.engine.step.routines import (
     Look,
     Plan,
@@ -36,14 +34,14 @@ from ensue.engine.step.routines import (
 )
 from ensue.engine.step.rows import SharedRows
 from ensue.engine.step.rules import FastKey, Rule, SavedForm
-from ensue.engine.step.shapes import Shape
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
 from ensue.machine.prepared import brought_plan
 
 if TYPE_CHECKING:
-    from ensue.engine.step.clocked_groups import ClockedGroup
+    from ensue.engine.step.many.group import AlarmOrder, CellGroup
+    from ensue.engine.step.many.shapes import Shape
 
 
 @dataclass(order=True, slots=True)
@@ -70,13 +68,12 @@ class StepStream:
         self._routines: dict[str, TypeRoutines] = {}
         self._looks: dict[str, Look] = {}
         self._remakes: list[Callable[[], None]] = []
-        self.groups: dict[Shape, Group] = {}
+        self.groups: dict[KeyNames, CellGroup] = {}
         self._shapes: dict[str, Shape] = {}
-        self.boards: dict[tuple[str, ...], Board] = {}
         self.apart = False
         self._alone: AbstractSet[str] = frozenset()
-        self._companies = Companies()
-        self._clocked: list[ClockedGroup] = []
+        self._grouping = Grouping()
+        self._with_timers: list[CellGroup] = []
         self._places: Mapping[str, int] = {}
         self.change(library)
 
@@ -121,43 +118,34 @@ class StepStream:
         self.set_alarms()
 
     def _form_groups(self, staying: Mapping[str, Rule]) -> None:
-        """Put rules of one shape together; `staying` are those that go on as they were."""
+        """Give rules cells where enough of them can have cells.
+
+        `staying` are the rules that go on as they were, by their names.
+        """
         together = [] if self.apart else [r for r in self.rules if r.name not in self._alone]
-        chosen = self._companies.chosen(together, self.groups)
-        named = {rule.name: shape for shape, rules in chosen.items() for rule in rules}
-        going_on = {name for name in staying if named.get(name) == self._shapes.get(name)}
+        chosen = self._grouping.in_cells(together, self.groups)
+        shapes = {rule.name: s for rules in chosen.values() for rule, s in rules.items()}
+        going_on = {name for name in staying if shapes.get(name) == self._shapes.get(name)}
         for rule in self.rules:
             old = staying.get(rule.name)
             if old is not None and old.group is not None and rule.name not in going_on:
                 rule.instances, rule.started = dict(old.group.instances_of(old)), old.started_so_far
                 rule.group = None
-        groups = {shape: self.groups[shape] for shape in chosen if shape in self.groups}
-        for group in dict.fromkeys(self.groups.values()):
-            if group not in groups.values():
-                group.board.leave(group)
-        for shape, rules in chosen.items():
-            if shape not in groups:
-                names = next(iter(rules[0].ports.key_names.values()))
-                board = self.boards.setdefault(names, Board(names))
-                groups[shape] = self._companies.group_for(
-                    shape, board, groups.values(), self._types, self.numbers
-                )
-            groups[shape].make_room_for(shape, rules[0])
-        members: dict[Group, dict[Rule, Shape]] = {group: {} for group in groups.values()}
-        for rule in self.rules:
-            if rule.name in named:
-                members[groups[named[rule.name]]][rule] = named[rule.name]
-        for group, taken in members.items():
-            group.take(taken, going_on, self._types)
-        self._shapes = named
-        self.groups = groups
-        self._clocked = cast("list[ClockedGroup]", [group for group in members if group.has_alarms])
+        self.groups = {
+            names: self.groups.get(names) or self._grouping.new_group(names) for names in chosen
+        }
+        for names, rules in chosen.items():
+            self.groups[names].take(rules, going_on, self._types)
+        self._shapes = shapes
+        self._with_timers = [group for group in self.groups.values() if group.has_timers]
         self._set_earliest()
         self._places = {rule.name: rule.place for rule in self.rules}
 
     def _make_routines(self) -> None:
+        groups = {rule.name: g for g in self.groups.values() for rule in g.rules}
         self._routines = {
-            each.name: TypeRoutines(each.name, self._types, self.rules) for each in self._types
+            each.name: TypeRoutines(each.name, self._types, self.rules, groups)
+            for each in self._types
         }
         self._looks = {}
         for remake in self._remakes:
@@ -169,7 +157,7 @@ class StepStream:
         """Be as new, with rules in the forms of a snapshot, for their instances to be put in."""
         self.apart = apart
         self.numbers = count(read)
-        self.rules, self.groups, self.boards, self._shapes = [], {}, {}, {}
+        self.rules, self.groups, self._shapes = [], {}, {}
         self.change(library, forms)
 
     def settle(self) -> None:
@@ -182,8 +170,8 @@ class StepStream:
         """Let go of the keys that stand as before they started."""
         for rule in self.rules:
             rule.sweep(now)
-        for board in self.boards.values():
-            board.sweep(now)
+        for group in self.groups.values():
+            group.sweep(now)
 
     def pushes(
         self,
@@ -206,8 +194,8 @@ class StepStream:
 
         def remake() -> None:
             around.pop("earliest", None)
-            if self._clocked:
-                around["earliest"] = self._companies.earliest
+            if self._with_timers:
+                around["earliest"] = self._grouping.earliest
             for name, each in self._routines.items():
                 pushes[name] = partial(self._first_push, pushes, each, around, unusual)
 
@@ -251,21 +239,21 @@ class StepStream:
     def advance(self, time: int) -> list[Event]:
         """Move the clock and fire what is due on the way."""
         made: list[Event] = []
-        if not self._clocked or self._companies.earliest[0] > time:
+        if not self._with_timers or self._grouping.earliest[0] > time:
             self._fire(time, made)
-        elif len(self._clocked) == 1 and not (self.alarms and self.alarms[0].due <= time):
-            self._clocked[0].ring(time, made)
+        elif len(self._with_timers) == 1 and not (self.alarms and self.alarms[0].due <= time):
+            self._with_timers[0].fire_until(time, made)
         else:
-            orders: list[Order] = []
+            orders: list[AlarmOrder] = []
             self._fire(time, made, orders)
-            for group in self._clocked:
-                group.ring(time, made, orders)
+            for group in self._with_timers:
+                group.fire_until(time, made, orders)
             self._set_earliest()
             in_turn = sorted(zip(orders, made, strict=True), key=itemgetter(0))
             made = [output for _, output in in_turn]
         return made
 
-    def _fire(self, time: int, made: list[Event], orders: list[Order] | None = None) -> None:
+    def _fire(self, time: int, made: list[Event], orders: list[AlarmOrder] | None = None) -> None:
         """Fire the alarms of rules by themselves; adds what is put out, and where it belongs."""
         alarms = self.alarms
         while alarms and alarms[0].due <= time:
@@ -283,8 +271,8 @@ class StepStream:
                     orders += [order] * (len(made) - begun)
 
     def _set_earliest(self) -> None:
-        earliest = min((group.earliest for group in self._clocked), default=NO_ALARM)
-        self._companies.earliest[0] = earliest
+        earliest = min((group.earliest for group in self._with_timers), default=NO_ALARM)
+        self._grouping.earliest[0] = earliest
 
     def next_due(self) -> int | None:
         """When the next timer fires, if no event comes before."""
@@ -292,7 +280,7 @@ class StepStream:
         while alarms and alarms[0].due != alarms[0].instance.next_due():
             heapq.heappop(alarms)
         due = [alarms[0].due] if alarms else []
-        due += [at for group in self._clocked if (at := group.next_due()) is not None]
+        due += [at for group in self._with_timers if (at := group.next_due()) is not None]
         return min(due, default=None)
 
     def _deliver(self, event: Event, author: Rule | None, made: list[Event]) -> None:
@@ -338,17 +326,17 @@ class StepStream:
                     waiting += [(output, reader.author) for output in outputs]
         if not together:
             return waiting
-        if event.id == TIMER:
-            for group in self._clocked:
-                group.count_as_made()
-        mixed, times = len(made) > begun, 0
+        mixed, runs = len(made) > begun, 0
         noted = (next(self.numbers), event)
         for reading in together:
-            times += reading.board.read(reading, keys[reading.key], noted, self._counts, made)
-        if times > 1 or (times and mixed):
+            under = keys[reading.key]
+            runs += reading.group.read(
+                reading.visits, reading.is_noop, under, noted, self._counts, made
+            )
+        if runs > 1 or (runs and mixed):
             made[begun:] = sorted(made[begun:], key=self._place_of)
-        if self._companies.has_outgrown:
-            self._companies.has_outgrown = False
+        if self._grouping.has_outgrown:
+            self._grouping.has_outgrown = False
             self.settle()
         return waiting
 
@@ -360,7 +348,7 @@ class StepStream:
         self, plan: Plan, keys: Sequence[FastKey | None], event: Event
     ) -> list[Event]:
         """The way of an event that comes in order, where groups of rules read it."""
-        is_due = self._clocked and self._companies.earliest[0] <= event.time
+        is_due = self._with_timers and self._grouping.earliest[0] <= event.time
         made = self.advance(event.time) if is_due else []
         waiting = self._read_plan(plan, keys, event, None, made)
         if waiting:
