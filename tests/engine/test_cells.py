@@ -179,9 +179,9 @@ def test_cells_of_which_all_has_aged_are_used_again() -> None:
 def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from ensue.engine.step.many import packed_table
+    from ensue.engine.step.many import tables
 
-    monkeypatch.setattr(packed_table, "FREE_ENTRIES", 10)
+    monkeypatch.setattr(tables, "FREE_MOVES", 10)
     for seed in range(3):
         draw = Random(seed)
         wide = "a + b + c within 3 ms by k { case true: push new Out { v = a.v }; }"

@@ -176,9 +176,9 @@ def test_few_rules_with_timers_load_no_compiled_loops() -> None:
 def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from ensue.engine.step.many import packed_table
+    from ensue.engine.step.many import tables
 
-    monkeypatch.setattr(packed_table, "FREE_ENTRIES", 10)
+    monkeypatch.setattr(tables, "FREE_MOVES", 10)
     for seed in range(5):
         library = ensue.parse(library_text(seed, "timers", 6))
         plain, visited = library.start("reference"), library.start("step")

@@ -102,7 +102,7 @@ class TypeRoutines(TypeTests):
         name: str,
         types: TypeSystem,
         rules: Sequence[Rule],
-        groups: Mapping[str, CellGroup],
+        groups: Mapping[str, CellGroup] | None = None,
     ) -> None:
         """`groups` has the groups of rules that run in cells, by the names of these rules."""
         super().__init__(name, types)
@@ -113,7 +113,7 @@ class TypeRoutines(TypeTests):
         self._by_test: dict[int, list[int]] = defaultdict(list)
         self.plans: dict[int, Plan] = {}
         for rule in rules:
-            self._add(rule, types, groups.get(rule.name))
+            self._add(rule, types, groups.get(rule.name) if groups else None)
 
     @property
     def is_wanted(self) -> bool:

@@ -11,15 +11,15 @@ used and forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from ensue.engine.step.many.shapes import structure
 from ensue.engine.step.places import binding
 from ensue.engine.step.windows import WindowSteps
 from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
 from ensue.machine.bitwise import BitStepper, BitTaken, bits_of, numbers_in
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
-from ensue.machine.model import Emit, Machine, State, Switch, Timer
+from ensue.machine.model import Branch, Emit, Machine, State, Switch, Timer
 from ensue.machine.stepping import Fired
 
 Speaking = tuple[LabelExpression, ...]
@@ -193,3 +193,12 @@ class SharedRows:
         if steps is None:
             steps = self._windows[shape] = WindowSteps(shape)
         return steps
+
+
+def structure(machine: Machine) -> Machine:
+    """The machine without the names of its states, ports and predicates."""
+    branches = tuple(
+        Branch(b.root, b.labels, tuple((place, "", state) for place, _, state in b.places))
+        for b in machine.branches
+    )
+    return replace(machine, names=("",) * len(machine.names), atoms=(), branches=branches)

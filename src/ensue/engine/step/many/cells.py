@@ -1,8 +1,9 @@
 """The cells of a group: of all rules and keys in one array, with their alarms in a heap.
 
-In comes how many registers, places and timers a cell is to have room for; the compiled loops of
-`kernels` read and write what is here, and take cells as rules leave their start and give them back
-as rules return to it. Which rule has which cell under which key is for `group`.
+A cell is laid out as in `core.cells`; all cells of a group are of one length, so that a cell which
+one rule gives back can be had by another. The compiled loops of `kernels` read and write what is
+here, and take cells as rules leave their start and give them back as rules return to it. Which rule
+has which cell under which key is for `group`.
 """
 
 from __future__ import annotations
@@ -15,90 +16,70 @@ import numpy as np
 
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import taller
-from ensue.engine.step.many.cell_step import DUE
 from ensue.engine.step.many.kernels import (
-    ALARMS,
+    BEFORE,
     CONTROL_WORDS,
     FREE,
-    HEAP_AT,
     OWNER_AT,
-    PLACES,
-    PLACES_AT,
     RULE_SHIFT,
+    SET,
     SIZE,
-    TIMED_AT,
+    SLOTS,
     USED,
+    WORDS,
     free_cells,
     free_expired,
     mark_bound,
     next_alarm,
     set_alarms,
 )
-from ensue.engine.step.many.packed_table import PackedTables
+from ensue.engine.step.many.tables import StepTables
 
 FEWEST_CELLS = 64
 
 
 class Cells:
-    """`arrays` is what loops take: the cells, the moves, the rules and the control words.
+    """`arrays` is what loops take: the cells, the tables as `core.packed` has them, the control.
 
-    `alarms` is the heap, the earliest alarm of all groups, the place of each rule in the library
-    and how many instances each has had; None while no rule has timers. The cell 0 is nobody's.
+    `alarms` is the heap, the earliest alarm of all groups, the place of each rule in the library,
+    how many instances each has had, and what the tables say of timers; None while no rule has
+    timers. The cell 0 is nobody's.
     """
 
-    def __init__(self, tables: PackedTables, earliest: array[int]) -> None:
+    def __init__(self, tables: StepTables, earliest: array[int]) -> None:
         self.tables = tables
         self.control = np.zeros(CONTROL_WORDS, np.int64)
         self.control[USED] = 1
         self.arrays: tuple[Any, ...] = ()
         self.alarms: tuple[Any, ...] | None = None
-        self.places_in_library = np.zeros(0, np.int64)
         self.started = np.zeros(0, np.int64)
+        self._places = np.zeros(0, np.int64)
         self._earliest = np.frombuffer(earliest, np.int64)
         self._heap = np.zeros((1, 3), np.int64)
         self._words = np.zeros(0, np.int64)
-        self.lay_out()
-
-    @property
-    def words(self) -> Any:
-        return self._words
+        self.fit()
 
     def set_rules(self, places: Sequence[int], started: Sequence[int]) -> None:
         """Where the rules stand in the library, and how many instances each has had."""
-        self.places_in_library = np.array(places, np.int64)
+        self._places = np.array(places, np.int64)
         self.started = np.array(started, np.int64)
-        self.lay_out()
+        self.fit()
 
-    # --- the words of a cell ----------------------------------------------------------------------
+    # --- room -------------------------------------------------------------------------------------
 
-    def lay_out(self) -> None:
-        """Have room in every cell for as many registers, places and timers as any rule has."""
-        control, tables = self.control, self.tables
-        before = control[[SIZE, PLACES_AT, TIMED_AT, OWNER_AT]].tolist()
-        places_at = 1 + max(tables.registers, before[1] - 1)
-        timed_at = places_at + max(tables.places, before[2] - before[1])
-        timers = max(tables.timers, before[3] - before[2] - DUE)
-        owner_at = timed_at + (DUE + timers if timers > 0 else 0)
-        size = owner_at + (2 if timers > 0 else 1)
-        control[[SIZE, PLACES_AT, PLACES, TIMED_AT, OWNER_AT, HEAP_AT]] = (
-            size, places_at, timed_at - places_at, timed_at, owner_at, owner_at + 1,
-        )  # fmt: skip
-        if size != before[0]:
-            self._move_words(before, [size, places_at, timed_at, owner_at])
-        if timers > 0 and len(self._heap) < self.room + 1:
-            self._heap = taller(self._heap, self.room + 1, 0)
+    def fit(self) -> None:
+        """Have room in every cell for as much as any rule needs."""
+        control, before = self.control, int(self.control[SIZE])
+        size = max(BEFORE + self.tables.width, before)
+        control[[SIZE, WORDS, SLOTS]] = size, size - BEFORE, self.tables.slots
+        if size != before:
+            had = self._words.reshape(-1, max(1, before))
+            has = np.zeros((max(FEWEST_CELLS, len(had)), size), np.int64)
+            has[: len(had), :before] = had[:, :before]
+            self._words = has.reshape(-1)
         self.refresh()
-        if size != before[0]:
+        if size != before:
             self.set_alarms()
-
-    def _move_words(self, before: list[int], after: list[int]) -> None:
-        """Bring all cells from one layout (size, places, timers, owner) into another."""
-        had = self._words.reshape(-1, max(1, before[0]))
-        has = np.zeros((max(FEWEST_CELLS, len(had)), after[0]), np.int64)
-        ends = [*before[1:], before[0]]
-        for begin, end, to in zip([0, *before[1:]], ends, [0, *after[1:]], strict=True):
-            has[: len(had), to : to + end - begin] = had[:, begin:end]
-        self._words = has.reshape(-1)
 
     @property
     def room(self) -> int:
@@ -107,38 +88,53 @@ class Cells:
 
     def grow(self) -> None:
         self._words = taller(self._words, 2 * len(self._words), 0)
-        if self.tables.timers:
-            self._heap = taller(self._heap, self.room + 1, 0)
         self.refresh()
 
     def refresh(self) -> None:
         """Hand loops the arrays as they are now."""
-        self.arrays = (self._words, self.tables.moves, self.tables.rules, self.control)
-        if self.tables.timers:
-            self.alarms = (self._heap, self._earliest, self.places_in_library, self.started)
+        tables = self.tables.arrays
+        self.arrays = (
+            self._words,
+            tables.moves,
+            tables.halves,
+            tables.rules,
+            tables.more_from,
+            tables.more_at,
+            self.control,
+        )
+        if self.tables.has_timers or self.alarms is not None:
+            if len(self._heap) < self.room + 1:
+                self._heap = taller(self._heap, self.room + 1, 0)
+            self.alarms = (
+                self._heap, self._earliest, self._places, self.started, tables.facts, tables.after,
+            )  # fmt: skip
 
     # --- cells that come and go -------------------------------------------------------------------
 
     def new(self, rule: int, key: int) -> tuple[int, Any]:
         """A cell for a rule under a key: its number, and its words."""
         control = self.control
-        cell, size = int(control[FREE]), int(control[SIZE])
-        if cell:
-            control[FREE] = self._words[cell * size]
+        number = int(control[FREE])
+        if number:
+            control[FREE] = self._of(number)[0]
         else:
-            cell = int(control[USED])
-            if cell == self.room:
+            number = int(control[USED])
+            if number == self.room:
                 self.grow()
-            control[USED] = cell + 1
-        words = self._words[cell * size : (cell + 1) * size]
+            control[USED] = number + 1
+        words = self._of(number)
         words[:] = 0
-        words[control[OWNER_AT]] = rule << RULE_SHIFT | key
-        return cell, words
+        first = number * int(control[SIZE]) + BEFORE
+        self._words[first + OWNER_AT] = rule << RULE_SHIFT | key
+        return number, words
 
-    def of(self, cell: int) -> list[int]:
-        """The words of a cell."""
+    def _of(self, number: int) -> Any:
         size = int(self.control[SIZE])
-        found: list[int] = self._words[cell * size : (cell + 1) * size].tolist()
+        return self._words[number * size + BEFORE : (number + 1) * size]
+
+    def of(self, number: int) -> list[int]:
+        """The words of a cell."""
+        found: list[int] = self._of(number).tolist()
         return found
 
     def free_expired(self, now: int) -> list[tuple[int, int]]:
@@ -151,13 +147,12 @@ class Cells:
 
     def free(self, where: Any, rules: Sequence[int]) -> None:
         """Free the cells of some rules under a key."""
-        free_cells(where, np.array(rules, np.int64), self.arrays)
+        free_cells(where, np.array(rules, np.int64), self._words, self.control)
 
     def renumber(self, numbers: Any) -> None:
         """Rules have other numbers from now on: by their old numbers."""
-        control = self.control
-        words = self._words.reshape(-1, int(control[SIZE]))
-        owners = words[1 : int(control[USED]), int(control[OWNER_AT])]
+        words = self._words.reshape(-1, int(self.control[SIZE]))
+        owners = words[1 : int(self.control[USED]), BEFORE + OWNER_AT]
         held = owners >= 0
         keys = owners[held] & ((1 << RULE_SHIFT) - 1)
         owners[held] = numbers[owners[held] >> RULE_SHIFT] << RULE_SHIFT | keys
@@ -165,7 +160,7 @@ class Cells:
     def bound(self, where: Any, numbers: Any) -> Any:
         """Which of the sorted numbers of events are bound in a cell of a key."""
         found = np.zeros(len(numbers), np.bool_)
-        mark_bound(where, self.arrays, numbers, found)
+        mark_bound(where, self._words, self.control, numbers, found)
         return found
 
     # --- alarms -----------------------------------------------------------------------------------
@@ -173,15 +168,15 @@ class Cells:
     def set_alarms(self) -> None:
         """Set all alarms anew: places of rules have changed, or cells."""
         if self.alarms is not None:
-            set_alarms(self.arrays, self.alarms)
+            set_alarms(self._words, self.control, self.alarms)
 
     @property
     def earliest(self) -> int:
         """A time before which no alarm is due."""
-        return int(self._heap[1, 0]) if self.control[ALARMS] else FAR
+        return int(self._heap[1, 0]) if self.control[SET] else FAR
 
     def next_due(self) -> int | None:
         if self.alarms is None:
             return None
-        due = int(next_alarm(self.arrays, self.alarms))
+        due = int(next_alarm(self._words, self.control, self.alarms))
         return None if due == FAR else due

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensue.engine.core.jit import FAR
+from ensue.engine.core.packed import DUE, NEXT_DUE, START
+from ensue.engine.core.rule_table import RuleTable
 from ensue.engine.core.window_table import ALWAYS, OrderedState
 from ensue.engine.step.ecl import EclRunner
 from ensue.engine.step.filters import QuickWindow, TabledFilter
-from ensue.engine.step.many.cell_step import DUE, NEXT_DUE, START
 from ensue.engine.step.many.cells import Cells
-from ensue.engine.step.many.kernels import PLACES_AT, TIMED_AT
 from ensue.engine.step.many.key_state import KeyState
-from ensue.engine.step.many.packed_table import PackedShape
 from ensue.lang.syntax import TimerPort
 from ensue.machine.stepping import NOW
 
@@ -34,8 +33,12 @@ class Exchange:
         self._timers = timers
 
     @property
-    def _packed(self) -> PackedShape:
-        return self._cells.tables.shapes[self._shape]
+    def _table(self) -> RuleTable:
+        return self._cells.tables.tables[self._shape]
+
+    @property
+    def _timed_at(self) -> int:
+        return 1 + self._table.slots
 
     # --- into a cell ------------------------------------------------------------------------------
 
@@ -48,11 +51,11 @@ class Exchange:
             at, times = cells.tables.number_of(self._shape, instance.row.active), []
         if at == 0:
             return
-        cells.lay_out()
+        cells.fit()
         cell, words = cells.new(self._rule, state.number)
         state.where[self._rule] = cell
-        words[0], words[1 : 1 + len(times)] = at, times
-        first_place, timed = cells.control[[PLACES_AT, TIMED_AT]].tolist()
+        first = cells.tables.fixed_width(self._shape)
+        words[0], words[first : first + len(times)] = at, times
         if not isinstance(instance, EclRunner):
             facts = instance.facts
             for place, noted in enumerate(instance.places[: facts.place_count]):
@@ -60,23 +63,21 @@ class Exchange:
                     continue
                 number, what = noted
                 if isinstance(what, int):
-                    words[first_place + place] = what
+                    words[1 + place] = what
                 else:
-                    words[first_place + place] = number
+                    words[1 + place] = number
                     state.keep(number, what)
         due = self._due_times(instance)
         if due:
-            running = self._packed.running(at)
-            set_ = (each for timer, each in enumerate(due) if running >> timer & 1)
-            words[timed + NEXT_DUE] = min(set_, default=FAR)
+            running, timed = self._table.running(at), self._timed_at
+            runs = (each for timer, each in enumerate(due) if running >> timer & 1)
+            words[timed + NEXT_DUE] = min(runs, default=FAR)
             words[timed + START] = instance.number
             words[timed + DUE : timed + DUE + len(due)] = due
 
     def _due_times(self, instance: Runner) -> list[int]:
         """When each timer of the shape is due, of this rule."""
-        timers = self._packed.timers
-        if timers is None:
-            return []
+        timers = self._table.timers
         due = [instance.timers_due[port.name] for port in self._timers]
         timeouts = instance.timeouts if isinstance(instance, EclRunner) else {}
         return due + [timeouts.get(timer.state, FAR) for timer in timers.timeouts]
@@ -90,8 +91,9 @@ class Exchange:
         at = self._cells.tables.state_of(self._shape, words[0])
         if isinstance(at, OrderedState):
             assert isinstance(instance, QuickWindow)
+            first = self._cells.tables.fixed_width(self._shape)
             instance.active = {
-                each: NOW if register == ALWAYS else words[1 + register]
+                each: NOW if register == ALWAYS else words[first + register]
                 for each, register in at.registers.items()
             }
         else:
@@ -104,10 +106,9 @@ class Exchange:
     def _take_out_bound(self, instance: Runner, state: KeyState, words: list[int]) -> None:
         if isinstance(instance, EclRunner):
             return
-        first = int(self._cells.control[PLACES_AT])
         facts, clocks = instance.facts, {port.name for port in self._timers}
         held = {
-            place: words[first + place]
+            place: words[1 + place]
             for place, bound in facts.bound_states.items()
             if instance.is_active(bound)
         }
@@ -120,15 +121,14 @@ class Exchange:
                 instance.places[place] = (what, state.events[what])
 
     def _take_out_timers(self, instance: Runner, words: list[int]) -> None:
-        timers = self._packed.timers
-        if timers is None:
+        timers, timed = self._table.timers, self._timed_at
+        if not len(timers):
             return
-        timed = int(self._cells.control[TIMED_AT])
         instance.number = words[timed + START]
         due = words[timed + DUE :]
         instance.timers_due = {port.name: due[n] for n, port in enumerate(self._timers)}
         if isinstance(instance, EclRunner):
-            running = self._packed.running(words[0])
+            running = self._table.running(words[0])
             instance.timeouts = {
                 timer.state: due[n]
                 for n, timer in enumerate(timers.timeouts, len(self._timers))

@@ -35,14 +35,14 @@ from ensue.engine.step.many.kernels import (
     LACKS_CELL,
     LACKS_MOVE,
     LACKS_ROOM,
-    PLACES,
+    SLOTS,
     fire_until,
     visit,
 )
 from ensue.engine.step.many.key_state import KeyState
 from ensue.engine.step.many.outputs import GroupOutputs
-from ensue.engine.step.many.packed_table import PackedRule, PackedTables
 from ensue.engine.step.many.shapes import Shape, event_atoms
+from ensue.engine.step.many.tables import StepTables
 from ensue.engine.step.rules import KEYS_BEFORE_A_SWEEP, Rule
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -75,7 +75,7 @@ class CellGroup:
         self.keys: dict[FastKey, KeyState] = {}
         self.rules: list[Rule] = []
         self._outgrown = outgrown
-        self._tables = PackedTables()
+        self._tables = StepTables()
         self._cells = Cells(self._tables, earliest)
         self._outputs = GroupOutputs(self._tables)
         self._shapes: dict[Shape, int] = {}
@@ -88,6 +88,7 @@ class CellGroup:
         self._free_numbers: list[int] = []
         self._sweep_at = KEYS_BEFORE_A_SWEEP
         self._types: TypeSystem | None = None
+        self._start_moves: dict[tuple[int, int], tuple[int, int]] = {}
 
     @property
     def has_timers(self) -> bool:
@@ -107,20 +108,12 @@ class CellGroup:
         self._free_cells_of(np.flatnonzero(new_numbers < 0).tolist())
         for rule, shape in rules.items():
             if shape not in self._shapes:
-                assert rule.machine is not None, "a rule in cells has a machine"
-                self._shapes[shape] = self._tables.add(
-                    rule.correlation, rule.machine, rule.lets_keys_go
-                )
+                self._shapes[shape] = self._tables.add_shape(rule)
         self.rules = list(rules)
         self._types = types
         self._numbers = {rule.name: number for number, rule in enumerate(rules)}
         self._shape_of = [self._shapes[shape] for shape in rules.values()]
-        self._tables.set_rules(
-            [
-                PackedRule(shape, rule.correlation, rule.machine.window if rule.machine else None)
-                for rule, shape in zip(self.rules, self._shape_of, strict=True)
-            ]
-        )
+        self._tables.take_rules(self.rules, self._shape_of)
         self._outputs.set_rules([*self._numbers], types)
         for state in self.keys.values():
             state.settle_counts(self._outputs.count_of)
@@ -146,8 +139,8 @@ class CellGroup:
 
     def _lay_out(self) -> None:
         """Have room in cells and firings for what the tables need by now."""
-        self._cells.lay_out()
-        width = FIRED + int(self._cells.control[PLACES])
+        self._cells.fit()
+        width = FIRED + int(self._cells.control[SLOTS])
         if self._fired.shape != (width, len(self.rules)):
             self._fired = np.zeros((width, len(self.rules)), np.int64)
             self._alarmed = np.zeros((width + 3, ALARMS_AT_ONCE), np.int64)
@@ -226,9 +219,14 @@ class CellGroup:
         shapes = np.array(self._shape_of, np.int64)
         letters = visits.astype(np.int64) & 255
         asked = np.unique(shapes[visits >> np.uint32(8)] << 8 | letters)
-        noop = all(self._tables.move(x >> 8, 0, x & 255) == (0, 0) for x in asked.tolist())
+        noop = all(self._start_move(x >> 8, x & 255) == (0, 0) for x in asked.tolist())
         self._lay_out()
         return noop
+
+    def _start_move(self, shape: int, letter: int) -> tuple[int, int]:
+        if (shape, letter) not in self._start_moves:
+            self._start_moves[shape, letter] = self._tables.start_move(shape, letter)
+        return self._start_moves[shape, letter]
 
     # --- reading ----------------------------------------------------------------------------------
 
@@ -288,9 +286,9 @@ class CellGroup:
                 [LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENTS]
             ].tolist()
             shape = self._shape_of[rule]
-            self._tables.fill(shape, state, letter)
+            self._tables.fill(rule, state, letter)
             cells.refresh()
-            if self._tables.shapes[shape].outgrows(events):
+            if self._tables.outgrows(shape, events):
                 self._outgrown(next(each for each, n in self._shapes.items() if n == shape))
         elif lacking == LACKS_CELL:
             if 2 * self._free_expired(now) < cells.room:

@@ -55,7 +55,7 @@ class Grouping:
         for key, chosen in by_key.items():
             if key in had or len(chosen) >= FEWEST_IN_CELLS:
                 shapes = {rule: _shape_of(rule) for rule in chosen}
-                kept = {rule: s for rule, s in shapes.items() if s not in self._too_large}
+                kept = {r: s for r, s in shapes.items() if s and s not in self._too_large}
                 if kept:
                     found[key] = kept
         return found
@@ -80,6 +80,6 @@ def _can_have_cells(rule: Rule) -> bool:
     )
 
 
-def _shape_of(rule: Rule) -> Shape:
+def _shape_of(rule: Rule) -> Shape | None:
     assert rule.machine is not None
     return shape_of(rule.correlation, rule.machine)

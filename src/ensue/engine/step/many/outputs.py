@@ -22,7 +22,7 @@ from ensue.engine.outputs import TIMER
 from ensue.engine.step.emitting import compile_for_cells, recipe_for
 from ensue.engine.step.many.kernels import FIRED
 from ensue.engine.step.many.key_state import Firing, KeyState
-from ensue.engine.step.many.packed_table import PackedTables
+from ensue.engine.step.many.tables import StepTables
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import FilterCorrelation, PushNew, PushPort
@@ -49,7 +49,7 @@ class Part:
 class GroupOutputs:
     """`names` has the name and the source of each rule, by its number."""
 
-    def __init__(self, tables: PackedTables) -> None:
+    def __init__(self, tables: StepTables) -> None:
         self.names: list[tuple[str, str]] = []
         self._tables = tables
         self._types: TypeSystem | None = None
@@ -160,8 +160,8 @@ class GroupOutputs:
         return known
 
     def _part(self, action: int, pushes: Sequence[Push]) -> Part:
-        shape = self._tables.shapes[self._tables.actions[action][0]]
-        correlation, places = shape.correlation, dict(pushes[0].shape.bound)
+        correlation = self._tables.examples[self._tables.actions[action][0]]
+        places = dict(pushes[0].shape.bound)
         assert self._types is not None, "a group that fires has rules"
         statements = [_statement(push) for push in pushes]
         labels = pushes[0].shape.labels
