@@ -23,6 +23,7 @@ from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
 from ensue.engine.outputs import carries_key
 from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
+from ensue.engine.step.plans import MixedPlan
 from ensue.engine.step.routines import (
     Look,
     Plan,
@@ -345,11 +346,24 @@ class StepStream:
         return place
 
     def _read_together(
-        self, plan: Plan, keys: Sequence[FastKey | None], event: Event
+        self, plan: MixedPlan, keys: Sequence[FastKey | None], event: Event
     ) -> list[Event]:
         """The way of an event that comes in order, where groups of rules read it."""
         is_due = self._with_timers and self._grouping.earliest[0] <= event.time
         made = self.advance(event.time) if is_due else []
+        if not plan.readers and len(plan.groups) == 1 and not made:
+            reading = plan.groups[0]
+            noted = (next(self.numbers), event)
+            runs = reading.group.read(
+                reading.visits, reading.is_noop, keys[reading.key], noted, self._counts, made
+            )
+            if runs > 1:
+                made.sort(key=self._place_of)
+            if self._grouping.has_outgrown:
+                self._grouping.has_outgrown = False
+                self.settle()
+            self._counts.outputs += len(made)
+            return made
         waiting = self._read_plan(plan, keys, event, None, made)
         if waiting:
             self._spread(waiting, made)

@@ -255,7 +255,14 @@ class CellGroup:
             if len(self.keys) >= self._sweep_at:
                 self.sweep(event.time)
             state = self._begin(key)
-        found = self._visit(state, visits, event.time, number)
+        cells = self._cells
+        found = visit(
+            state.where, state.number, visits, event.time, number,
+            cells.arrays, self._fired, cells.alarms,
+        )  # fmt: skip
+        if found < 0:
+            self._provide(found, event.time)
+            found = self._visit(state, visits, event.time, number)
         if found == 0:
             return 0
         state.events[number] = event

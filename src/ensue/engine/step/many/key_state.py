@@ -56,12 +56,16 @@ class KeyState:
 
     # --- counts of outputs ------------------------------------------------------------------------
 
+    def begin(self, time: int) -> None:
+        """Count outputs from here on at another time."""
+        self.time = time
+        self._latest = None
+        self.emitted.clear()
+
     def counts(self, time: int, trigger: str, count_of: Callable[[int], int]) -> Counts | None:
         """What rules have put out at a trigger so far; None if that is nothing."""
         if self.time != time:
-            self.time = time
-            self._latest = None
-            self.emitted.clear()
+            self.begin(time)
             return None
         self.settle_counts(count_of)
         return self.emitted.get(trigger)

@@ -81,35 +81,44 @@ class GroupOutputs:
         `columns` has the rules that have fired, their actions, and what is bound in each place.
         """
         time, trigger = event.time, event.id
-        before = state.counts(time, trigger, self.count_of)
-        only_part = self._only_part
-        used: set[Part | None] = set()
-        for action in set(columns[1]):
+        before = None
+        if state.time != time:
+            state.begin(time)
+        else:
+            before = state.counts(time, trigger, self.count_of)
+        actions, only_part = columns[1], self._only_part
+        for action in actions:
             if action not in only_part:
                 self._parts_of(action)
-            used.add(only_part[action])
-        (one, *others) = used
-        if one is not None and not others and one.columns:
+        one = only_part[actions[0]]
+        if one is not None and one.columns and actions.count(actions[0]) == len(actions):
             fired = zip(*[columns[each] for each in one.columns], strict=True)
             one.emit(made, fired, self.names, state.events, state.text, time, trigger, before)
             calls = 1
-        elif None in used:
-            calls = self._emit_parts(state, list(zip(*columns, strict=True)), event, made)
         else:
-            by_function: dict[Emit, list[Firing]] = {part.emit: [] for part in used if part}
-            takers = {
-                action: (by_function[part.emit].append, part.pick)
-                for action in set(columns[1])
-                if (part := only_part[action]) is not None
-            }
-            for firing in zip(*columns, strict=True):
-                take, pick = takers[firing[1]]
-                take(pick(firing))
-            for emit, picked in by_function.items():
-                emit(made, picked, self.names, state.events, state.text, time, trigger, before)
-            calls = len(by_function)
+            calls = self._emit_several(state, list(zip(*columns, strict=True)), event, made)
         state.count(trigger, columns[0], columns[1], self.count_of)
         return calls
+
+    def _emit_several(
+        self, state: KeyState, firings: Sequence[Firing], event: Event, made: list[Event]
+    ) -> int:
+        """The same where rules have fired with different actions, each of one part."""
+        only_part = self._only_part
+        by_function: dict[Emit, list[Firing]] = {}
+        for firing in firings:
+            part = only_part[firing[1]]
+            if part is None:
+                return self._emit_parts(state, firings, event, made)
+            if part.emit in by_function:
+                by_function[part.emit].append(part.pick(firing))
+            else:
+                by_function[part.emit] = [part.pick(firing)]
+        time, trigger = event.time, event.id
+        before = state.emitted.get(trigger)
+        for emit, fired in by_function.items():
+            emit(made, fired, self.names, state.events, state.text, time, trigger, before)
+        return len(by_function)
 
     def _emit_parts(
         self, state: KeyState, firings: Sequence[Firing], event: Event, made: list[Event]
