@@ -1,8 +1,10 @@
-"""A library over a stream, quickly: what `ensue.engine.stream` says, with routines made for it.
+"""A library over a stream, event by event, with functions that are generated for the library.
 
-One clock for the whole stream. An event first moves it, and what is due fires; then the rules that
-want the event read it, in the order of the library; what they put out is read by the others after
-that, first in, first out. Rules come and go while it runs: those that stay keep their instances.
+There is one clock for the whole stream. An event first moves the clock, and timers that are due
+fire; then the rules that want the event read it, in the order of the library; their outputs are
+read by other rules after that, first in, first out. A rule runs by itself (`single`) or in a cell
+with many others (`many`); which rules read an event is found by generated code (`dispatch`). Rules
+can be added, replaced and removed while the stream runs: rules that stay keep their instances.
 """
 
 from __future__ import annotations
@@ -22,19 +24,19 @@ from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
 from ensue.engine.outputs import carries_key
-from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
-from ensue.engine.step.plans import MixedPlan
-from ensue.engine.step.routines import (
+from ensue.engine.step.dispatch.plans import MixedReadPlan
+from ensue.engine.step.dispatch.routines import (
     Look,
-    Plan,
     Push,
+    ReadPlan,
     SplitReading,
     TypeRoutines,
     compile_look,
     compile_push,
 )
-from ensue.engine.step.rows import SharedRows
-from ensue.engine.step.rules import FastKey, Rule, SavedForm
+from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
+from ensue.engine.step.single.rows import SharedTables
+from ensue.engine.step.single.rules import FastKey, Rule, SavedForm
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
@@ -47,24 +49,24 @@ if TYPE_CHECKING:
 
 @dataclass(order=True, slots=True)
 class Alarm:
-    """A due time of an instance. The numbers order those that are due together."""
+    """The next due time of an instance; `order` and `number` order alarms of one time."""
 
     due: int
-    place: int
+    order: int
     number: int
     rule: Rule = field(compare=False)
     instance: Instance = field(compare=False)
 
 
 class StepStream:
-    """Reads events in the order of their times; whoever calls has put them in order."""
+    """Reads events in the order of their times, in which the caller has put them."""
 
     def __init__(self, library: CheckedLibrary, counts: Counts, limits: MachineLimits) -> None:
         self.rules: list[Rule] = []
         self.numbers = count(1)
         self.alarms: list[Alarm] = []
         self._counts = counts
-        self._shared = SharedRows(limits)
+        self._shared = SharedTables(limits)
         self._types = library.types
         self._routines: dict[str, TypeRoutines] = {}
         self._looks: dict[str, Look] = {}
@@ -75,7 +77,7 @@ class StepStream:
         self._alone: AbstractSet[str] = frozenset()
         self._grouping = Grouping()
         self._with_timers: list[CellGroup] = []
-        self._places: Mapping[str, int] = {}
+        self._orders: Mapping[str, int] = {}
         self.change(library)
 
     # --- rules that come and go -----------------------------------------------------------------
@@ -88,7 +90,7 @@ class StepStream:
         known = {rule.name: rule for rule in self.rules}
         staying: dict[str, Rule] = {}
         rules = []
-        for place, correlation in enumerate(library.correlations):
+        for order, correlation in enumerate(library.correlations):
             old = known.get(correlation.name)
             stays = old is not None and is_unchanged(
                 old.correlation, correlation, self._types, library.types
@@ -102,7 +104,7 @@ class StepStream:
             rule = Rule(correlation, library.types, self._shared, self.numbers, form)
             if stays and old is not None:
                 rule.take_over(old)
-            rule.place = place
+            rule.order = order
             rule.is_fed_from = bool(library.feeds.get(rule.name))
             if stays and old is not None:
                 staying[rule.name] = old
@@ -140,7 +142,7 @@ class StepStream:
         self._shapes = shapes
         self._with_timers = [group for group in self.groups.values() if group.has_timers]
         self._set_earliest()
-        self._places = {rule.name: rule.place for rule in self.rules}
+        self._orders = {rule.name: rule.order for rule in self.rules}
 
     def _make_routines(self) -> None:
         groups = {rule.name: g for g in self.groups.values() for rule in g.rules}
@@ -155,20 +157,20 @@ class StepStream:
     def begin_again(
         self, library: CheckedLibrary, forms: Mapping[str, SavedForm], read: int, apart: bool
     ) -> None:
-        """Be as new, with rules in the forms of a snapshot, for their instances to be put in."""
+        """Start anew with rules in the forms of a snapshot, before their instances are restored."""
         self.apart = apart
         self.numbers = count(read)
         self.rules, self.groups, self._shapes = [], {}, {}
         self.change(library, forms)
 
     def settle(self) -> None:
-        """Instances were brought back: those of groups go there, and the others are armed."""
+        """Instances were restored: give those of rules in cells to their groups, arm the others."""
         self._form_groups({rule.name: rule for rule in self.rules})
         self._make_routines()
         self.set_alarms()
 
     def sweep(self, now: int) -> None:
-        """Let go of the keys that stand as before they started."""
+        """Drop the keys under which a rule stands as before it started."""
         for rule in self.rules:
             rule.sweep(now)
         for group in self.groups.values():
@@ -179,7 +181,7 @@ class StepStream:
         ordering: Ordering,
         unusual: Push,
     ) -> Mapping[str, Push]:
-        """For each type the whole way of an event that comes in order; there is no lateness."""
+        """For each type the function that reads an event which comes in order, without lateness."""
         around: dict[str, Any] = {
             "ordering": ordering,
             "unusual": unusual,
@@ -217,7 +219,7 @@ class StepStream:
         return push(event)
 
     def set_alarms(self) -> None:
-        """Arm every instance anew: places have changed, or instances were brought back."""
+        """Arm every instance anew: rules have moved in the library, or instances were restored."""
         self.alarms.clear()
         for rule in self.rules:
             if rule.has_clock:
@@ -268,7 +270,7 @@ class StepStream:
                 made += fired
                 self._spread([(output, alarm.rule) for output in fired], made)
                 if orders is not None:
-                    order = (alarm.due, alarm.place, alarm.number)
+                    order = (alarm.due, alarm.order, alarm.number)
                     orders += [order] * (len(made) - begun)
 
     def _set_earliest(self) -> None:
@@ -290,7 +292,7 @@ class StepStream:
             self._spread(waiting, made)
 
     def _spread(self, outputs: Iterable[tuple[Event, Rule]], made: list[Event]) -> None:
-        """Let every rule but its author read each output, and what comes of it in turn."""
+        """Let every rule but its author read each output, then the outputs that this causes."""
         waiting = deque(outputs)
         while waiting:
             event, author = waiting.popleft()
@@ -310,7 +312,7 @@ class StepStream:
 
     def _read_plan(
         self,
-        plan: Plan,
+        plan: ReadPlan,
         keys: Sequence[FastKey | None],
         event: Event,
         author: Rule | None,
@@ -335,20 +337,20 @@ class StepStream:
                 reading.visits, reading.is_noop, under, noted, self._counts, made
             )
         if runs > 1 or (runs and mixed):
-            made[begun:] = sorted(made[begun:], key=self._place_of)
+            made[begun:] = sorted(made[begun:], key=self._order_of)
         if self._grouping.has_outgrown:
             self._grouping.has_outgrown = False
             self.settle()
         return waiting
 
-    def _place_of(self, output: Event) -> int:
-        place: int = self._places[output.extensions["correlation"]]
-        return place
+    def _order_of(self, output: Event) -> int:
+        order: int = self._orders[output.extensions["correlation"]]
+        return order
 
     def _read_together(
-        self, plan: MixedPlan, keys: Sequence[FastKey | None], event: Event
+        self, plan: MixedReadPlan, keys: Sequence[FastKey | None], event: Event
     ) -> list[Event]:
-        """The way of an event that comes in order, where groups of rules read it."""
+        """Read an event that comes in order, where rules in cells read it."""
         is_due = self._with_timers and self._grouping.earliest[0] <= event.time
         made = self.advance(event.time) if is_due else []
         if not plan.readers and len(plan.groups) == 1 and not made:
@@ -358,7 +360,7 @@ class StepStream:
                 reading.visits, reading.is_noop, keys[reading.key], noted, self._counts, made
             )
             if runs > 1:
-                made.sort(key=self._place_of)
+                made.sort(key=self._order_of)
             if self._grouping.has_outgrown:
                 self._grouping.has_outgrown = False
                 self.settle()
@@ -397,5 +399,5 @@ class StepStream:
     def _arm(self, rule: Rule, instance: Instance) -> None:
         due = instance.next_due()
         if due is not None and due != instance.armed_for:
-            heapq.heappush(self.alarms, Alarm(due, rule.place, instance.number, rule, instance))
+            heapq.heappush(self.alarms, Alarm(due, rule.order, instance.number, rule, instance))
         instance.armed_for = due

@@ -20,9 +20,6 @@ import numpy as np
 from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
-from ensue.engine.step.ecl import EclRunner
-from ensue.engine.step.filters import QuickWindow, TabledFilter
-from ensue.engine.step.keys import FastKey, whole_key
 from ensue.engine.step.many.cells import Cells
 from ensue.engine.step.many.exchange import Exchange, Runner
 from ensue.engine.step.many.kernels import (
@@ -43,7 +40,10 @@ from ensue.engine.step.many.key_state import KeyState
 from ensue.engine.step.many.outputs import GroupOutputs
 from ensue.engine.step.many.shapes import Shape, event_atoms
 from ensue.engine.step.many.tables import StepTables
-from ensue.engine.step.rules import KEYS_BEFORE_A_SWEEP, Rule
+from ensue.engine.step.single.ecl import EclRunner
+from ensue.engine.step.single.filters import QuickWindow, TabledFilter
+from ensue.engine.step.single.keys import FastKey, whole_key
+from ensue.engine.step.single.rules import KEYS_BEFORE_A_SWEEP, Rule
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.machine.model import PortAtom, PredicateAtom
@@ -119,7 +119,7 @@ class CellGroup:
             state.settle_counts(self._outputs.count_of)
             state.renumber(new_numbers, len(self.rules))
         self._cells.renumber(new_numbers)
-        self._cells.set_rules([rule.place for rule in rules], started)
+        self._cells.set_rules([rule.order for rule in rules], started)
         ports = [len(rule.ports.key_names) for rule in rules]
         self._port_bits = np.array([(1 << count) - 1 for count in ports], np.uint32)
         self._lay_out()
@@ -377,4 +377,4 @@ class CellGroup:
             assert state is not None, "a key with cells is there"
             count = emit(state, firing, time, made)
             if orders is not None:
-                orders += [(time, self.rules[firing[0]].place, instance)] * count
+                orders += [(time, self.rules[firing[0]].order, instance)] * count

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
 from ensue.engine.step.many.shapes import Shape, shape_of, why_no_cells
-from ensue.engine.step.rules import Rule
+from ensue.engine.step.single.rules import Rule
 
 if TYPE_CHECKING:
     from ensue.engine.step.many.group import CellGroup

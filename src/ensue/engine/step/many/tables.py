@@ -15,7 +15,7 @@ from ensue.engine.core.rule_table import TABLE_STATES, RuleTable
 from ensue.engine.core.shapes import lengths_of
 from ensue.engine.core.window_table import ALWAYS
 from ensue.engine.step.many.shapes import event_atoms
-from ensue.engine.step.rules import Rule
+from ensue.engine.step.single.rules import Rule
 from ensue.lang.syntax import Correlation
 from ensue.machine.determinise import TableState
 from ensue.machine.stepping import NOW, Starts
@@ -58,7 +58,7 @@ class StepTables(PackedTables):
         atoms = event_atoms(correlation, machine)
         bits: dict[Any, int] = {atom: bit for bit, atom in enumerate(atoms)}
         table = RuleTable(correlation, machine, bits)
-        if example.lets_keys_go:
+        if example.forgets_idle_keys:
             table.forget_start()
         self.examples.append(correlation)
         self._numbers.append({0: 0})

@@ -17,9 +17,8 @@ from ensue.engine.step import StepStream
 from ensue.engine.step.many import group, grouping
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
+from tests.engine.coming_and_going import batches_on_the_way
 from tests.engine.random_rules import events, library_text, rule
-
-from .coming_and_going import batches_on_the_way
 
 TYPES = """
 eventtype T { attribute string k; attribute long v; attribute string w; };

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ensue.engine.core.atoms import mask_of
 from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
-from ensue.engine.step.firing import Noted
-from ensue.engine.step.keys import FastKey, KeyInstance, whole_key
-from ensue.engine.step.rows import Row, Rows, Step
+from ensue.engine.step.single.firing import Noted
+from ensue.engine.step.single.keys import FastKey, KeyInstance, whole_key
+from ensue.engine.step.single.rows import Move, Row, RowTable
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.keys import key_places
@@ -41,7 +41,7 @@ class EclRunner(KeyInstance):
     def __init__(
         self,
         facts: EclFacts,
-        rows: Rows,
+        rows: RowTable,
         number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
@@ -89,7 +89,7 @@ class EclRunner(KeyInstance):
         """Whether it stands as at its start."""
         return self.row.bits == self.rows.first.bits
 
-    def _take(self, step: Step, time: int, event_id: str | None) -> list[Event]:
+    def _take(self, step: Move, time: int, event_id: str | None) -> list[Event]:
         self.row = step.to
         if self.timeouts or step.started:
             # A timeout that is over is no longer active; one that was started again counts anew.

@@ -1,8 +1,8 @@
 """A rule that runs: its machine, and its instances by key.
 
 In come events that the rule wants, each with its key and the mask of its atoms; out come outputs.
-A key that is back where it started, with nothing that could tell the difference, is let go: memory
-follows the keys that are in the middle of something, not those that were ever seen.
+A key that is back where it started is dropped, so that memory follows the number of keys in the
+middle of a match, and not the number of keys that were ever seen.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
-from ensue.engine.step.ecl import EclFacts, EclRunner
-from ensue.engine.step.filters import FilterFacts, QuickWindow, TabledFilter, WindowedFilter
-from ensue.engine.step.keys import FastKey, fast_key, whole_key
-from ensue.engine.step.rows import Rows, SharedRows, Step
-from ensue.engine.step.windows import FirstStep, WindowSteps, is_written_out
+from ensue.engine.step.single.ecl import EclFacts, EclRunner
+from ensue.engine.step.single.filters import FilterFacts, QuickWindow, TabledFilter, WindowedFilter
+from ensue.engine.step.single.keys import FastKey, fast_key, whole_key
+from ensue.engine.step.single.rows import Move, RowTable, SharedTables
+from ensue.engine.step.single.windows import FirstMove, WindowSteps, is_written_out
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.relating import has_timeout
@@ -48,7 +48,7 @@ SavedForm = tuple[Form, Machine | None]
 """The form and the machine that a rule has had before, which its instances go on with."""
 
 KEYS_BEFORE_A_SWEEP = 1024
-"""How many keys a rule has before it is worth looking for those that can be let go."""
+"""How many keys a rule has before it looks for keys that can be dropped."""
 
 
 class HoldsInstances(Protocol):
@@ -60,7 +60,7 @@ class HoldsInstances(Protocol):
 
 
 class Rule:
-    """`place` is where it stands in the library, and orders what happens at one moment.
+    """`order` is where it stands in the library, and orders what happens at one moment.
 
     A rule that runs in cells has its keys in its `group`.
     """
@@ -69,11 +69,11 @@ class Rule:
         self,
         correlation: Correlation,
         types: TypeSystem,
-        shared: SharedRows,
+        shared: SharedTables,
         numbers: Iterator[int],
         saved: SavedForm | None = None,
     ) -> None:
-        self.place = 0
+        self.order = 0
         self.is_fed_from = False
         self.correlation = correlation
         self.ports = Ports(correlation, types)
@@ -81,7 +81,7 @@ class Rule:
         self.started = 0
         self.form: Form
         self.machine: Machine | None
-        self.rows: Rows | None = None
+        self.rows: RowTable | None = None
         self.steps: WindowSteps | None = None
         self.facts: FilterFacts | None = None
         self.group: HoldsInstances | None = None
@@ -96,12 +96,12 @@ class Rule:
         )
         self.has_clock = bool(self.ports.timers) or self.has_timeouts
         initially = isinstance(correlation, FilterCorrelation) and correlation.initially
-        # What has run statements, or counts time from its start, is not as before it started.
-        self.lets_keys_go = not (initially or self.has_clock)
-        # An instance that is there can simply be stepped: nobody has to be told of its due times.
+        # A key that has run statements, or counts time from its start, cannot be dropped.
+        self.forgets_idle_keys = not (initially or self.has_clock)
+        # An instance without due times can be stepped without telling the stream.
         self.is_direct = not self.has_clock and self.form != "memory"
 
-    def _starter(self, shared: SharedRows, saved: SavedForm | None) -> Start:
+    def _starter(self, shared: SharedTables, saved: SavedForm | None) -> Start:
         correlation = self.correlation
         if saved is None:
             planned = plan(correlation, self._types, shared.limits)
@@ -126,7 +126,7 @@ class Rule:
 
     @property
     def author(self) -> Rule:
-        """Who has made the outputs: a rule never reads its own."""
+        """The rule whose outputs these are: a rule never reads its own outputs."""
         return self
 
     @property
@@ -134,15 +134,15 @@ class Rule:
         return self.correlation.name
 
     @property
-    def first_steps(self) -> Mapping[int, Step | FirstStep]:
+    def first_steps(self) -> Mapping[int, Move | FirstMove]:
         """What events do to a key that has not started, as far as it is known."""
-        if not self.lets_keys_go:
+        if not self.forgets_idle_keys:
             return {}
         if self.steps is not None:
             return self.steps.first_steps
         return self.rows.first if self.rows is not None else {}
 
-    def _first_step(self, mask: int) -> Step | FirstStep | None:
+    def _first_step(self, mask: int) -> Move | FirstMove | None:
         if self.steps is not None:
             return self.steps.first_step(mask)
         return None if self.rows is None else self.rows.step(self.rows.first, mask)
@@ -158,7 +158,7 @@ class Rule:
         return self.form, self.machine
 
     def held(self) -> Mapping[FastKey, Runner]:
-        """All that it is in the middle of, by key."""
+        """The instances of all keys, wherever they are held."""
         return self.instances if self.group is None else self.group.instances_of(self)
 
     @property
@@ -167,7 +167,7 @@ class Rule:
         return self.started if self.group is None else self.group.started_of(self)
 
     def begin(self, key: FastKey, time: int, number: int | None = None) -> Runner:
-        """A new instance. With a number it is one that is brought back."""
+        """A new instance; one that is restored has its number."""
         if len(self.instances) >= self._sweep_at:
             self.sweep(time)
         outputs: Outputs | FastKey = key
@@ -190,9 +190,9 @@ class Rule:
         made: list[Event] = []
         instance = self.instances.get(key)
         if instance is None:
-            if self.lets_keys_go:
+            if self.forgets_idle_keys:
                 step = self.first_steps.get(mask) or self._first_step(mask)
-                if step is not None and step.is_nothing:
+                if step is not None and step.is_noop:
                     return None, []
             instance = self.begin(key, event.time)
             if isinstance(self.correlation, FilterCorrelation) and self.correlation.initially:
@@ -204,8 +204,8 @@ class Rule:
         return instance, made
 
     def sweep(self, now: int) -> None:
-        """Let go of the keys that stand as before they started."""
-        if self.lets_keys_go:
+        """Drop the keys that stand as before they started."""
+        if self.forgets_idle_keys:
             gone = [
                 key
                 for key, instance in self.instances.items()

@@ -12,8 +12,7 @@ from ensue.engine.run import Run
 from ensue.engine.step import StepStream
 from ensue.engine.step.many import grouping
 from ensue.events.event import Event
-
-from .variations import table_states
+from tests.engine.variations import table_states
 
 TYPES = """
 eventtype T { attribute string k; attribute long v; attribute string w; };

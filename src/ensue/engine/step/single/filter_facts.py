@@ -8,11 +8,11 @@ asked for, and kept. How an instance gets there is for `filters`.
 from __future__ import annotations
 
 from ensue.engine.outputs import Outputs
-from ensue.engine.step.firing import IN_LIST, Access, Firing, Run
-from ensue.engine.step.keys import FastKey, whole_key
-from ensue.engine.step.places import IN_ATTRIBUTES
-from ensue.engine.step.rows import Speaking, Step
-from ensue.engine.step.windows import WindowSteps
+from ensue.engine.step.single.firing import IN_LIST, Access, Firing, Run
+from ensue.engine.step.single.keys import FastKey, whole_key
+from ensue.engine.step.single.places import IN_ATTRIBUTES
+from ensue.engine.step.single.rows import Move, Speaking
+from ensue.engine.step.single.windows import WindowSteps
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Change, FilterCorrelation, TimerPort
 from ensue.machine.bitwise import FIRINGS_REMEMBERED
@@ -47,16 +47,16 @@ class FilterFacts:
         if not timed and not self.changes_labels:
             self.speaking = tuple(case.condition for case in correlation.cases if case.statements)
         self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
-        self.speaks: dict[Step, Run] = {}
+        self.speaks: dict[Move, Run] = {}
         self._name, self._is_keyed = correlation.name, bool(correlation.clauses.by)
-        self._firings: dict[Step, tuple[Firing, ...]] = {}
+        self._firings: dict[Move, tuple[Firing, ...]] = {}
         self._by_effect: dict[Fired, Firing] = {}
         self._windowed: dict[tuple[int, int], Firing] = {}
 
     def outputs(self, key: FastKey) -> Outputs:
         return Outputs(self._name, whole_key(key), self._is_keyed, self.types)
 
-    def firings(self, step: Step) -> tuple[Firing, ...]:
+    def firings(self, step: Move) -> tuple[Firing, ...]:
         known = self._firings.get(step)
         if known is None:
             if len(self._firings) >= FIRINGS_REMEMBERED:

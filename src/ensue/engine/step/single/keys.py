@@ -1,4 +1,4 @@
-"""Keys as the step engine finds its instances by, and instances that are small until they speak."""
+"""Keys by which the step engine finds instances, and instances without outputs until they emit."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class MakesOutputs(Protocol):
 class KeyInstance(Instance):
     """An instance that has its `Outputs` from when it first puts something out.
 
-    Until then it has only the key. There may be millions of keys that are in the middle of
-    something, and most are begun and let go without an output.
+    Until then it has only the key. There may be millions of keys in the middle of a match, and most
+    are begun and dropped without an output.
     """
 
     __slots__ = ("_said",)

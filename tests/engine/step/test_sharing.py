@@ -8,8 +8,8 @@ import ensue
 from ensue.bench.workload import combined
 from ensue.engine.run import Run
 from ensue.engine.step import StepStream
-from ensue.engine.step.keys import KeyInstance
-from ensue.engine.step.rows import Row
+from ensue.engine.step.single.keys import KeyInstance
+from ensue.engine.step.single.rows import Row
 from ensue.events.event import Event
 
 PAIRS = """

@@ -1,7 +1,7 @@
 """Tables by bit masks: what a step of the engine looks up, and nothing else.
 
 A `Row` is a state of a table. It maps the mask of an event's atoms (bit i: atom i of the machine)
-to a `Step`: the next row, the places that the event is bound in, and what else happens. Steps are
+to a `Move`: the next row, the places that the event is bound in, and what else happens. Steps are
 made when they are first needed, by a pass of the machine (`ensue.machine.bitwise`), and are shared
 by all keys and by all rules whose machines have the same structure. Most events of a long chain do
 nothing to a row: they share one step, and no pass is made for them. Past the limits a row is made,
@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ensue.engine.step.places import binding
-from ensue.engine.step.windows import WindowSteps
+from ensue.engine.step.single.places import binding
+from ensue.engine.step.single.windows import WindowSteps
 from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
 from ensue.machine.bitwise import BitStepper, BitTaken, bits_of, numbers_in
@@ -26,15 +26,15 @@ Speaking = tuple[LabelExpression, ...]
 """The conditions of the cases that have statements, of a rule in which nothing else counts."""
 
 
-class Step:
+class Move:
     """`bind` puts the event in its places, if it has any.
 
-    `is_quiet`: the row changes and the event is bound, and that is all.
+    `is_quiet`: the row changes and the event is bound, and nothing else happens.
 
-    `is_nothing`: not even that; the row stays.
+    `is_noop`: nothing happens at all, and the row stays.
     """
 
-    __slots__ = ("bind", "effects", "is_nothing", "is_quiet", "started", "to")
+    __slots__ = ("bind", "effects", "is_noop", "is_quiet", "started", "to")
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class Step:
         self.effects = effects
         self.started = started
         self.is_quiet = not effects and not started
-        self.is_nothing = self.is_quiet and is_loop and not binds
+        self.is_noop = self.is_quiet and is_loop and not binds
 
 
-class Row(dict[int, Step]):
+class Row(dict[int, Move]):
     """A state of a table; the steps that are known from it, by the masks of events.
 
     `bits` are the active states; `idle` is the step of events that enable nothing, once known.
@@ -66,7 +66,7 @@ class Row(dict[int, Step]):
     def __init__(self, bits: int, is_kept: bool) -> None:
         self.bits = bits
         self.is_kept = is_kept
-        self.idle: Step | None = None
+        self.idle: Move | None = None
         self._active: frozenset[State] | None = None
 
     @property
@@ -77,7 +77,7 @@ class Row(dict[int, Step]):
         return self._active
 
 
-class Rows:
+class RowTable:
     """The rows of one machine, grown by what is asked."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Rows:
         self.first = self._row(self._stepper.first)
         self.first_timers = self._stepper.first_timers
 
-    def step(self, row: Row, mask: int) -> Step:
+    def step(self, row: Row, mask: int) -> Move:
         """What an event does; without atoms (0), what the transformers have changed."""
         known = row.get(mask)
         if known is None:
@@ -111,7 +111,7 @@ class Rows:
                 row[mask] = known
         return known
 
-    def tick(self, row: Row, due: Iterable[State]) -> Step:
+    def tick(self, row: Row, due: Iterable[State]) -> Move:
         """What the timeouts that are due do."""
         return self._step(row, self._stepper.take(row.bits, self._stepper.due(due)))
 
@@ -126,7 +126,7 @@ class Rows:
         """The row of a set of active states, as a snapshot holds it."""
         return self._row(bits_of(active))
 
-    def _step(self, row: Row, taken: BitTaken) -> Step:
+    def _step(self, row: Row, taken: BitTaken) -> Move:
         effects = taken.effects
         if effects and self._speaking is not None:
             effects = tuple(effect for effect in effects if not self._is_silent(effect))
@@ -136,20 +136,20 @@ class Rows:
             if not taken.active >> self._bound[place] & 1:
                 binds = self._that_count(binds, taken.active, effects)
                 break
-        return Step(to, binds, effects, taken.started, is_loop=to is row)
+        return Move(to, binds, effects, taken.started, is_loop=to is row)
 
     def _that_count(
         self, binds: Iterable[int], active: int, effects: Iterable[Emit | Fired]
     ) -> tuple[int, ...]:
-        """Of the places that an event binds, those that are looked at: by what fires, or later.
+        """The places bound by an event that are read, by a firing or at a later event.
 
-        An event that only resets is bound for nobody: to a key that has not started it is nothing.
+        An event that only resets a key binds places that no firing reads: it starts no key.
         """
         fired = {place for each in effects if isinstance(each, Fired) for place in each.places}
         return tuple(p for p in binds if p in fired or active >> self._bound[p] & 1)
 
     def _is_silent(self, effect: Emit | Fired) -> bool:
-        """Whether nothing follows from it: a branch that fires where no case has a statement."""
+        """Whether a firing has no output: no case with a statement holds for its labels."""
         return (
             self._speaking is not None
             and isinstance(effect, Fired)
@@ -171,20 +171,20 @@ class Rows:
         return known
 
 
-class SharedRows:
+class SharedTables:
     """Machines of the same structure are built once, whatever their ports are called."""
 
     def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
         self.limits = limits
-        self._known: dict[tuple[Machine, Speaking | None], Rows] = {}
+        self._known: dict[tuple[Machine, Speaking | None], RowTable] = {}
         self._windows: dict[Machine, WindowSteps] = {}
 
-    def of(self, machine: Machine, speaking: Speaking | None = None) -> Rows:
+    def of(self, machine: Machine, speaking: Speaking | None = None) -> RowTable:
         """The rows of a machine. `speaking` are the cases that say something, if that is all."""
         shape = structure(machine)
         rows = self._known.get((shape, speaking))
         if rows is None:
-            rows = self._known[shape, speaking] = Rows(shape, self.limits, speaking)
+            rows = self._known[shape, speaking] = RowTable(shape, self.limits, speaking)
         return rows
 
     def window(self, machine: Machine) -> WindowSteps:

@@ -20,25 +20,25 @@ from functools import partial
 from typing import Any
 
 from ensue.engine.step.compiling import compiled, filled
-from ensue.engine.step.keys import FastKey
-from ensue.engine.step.plans import (
+from ensue.engine.step.dispatch.plans import (
     PLANS_REMEMBERED,
     KeyNames,
-    MixedPlan,
-    Plan,
+    MixedReadPlan,
+    ReadPlan,
     SplitReading,
     TypeRoutines,
 )
-from ensue.engine.step.predicates import Constants, OutsideError
-from ensue.engine.step.routine_text import Asked, RoutineText
+from ensue.engine.step.dispatch.predicates import Constants, OutsideError
+from ensue.engine.step.dispatch.routine_text import Asked, RoutineText
+from ensue.engine.step.single.keys import FastKey
 from ensue.events.event import Event
 
 __all__ = [
     "PLANS_REMEMBERED",
     "KeyNames",
     "Look",
-    "Plan",
     "Push",
+    "ReadPlan",
     "SplitReading",
     "TypeRoutines",
     "compile_fit",
@@ -46,7 +46,7 @@ __all__ = [
     "compile_push",
 ]
 
-Look = Callable[[Event], tuple[Plan, tuple[FastKey | None, ...]]]
+Look = Callable[[Event], tuple[ReadPlan, tuple[FastKey | None, ...]]]
 Push = Callable[[Event], list[Event]]
 _Known = tuple[Any, ...]
 """A plan, or None and then the one entry of a plan."""
@@ -78,11 +78,11 @@ instance = instances.get(key)
 if instance is None:
     step = first.get(mask)
     if step is None or key is None: step = None
-    elif step.is_nothing: {done}
+    elif step.is_noop: {done}
     else: instance = rule.begin(key, time)
 else:
     step = instance.row.get(mask)
-    if step is not None and step.is_nothing: {done}
+    if step is not None and step.is_noop: {done}
 if step is not None and step.is_quiet:
     instance.row = step.to
     bind = step.bind
@@ -127,7 +127,7 @@ def push(event):
         return outputs
     if not plan: return []
     {keys}
-    if plan.__class__ is MixedPlan: return read_together(plan, ({names}), event)
+    if plan.__class__ is MixedReadPlan: return read_together(plan, ({names}), event)
     made, waiting, noted = [], None, None
     for instances, first, mask, {number}, rule, ports in plan:
         {choose}
@@ -146,7 +146,7 @@ def push(event):
 )
 
 _ALARMS_OF_GROUPS = (
-    "if earliest[0] <= time and plan.__class__ is not MixedPlan: return after_alarms(event)"
+    "if earliest[0] <= time and plan.__class__ is not MixedReadPlan: return after_alarms(event)"
 )
 """Where groups read an event, `read_together` sees to it."""
 
@@ -233,7 +233,7 @@ def _compiled(
     scope = {
         "datetime": datetime,
         "UTC": UTC,
-        "MixedPlan": MixedPlan,
+        "MixedReadPlan": MixedReadPlan,
         "plans": routines.plans,
         "make_plan": routines.make_plan,
         **constants.names,

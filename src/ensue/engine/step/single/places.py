@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from ensue.engine.step.compiling import TEXTS_REMEMBERED, compiled
-from ensue.engine.step.firing import Access, Constant, Noted
+from ensue.engine.step.single.firing import Access, Constant, Noted
 
 ATTRIBUTES = ("place0", "place1", "place2", "place3")
 

@@ -13,10 +13,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from ensue.engine.step.asking import Asking
-from ensue.engine.step.plans import KeyNames
-from ensue.engine.step.predicates import PYTHON_TYPES, Constants, variable
-from ensue.engine.step.values import found, key_under
+from ensue.engine.step.dispatch.asking import Asking
+from ensue.engine.step.dispatch.plans import KeyNames
+from ensue.engine.step.dispatch.predicates import PYTHON_TYPES, Constants, variable
+from ensue.engine.step.dispatch.values import found, key_under
 from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, ValueType
 from ensue.lang.expressions import Expression

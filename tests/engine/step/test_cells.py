@@ -15,9 +15,9 @@ from ensue.engine.step import StepStream
 from ensue.engine.step.many import grouping
 from ensue.engine.step.many.group import CellGroup
 from ensue.events.event import Event
+from tests.engine.coming_and_going import batches_on_the_way
 
-from .coming_and_going import batches_on_the_way
-from .test_groups import TYPES, events, rule
+from .test_rules_of_one_key import TYPES, events, rule
 
 FILTERS = [
     "a ; b ; c",
@@ -211,3 +211,42 @@ def test_few_rules_load_no_compiled_loops() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
+
+
+REFUSED_BEFORE = [
+    "Out correlation {name} (T a where v = 1, T b where v = 2, T c) (a ; b) + c bind first by k"
+    " {{ case true: push new Out {{ k = a.w, v = b.v + c.v }}; }}",
+    "Out correlation {name} (T a, T b where v > 1, T c where v = 3) l1:(a ; a ; b) || l2:c"
+    " within 3 ms by k {{ case l1: push new Out {{ v = a.v }}; abort(l1); case l2: toggle(l1); }}",
+    "Out correlation {name} (T a where v = 1, T b) l1:(a ; b) || l2:b by k"
+    " {{ push new Out {{ v = 0 }}; abort(l1); case l1: push new Out {{ v = a.v }};"
+    " case l2: revive(l1); }}",
+    "Out ecl {name} (T a, T b where v = 2) by k"
+    " {{ repeat {{ notify {{ sequential {{ < v > 1 >, b, < w = 'x' > }} }} }} }}",
+    "Out correlation {name} (T a, every 1 ms t, T b where v = 1) a ; t ; b bind first by k"
+    " {{ case true: push new Out {{ k = a.w, v = b.v }}; }}",
+]
+
+
+def test_first_bindings_changed_labels_statements_at_the_start_and_predicates_run_in_cells() -> (
+    None
+):
+    made = 0
+    for seed in range(12):
+        draw = Random(seed)
+        rules = [
+            draw.choice(REFUSED_BEFORE).format(name=f"R{number}").replace("v = 1", f"v = {number}")
+            for number in range(5)
+        ]
+        library = ensue.parse(TYPES + "\n".join(rules))
+        plain, visited = library.start("reference"), library.start("step")
+        assert in_cells(visited) == 5
+        for number, event in enumerate(events(draw, 60)):
+            if number % 20 == 10:
+                visited = library.resume(visited.snapshot())
+            expected = plain.push(event)
+            made += len(expected)
+
+            assert visited.push(event) == expected, (seed, number)
+        assert visited.counts == plain.counts
+    assert made > 200

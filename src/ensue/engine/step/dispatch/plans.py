@@ -1,4 +1,4 @@
-"""Who reads an event of a type: what its rules ask, as tests, and what follows from the answers.
+"""Which rules read an event of a type, by the tests of their ports that hold of the event.
 
 In come the running rules and the name of one event type; out goes `TypeRoutines`: every distinct
 test of the type's ports with a bit, and, for a combination of tests that hold, the plan: which
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine.step.keys import FastKey, fast_key
-from ensue.engine.step.readings import GroupReading, GroupWant
-from ensue.engine.step.rows import Step
-from ensue.engine.step.rules import Rule
-from ensue.engine.step.type_tests import TypeTests
-from ensue.engine.step.windows import FirstStep
+from ensue.engine.step.dispatch.readings import GroupReading, GroupWant
+from ensue.engine.step.dispatch.type_tests import TypeTests
+from ensue.engine.step.single.keys import FastKey, fast_key
+from ensue.engine.step.single.rows import Move
+from ensue.engine.step.single.rules import Rule
+from ensue.engine.step.single.windows import FirstMove
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort
@@ -33,7 +33,7 @@ PLANS_REMEMBERED = 4096
 KeyNames = tuple[str, ...]
 Entry = tuple[
     Mapping[Any, Any],
-    Mapping[int, Step | FirstStep],
+    Mapping[int, Move | FirstMove],
     int,
     int,
     "Rule | SplitReading",
@@ -45,14 +45,14 @@ Readers = tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MixedPlan:
+class MixedReadPlan:
     """Who reads an event where groups of rules do, too."""
 
     readers: Readers
     groups: tuple[GroupReading, ...]
 
 
-Plan = Readers | MixedPlan
+ReadPlan = Readers | MixedReadPlan
 
 NEVER: Mapping[Any, Any] = {}
 """The instances of a rule that is always read in full: none is found."""
@@ -111,7 +111,7 @@ class TypeRoutines(TypeTests):
         self._wants: list[Want] = []
         self._everywhere: list[int] = []
         self._by_test: dict[int, list[int]] = defaultdict(list)
-        self.plans: dict[int, Plan] = {}
+        self.plans: dict[int, ReadPlan] = {}
         for rule in rules:
             self._add(rule, types, groups.get(rule.name) if groups else None)
 
@@ -163,7 +163,7 @@ class TypeRoutines(TypeTests):
             if isinstance(atom, PredicateAtom):
                 want.add(self.holds(atom.predicate), rule, atom)
 
-    def make_plan(self, tests: int) -> Plan:
+    def make_plan(self, tests: int) -> ReadPlan:
         """Who reads an event of which exactly these tests hold."""
         places = set(self._everywhere)
         left = tests
@@ -175,7 +175,7 @@ class TypeRoutines(TypeTests):
         readers = tuple(entry for entry in entries if entry is not None)
         readings = [want.reading(tests) for want in self._group_wants.values()]
         together = tuple(reading for reading in readings if reading is not None)
-        plan: Plan = MixedPlan(readers, together) if together else readers
+        plan: ReadPlan = MixedReadPlan(readers, together) if together else readers
         if len(self.plans) < PLANS_REMEMBERED:
             self.plans[tests] = plan
         return plan

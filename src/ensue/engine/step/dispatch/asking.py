@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ensue.engine.step.compiling import compiled
-from ensue.engine.step.predicates import (
+from ensue.engine.step.dispatch.predicates import (
     PYTHON_TYPES,
     Bound,
     Constants,

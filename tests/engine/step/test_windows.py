@@ -8,13 +8,13 @@ import pytest
 
 import ensue
 from ensue.bench.workload import combined
-from ensue.engine.step import StepStream, window_text, windows
-from ensue.engine.step.filters import QuickWindow, WindowedFilter
+from ensue.engine.step import StepStream
+from ensue.engine.step.single import window_text, windows
+from ensue.engine.step.single.filters import QuickWindow, WindowedFilter
 from ensue.events.event import Event
 from ensue.machine.plan import plan
+from tests.engine.variations import plainly, with_snapshots
 from tests.oracle.generator import Scenario, scenario
-
-from .variations import plainly, with_snapshots
 
 SECOND = 1_000_000
 

@@ -2,8 +2,8 @@
 
 In comes a machine that is small enough (`is_written_out`); out goes, for each mask of atoms, a
 function that takes the starts of its states through an event, as `ensue.machine.stepping` says it
-(`ensue.engine.step.window_text` writes it). A larger machine under a key is left to the `Stepper`,
-which looks only at what is active.
+(`window_text` writes it). A larger machine under a key is left to the `Stepper`, which looks only
+at what is active.
 
 The list holds the places of a rule first, then the starts: a number of microseconds for each state
 that changes; NEVER stands for one that is not active, ALWAYS for the start of what needs no earlier
@@ -17,12 +17,12 @@ from functools import partial
 from typing import Any
 
 from ensue.engine.step.compiling import compiled
-from ensue.engine.step.firing import Noted
-from ensue.engine.step.window_text import ALWAYS, NEVER, WindowText, Written
+from ensue.engine.step.single.firing import Noted
+from ensue.engine.step.single.window_text import ALWAYS, NEVER, WindowText, Written
 from ensue.machine.model import Machine, State
 from ensue.machine.stepping import NOW, Fired, Starts
 
-__all__ = ["ALWAYS", "NEVER", "FirstStep", "Held", "HeldStarts", "WindowSteps", "is_written_out"]
+__all__ = ["ALWAYS", "NEVER", "FirstMove", "Held", "HeldStarts", "WindowSteps", "is_written_out"]
 
 MOST_TRANSITIONS = 160
 """Up to how many transitions a machine is written out, of which every key holds all states."""
@@ -50,19 +50,19 @@ Take = Callable[[Held, Noted, int, int], list[tuple[int, int]] | None]
 have fired: each with a mask of the labels and places that count."""
 
 
-class FirstStep:
+class FirstMove:
     """What an event does to a key that has not started, as far as it is to be known beforehand.
 
-    As `ensue.engine.step.rows` says it: it does nothing, or the key has to be begun and stepped.
+    It has what a move of `rows` has: either it is a no-op, or the key has to be begun and stepped.
     """
 
     is_quiet = False
 
-    def __init__(self, is_nothing: bool) -> None:
-        self.is_nothing = is_nothing
+    def __init__(self, is_noop: bool) -> None:
+        self.is_noop = is_noop
 
 
-NOTHING, BEGINS = FirstStep(is_nothing=True), FirstStep(is_nothing=False)
+NOTHING, BEGINS = FirstMove(is_noop=True), FirstMove(is_noop=False)
 
 
 class WindowSteps:
@@ -89,7 +89,7 @@ class WindowSteps:
         self.known: dict[int, Take] = {}
         self._lines_left = MOST_WRITTEN
         self._any: Callable[..., Any] | None = None
-        self.first_steps: dict[int, FirstStep] = {}
+        self.first_steps: dict[int, FirstMove] = {}
         self._fired: dict[tuple[int, int], Fired] = {}
 
     def held(self, starts: HeldStarts) -> Held:
@@ -131,7 +131,7 @@ class WindowSteps:
         take: Callable[..., Any] = compiled(written.text("take", arguments), "take", scope)
         return take
 
-    def first_step(self, mask: int) -> FirstStep:
+    def first_step(self, mask: int) -> FirstMove:
         """What an event does to a key that has not started."""
         known = self.first_steps.get(mask)
         if known is None:

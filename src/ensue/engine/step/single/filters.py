@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from ensue.engine.core.atoms import mask_of
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
-from ensue.engine.step.filter_facts import FilterFacts
-from ensue.engine.step.firing import Noted, bound_events, in_order, reading_of
-from ensue.engine.step.keys import FastKey, KeyInstance
-from ensue.engine.step.places import ATTRIBUTES, Places, all_places
-from ensue.engine.step.rows import Row, Rows, Step
-from ensue.engine.step.windows import NEVER, Held, HeldStarts, WindowSteps
+from ensue.engine.step.single.filter_facts import FilterFacts
+from ensue.engine.step.single.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.step.single.keys import FastKey, KeyInstance
+from ensue.engine.step.single.places import ATTRIBUTES, Places, all_places
+from ensue.engine.step.single.rows import Move, Row, RowTable
+from ensue.engine.step.single.windows import NEVER, Held, HeldStarts, WindowSteps
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.lang.syntax import TimerPort
@@ -32,7 +32,7 @@ class FilterRunner(KeyInstance):
 
     __slots__ = ("_changed", "facts", "row")
 
-    row: Row | dict[int, Step]
+    row: Row | dict[int, Move]
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class TabledFilter(FilterRunner):
     def __init__(
         self,
         facts: FilterFacts,
-        rows: Rows,
+        rows: RowTable,
         number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
@@ -194,7 +194,7 @@ class TabledFilter(FilterRunner):
         return self.row.bits == self.rows.first.bits
 
 
-NO_ROW: dict[int, Step] = {}
+NO_ROW: dict[int, Move] = {}
 """What a machine that is stepped directly has for a row: no step is ever known beforehand."""
 
 
