@@ -22,7 +22,7 @@ from dataclasses import replace
 from random import Random
 
 import ensue
-from ensue.engine.step import companies
+from ensue.engine.step.many import grouping
 from ensue.errors import LibraryError
 
 from .agreement import candidates, difference, smaller
@@ -42,7 +42,7 @@ def main() -> int:
     options.add_argument("--together", action="store_true", help="many rules, stepped together")
     given = options.parse_args()
     if given.together:
-        vars(companies).update(SMALLEST_GROUP=2, FEWEST_IN_CELLS=1)
+        vars(grouping).update(FEWEST_IN_CELLS=1)
     end = time.monotonic() + given.seconds
     seed, failures, skipped = given.start, 0, 0
     while time.monotonic() < end and failures < given.failures:

@@ -67,35 +67,67 @@ class PackedTables:
         durations: Sequence[Sequence[int]],
         event_ports: Sequence[int] | None = None,
     ) -> None:
-        self.tables = list(tables)
-        self.shape_of = np.array(shape_of, np.int64)
-        self._event_ports = event_ports
-        self.longest = max(each or 0 for each in windows) if all(windows) else None
+        self.tables: list[RuleTable] = []
+        self.shape_of = np.zeros(0, np.int64)
+        self.longest: int | None = None
         """The longest window; None if there are rules without."""
+        self.rules = np.zeros((0, 4), np.int64)
+        self.facts = np.zeros((0, 5), np.int64)
+        self.after = np.zeros((0, 1), np.int64)
+        self.moves = np.zeros(1 << 10, np.int32)
+        self.more_from = np.zeros(2, np.int32)
+        self.more_at = np.zeros(0, np.int32)
+        self._event_ports: list[int] | None = None if event_ports is None else []
+        self._more_of: dict[tuple[int, ...], int] = {(): 0}
+        self._symbol_of: list[dict[int, int]] = []
+        self._letters: list[int] = []
+        self._base: list[int] = []
+        self._room: list[int] = []
+        self._written: list[int] = []
+        self._used = 0
+        for shape, table in enumerate(tables):
+            self.add(table, 0 if event_ports is None else event_ports[shape])
+        self.set_rules(shape_of, windows, durations)
+
+    def add(self, table: RuleTable, event_ports: int) -> int:
+        """The number of a shape that is new; a letter has so many bits."""
+        shape = len(self.tables)
+        self.tables.append(table)
+        if self._event_ports is not None:
+            self._event_ports.append(event_ports)
+        self._symbol_of.append({})
+        self._letters.append(self._letters_of(shape))
+        self._base.append(0)
+        self._room.append(0)
+        self._written.append(0)
+        self.fit(shape)
+        return shape
+
+    def set_rules(
+        self,
+        shape_of: Sequence[int],
+        windows: Sequence[int | None],
+        durations: Sequence[Sequence[int]],
+    ) -> None:
+        """Read the tables for these rules from now on, numbered in this order."""
+        self.shape_of = np.array(shape_of, np.int64)
+        self.longest = max((each or 0 for each in windows), default=0) if all(windows) else None
         self.rules = np.zeros((len(shape_of), 4), np.int64)
         self.facts = np.zeros((len(shape_of), 5), np.int64)
         self.rules[:, WINDOW] = [ENDLESS if each is None else each for each in windows]
         self.after = np.zeros((len(shape_of), max([1, *map(len, durations)])), np.int64)
         for rule, lengths in enumerate(durations):
             self.after[rule, : len(lengths)] = lengths
-        self.moves = np.zeros(1 << 10, np.int32)
-        self.more_from = np.zeros(2, np.int32)
-        self.more_at = np.zeros(0, np.int32)
-        self._more_of: dict[tuple[int, ...], int] = {(): 0}
-        self._symbol_of: list[dict[int, int]] = [{} for _ in tables]
-        self._letters = [self._letters_of(shape) for shape in range(len(tables))]
-        self._base = [0] * len(tables)
-        self._room = [0] * len(tables)
-        self._written = [0] * len(tables)
-        self._used = 0
-        for shape, table in enumerate(tables):
+        for shape, table in enumerate(self.tables):
             here = self.shape_of == shape
+            self.rules[here, BASE] = self._base[shape] // 2
+            self.rules[here, WIDTH] = self._width(shape)
             self.facts[here, SLOTS] = table.slots
             self.facts[here, TIMED] = 1 + table.slots if len(table.timers) else 0
-            self.facts[here, ALARMS] = 0 if event_ports is None else 1 << event_ports[shape]
+            if self._event_ports is not None:
+                self.facts[here, ALARMS] = 1 << self._event_ports[shape]
             self.facts[here, PORTS] = len(table.timers.ports)
             self.facts[here, TIMERS] = len(table.timers)
-            self.fit(shape)
 
     @property
     def arrays(self) -> TableArrays:

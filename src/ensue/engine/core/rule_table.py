@@ -158,6 +158,12 @@ class RuleTable:
                 self.registers = max(self.registers, 1 + max(state.order))
         return number
 
+    def forget_start(self) -> None:
+        """Let a key in the first state be one that has read nothing, where that is all the same."""
+        first = self.transitions.first
+        identity = first.identity if isinstance(first, OrderedState) else first.active
+        self._number_of[identity] = NOT_STARTED
+
     def number_of_set(self, active: frozenset[State]) -> int:
         """The number of a set of states of the machine, without a window; {-1} has not started."""
         return NOT_STARTED if active == {-1} else self.number(TableState(active))

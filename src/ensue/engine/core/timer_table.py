@@ -11,18 +11,13 @@ refuses those, and more timers than a word has bits.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from ensue.engine.core.atoms import satisfies
 from ensue.engine.core.effects import Entry
-from ensue.engine.core.table import Entries
-from ensue.engine.core.window_table import FilledWindow, longer
 from ensue.engine.ports import Reading
 from ensue.lang.expressions.names import names_in
 from ensue.lang.syntax import Correlation, TimerPort
-from ensue.machine.determinise import Table, TableState
 from ensue.machine.model import Machine, PredicateAtom, State, Timer
 
 MOST_TIMERS = 62
@@ -83,79 +78,3 @@ def why_not_in_columns(correlation: Correlation, machine: Machine) -> str | None
             if any(parts[0].lower() == "time" for parts in names):
                 return "a predicate asks for the time at which a timer fires"
     return None
-
-
-class DueEntries(Protocol):
-    def entry(
-        self,
-        table: Table,
-        state: TableState | None,
-        atoms: frozenset[int],
-        due: frozenset[int],
-    ) -> Entry: ...
-
-
-class FilledTimed(FilledWindow):
-    """The sixth number of an entry says which timers it sets anew (0 for none)."""
-
-    def __init__(
-        self,
-        table: Table,
-        entries: Entries,
-        bit_of: dict[object, int],
-        places: int,
-        timers: Timers,
-    ) -> None:
-        super().__init__(table, entries, bit_of, places)
-        self.timers = timers
-        self.anew = np.zeros(1, np.int64)
-        """The masks that entries refer to."""
-        self.running = np.zeros(16, np.int64)
-        """For each state the timers that run in it."""
-        self._anew_of = {0: 0}
-        self._due_states: dict[int, frozenset[State]] = {}
-        atoms = [timers.atoms_of(port, table.machine) for port in timers.ports]
-        self.port_symbols = np.array([self.symbols.add(each) for each in atoms], np.int32)
-        self.due_masks = np.zeros(0, np.int64)
-        self.due_symbols = np.zeros(0, np.int32)
-        self._widen()
-
-    def add_due(self, mask: int) -> None:
-        """A symbol for timeouts that are due together."""
-        symbol = self.symbols.add(frozenset())
-        self._due_states[symbol] = self.timers.states_of(mask)
-        self.due_masks = np.append(self.due_masks, np.int64(mask))
-        self.due_symbols = np.append(self.due_symbols, np.int32(symbol))
-        self._widen()
-
-    def symbol_of_alarm(self, alarm: int) -> int:
-        """The symbol of a timer port, by its number, or after those of a set of timeouts.
-
-        Of a set of timeouts it is another one each time: whoever asks keeps it.
-        """
-        ports = len(self.port_symbols)
-        if alarm < ports:
-            return int(self.port_symbols[alarm])
-        self.add_due(alarm - ports << ports)
-        return int(self.due_symbols[-1])
-
-    def _entry(self, state: int, symbol: int) -> Entry:
-        due = self._due_states.get(symbol)
-        if due is None:
-            return super()._entry(state, symbol)
-        entries: DueEntries = self._entries  # type: ignore[assignment]
-        return entries.entry(self.machine_table, self.known[state], frozenset(), due)
-
-    def _row(self, entry: Entry, begins: bool) -> tuple[int, ...]:
-        mask = self.timers.set_anew(entry, begins)
-        if mask not in self._anew_of:
-            self._anew_of[mask] = len(self.anew)
-            self.anew = np.append(self.anew, np.int64(mask))
-        *plain, _ = super()._row(entry, begins)
-        return (*plain, self._anew_of[mask])
-
-    def _added(self, state: TableState, number: int) -> None:
-        super()._added(state, number)
-        if number >= len(self.running):
-            self.running = longer(self.running, 0)
-        self.running[number] = self.timers.running(state.active)

@@ -15,13 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from ensue.engine.core.effects import Entry
-from ensue.engine.core.table import Entries, FilledTable
 from ensue.machine.determinise import Input, Move, Table, TableState
 from ensue.machine.model import Machine, State
 from ensue.machine.stepping import NOW, Starts, Stepper, Taken
@@ -32,10 +26,6 @@ PRESENT = -1
 """The start of what begins with the event just read, until it is given a register."""
 ENDLESS = 2**61
 """A window that nothing leaves."""
-FIRST_REGISTER = 2
-"""Before the registers of a key come the oldest start of those without one, and a place to write
-what is not needed."""
-ENDLESS_START, NOBODYS = 0, 1
 
 
 @dataclass(eq=False, slots=True)
@@ -102,74 +92,3 @@ class OrderedTable(Table):
 
 def settled_state(state: TableState) -> tuple[TableState, int]:
     return state.settled() if isinstance(state, OrderedState) else (state, -1)
-
-
-class FilledWindow(FilledTable):
-    """An entry has a fifth number: the register that the present time is written to.
-
-    The sixth is for the timers that it sets (`timers`).
-    """
-
-    columns = 6
-
-    def __init__(
-        self, table: Table, entries: Entries, bit_of: dict[object, int], places: int
-    ) -> None:
-        super().__init__(table, entries, bit_of, places)
-        self.registers = 0
-        self.oldest = np.full(16, ENDLESS_START, np.int32)
-        """For each state the register to look at first: what it holds may have left the window."""
-        self.expired = np.full(16, -1, np.int32)
-        """For each state the one without its oldest register; -1 if that is not known yet."""
-
-    def _row(self, entry: Entry, begins: bool) -> tuple[int, ...]:  # noqa: ARG002
-        settled, written = settled_state(entry.to)
-        one, *more = sorted(entry.binds) or [self.places]
-        return (
-            self.number(settled),
-            self.action(entry.action),
-            one,
-            self.bind_set(frozenset(more)),
-            NOBODYS if written < 0 else FIRST_REGISTER + written,
-            0,
-        )
-
-    def _alone(self, state: TableState) -> TableState:
-        if isinstance(state, OrderedState):
-            return OrderedState.of(state.registers, state.order)
-        return super()._alone(state)
-
-    def _identity(self, state: TableState) -> object:
-        return state.identity if isinstance(state, OrderedState) else state.active
-
-    def _added(self, state: TableState, number: int) -> None:
-        if number >= len(self.oldest):
-            self.oldest = longer(self.oldest, ENDLESS_START)
-            self.expired = longer(self.expired, -1)
-        if isinstance(state, OrderedState) and state.order:
-            self.oldest[number] = FIRST_REGISTER + state.order[0]
-            self.registers = max(self.registers, 1 + max(state.order))
-
-    def fill_expired(self, number: int) -> None:
-        state = self.known[number]
-        assert isinstance(state, OrderedState)
-        self.entries_made += 1
-        # Numbered first: it may make the array another one.
-        following = self.number(state.expired())
-        self.expired[number] = following
-
-    def homes(self) -> npt.NDArray[np.int32]:
-        """For each state, and each state of the machine, the register of its start; -1 for none."""
-        homes = np.full((len(self.known), len(self.machine_table.machine.names)), -1, np.int32)
-        for number, state in enumerate(self.known):
-            held = self.machine_table.first if state is None else state
-            if isinstance(held, OrderedState):
-                for each, at in held.registers.items():
-                    homes[number, each] = ENDLESS_START if at == ALWAYS else FIRST_REGISTER + at
-            else:
-                homes[number, sorted(held.active)] = ENDLESS_START
-        return homes
-
-
-def longer(array: Any, fill: int) -> Any:
-    return np.concatenate([array, np.full(len(array), fill, array.dtype)])

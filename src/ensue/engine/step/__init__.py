@@ -12,8 +12,8 @@ from __future__ import annotations
 from itertools import count
 
 from ensue.engine.counts import Counts
-from ensue.engine.step.rows import SharedRows
-from ensue.engine.step.rules import Rule, Start
+from ensue.engine.step.single.rows import SharedTables
+from ensue.engine.step.single.rules import Rule, Start
 from ensue.engine.step.stream import StepStream
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
@@ -31,4 +31,4 @@ def step_engine(
 
 def instance_starter(correlation: Correlation, types: TypeSystem) -> Start:
     """How single instances of a correlation are started, for those who hold keys themselves."""
-    return Rule(correlation, types, SharedRows(), count(1)).starter
+    return Rule(correlation, types, SharedTables(), count(1)).starter

@@ -2,7 +2,7 @@
 
 In comes a `Recipe`: the statements that run when a branch fires with certain labels, with ports as
 numbers instead of names. Out go functions that put the events together: `compile_single` for one
-rule, `compile_volley` for the many rules of a group that fire at one event. Both hold the same
+rule, `compile_for_cells` for the many rules in cells that fire at one event. Both hold the same
 text, and what they make is the same to the letter as what `ensue.engine.outputs` makes. Values that
 have to be computed are, by `value_for`. A rule by itself that has timers is not for here:
 `recipe_of` says so with None.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ensue.engine.outputs import TIMER, value_for
+from ensue.engine.outputs import value_for
 from ensue.engine.renaming import with_ports
 from ensue.engine.step.compiling import compiled, filled
 from ensue.events.event import Event
@@ -211,26 +211,21 @@ def emit(name, source, outputs, {arguments}, time, trigger):
     return made
 """
 
-_VOLLEY = """
-def volley(made, members, last, partition, time, trigger, before):
+_FOR_CELLS = """
+def emit_all(made, firings, names, events, partition, time, trigger, before):
     tail = f":{trigger}@{time}:{partition}:" if {keyed} else f":{trigger}@{time}:"
-    {tails}
+    if before is None:
+        {tails}
     {begin}
-    for _, name, source, {letters} in members:
+    for rule, {bound} in firings:
+        name, source = names[rule]
         {fetch}
         {prepare}
         if before is None:
             {statements}
         else:
-            number = before.get(name, 0)
+            number = before.get(rule, 0)
             {numbered}
-"""
-
-_ALARM = """
-def alarm(made, last, partition, time, number, _, name, source, {letters}):
-    {fetch}
-    {prepare}
-    {numbered}
 """
 
 
@@ -280,24 +275,26 @@ class _Writing:
             parts.append(f"{self._constant(name)}: {held}")
         return ", ".join(parts)
 
-    def letters(self) -> str:
-        """What a member has after its source: the letters of events, then the times of timers."""
-        return ", ".join([*(f"l{n}" for n in self._numbers), *self.times]) or "*none"
-
     @property
     def times(self) -> list[str]:
+        """The variables of the times at which bound timers have fired."""
         return [f"e{n}" for n in range(len(self._numbers), len(self._recipe.ports))]
 
+    @property
+    def bound(self) -> list[str]:
+        """The variables of what is bound to each port: numbers of events, then times."""
+        return [*(f"w{n}" for n in self._numbers), *self.times]
+
     def fetch(self) -> list[str]:
-        """Statements that set what letters stand for."""
-        return [f"n{n} = last[l{n}]" for n in self._numbers]
+        """Statements that set the bound events from their numbers."""
+        return [f"e{n} = events[w{n}]" for n in self._numbers]
 
     def prepare(self) -> list[str]:
         """Statements that set the bound events, their ids in the order of reading, the values."""
         numbers = list(self._numbers)
         if not self._recipe.statements:
             return []
-        lines = [f"w{n}, e{n} = n{n}; i{n} = e{n}.id" for n in numbers]
+        lines = [f"i{n} = e{n}.id" for n in numbers]
         pairs = ", ".join(f"(w{n}, i{n})" for n in numbers)
         if len(numbers) < 2:
             lines.append("causes = i0" if numbers else "causes = ''")
@@ -324,7 +321,7 @@ class _Writing:
         ):
             lines += [count] if count else []
             if isinstance(statement, Sent):
-                event = f"n{statement.port}[1]"
+                event = f"e{statement.port}"
                 lines.append(
                     f"made.append(Event({event}.id, {event}.source, {event}.type, time,"
                     f" {event}.data, {{**{event}.extensions, {self._provenance}}}))"
@@ -382,18 +379,20 @@ def compile_single(recipe: Recipe) -> Callable[..., list[Event]]:
         _SINGLE,
         arguments=["".join(f"n{n}, " for n in range(len(recipe.ports))).rstrip(", ") or "*none"],
         partition=["partition = outputs.key_text"] if recipe.keyed else [],
-        prepare=writing.prepare(),
+        prepare=[f"w{n}, e{n} = n{n}" for n in range(len(recipe.ports))] + writing.prepare(),
         statements=writing.statements([identity] * recipe.count, count),
     )
     emit: Callable[..., list[Event]] = compiled(text, "emit", writing.scope)
     return emit
 
 
-def compile_volley(recipe: Recipe) -> Callable[..., None]:
-    """For many rules: `members` has each with its letters, `last` what letters stand for.
+def compile_for_cells(recipe: Recipe) -> Callable[..., None]:
+    """`emit_all(made, firings, names, events, partition, time, trigger, before)` for many rules.
 
-    After its letters a member has the times of its timers, if any are bound. `before` has, if rules
-    have put something out at this trigger already, how many by their names.
+    A firing has the number of its rule, and what is bound to each port of the recipe: the number of
+    an event in `events`, or the time of a timer. `names` has the name and source of each rule by
+    its number; `before`, if rules may have put something out at this trigger already, how much each
+    has.
     """
     writing = _Writing(recipe)
     numbers = range(len(recipe.event_ports))
@@ -402,18 +401,18 @@ def compile_volley(recipe: Recipe) -> Callable[..., None]:
         # At one event many rules have the same events bound: what comes of those is kept.
         remembered = f"({', '.join(['causes', *(f'v{n}' for n in range(len(writing.values)))])},)"
         prepare = [
-            f"bound = ({', '.join([*(f'n{n}[0]' for n in numbers), *writing.times])})",
+            f"bound = ({', '.join(writing.bound)})",
             f"if bound in known: {remembered} = known[bound]",
             "else:",
             *(f"    {line}" for line in prepare),
             f"    known[bound] = {remembered}",
         ]
     text = filled(
-        _VOLLEY,
+        _FOR_CELLS,
         keyed=[str(recipe.keyed)],
         tails=[f"tail{n + 1} = f'{{tail}}{n + 1}'" for n in range(recipe.count)],
         begin=["known = {}"] if len(numbers) > MOST_SORTED_OUT else [],
-        letters=[writing.letters()],
+        bound=[", ".join(writing.bound)],
         fetch=writing.fetch(),
         prepare=prepare,
         numbered=writing.statements(["f'{name}{tail}{number}'"] * recipe.count, "number += 1"),
@@ -421,25 +420,5 @@ def compile_volley(recipe: Recipe) -> Callable[..., None]:
             [f"name + tail{n + 1}" for n in range(recipe.count)], count=""
         ),
     )
-    volley: Callable[..., None] = compiled(text, "volley", writing.scope)
-    return volley
-
-
-def compile_alarm(recipe: Recipe) -> Callable[..., None]:
-    """For one rule of a group whose alarm has fired; `number` is how much it has put out then.
-
-    What it is called with after that is a member as `compile_volley` has it.
-    """
-    writing = _Writing(recipe)
-    writing.scope["trigger"] = TIMER
-    key = ":{partition}" if recipe.keyed else ""
-    identity = f"f'{{name}}:{TIMER}@{{time}}{key}:{{number}}'"
-    text = filled(
-        _ALARM,
-        letters=[writing.letters()],
-        fetch=writing.fetch(),
-        prepare=writing.prepare(),
-        numbered=writing.statements([identity] * recipe.count, "number += 1"),
-    )
-    alarm: Callable[..., None] = compiled(text, "alarm", writing.scope)
-    return alarm
+    emit_all: Callable[..., None] = compiled(text, "emit_all", writing.scope)
+    return emit_all

@@ -20,11 +20,11 @@ from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.reference.memory import BranchMemory
-from ensue.engine.step.ecl import EclRunner
-from ensue.engine.step.filters import FilterFacts, TabledFilter, WindowedFilter
-from ensue.engine.step.firing import Noted
 from ensue.engine.step.machines import PlainMachine, from_plain, to_plain
-from ensue.engine.step.rules import FastKey, Rule, Runner, SavedForm
+from ensue.engine.step.single.ecl import EclRunner
+from ensue.engine.step.single.filters import FilterFacts, TabledFilter, WindowedFilter
+from ensue.engine.step.single.firing import Noted
+from ensue.engine.step.single.rules import FastKey, Rule, Runner, SavedForm
 from ensue.engine.step.stream import StepStream
 from ensue.errors import SnapshotError
 from ensue.events.event import Event

@@ -1,8 +1,10 @@
-"""A library over a stream, quickly: what `ensue.engine.stream` says, with routines made for it.
+"""A library over a stream, event by event, with functions that are generated for the library.
 
-One clock for the whole stream. An event first moves it, and what is due fires; then the rules that
-want the event read it, in the order of the library; what they put out is read by the others after
-that, first in, first out. Rules come and go while it runs: those that stay keep their instances.
+There is one clock for the whole stream. An event first moves the clock, and timers that are due
+fire; then the rules that want the event read it, in the order of the library; their outputs are
+read by other rules after that, first in, first out. A rule runs by itself (`single`) or in a cell
+with many others (`many`); which rules read an event is found by generated code (`dispatch`). Rules
+can be added, replaced and removed while the stream runs: rules that stay keep their instances.
 """
 
 from __future__ import annotations
@@ -15,69 +17,67 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
-from ensue.engine.outputs import TIMER, carries_key
-from ensue.engine.step.boards import Board
-from ensue.engine.step.companies import NO_ALARM, Companies, Order
-from ensue.engine.step.groups import Group
-from ensue.engine.step.routines import (
+from ensue.engine.outputs import carries_key
+from ensue.engine.step.dispatch.plans import MixedReadPlan
+from ensue.engine.step.dispatch.routines import (
     Look,
-    Plan,
     Push,
+    ReadPlan,
     SplitReading,
     TypeRoutines,
     compile_look,
     compile_push,
 )
-from ensue.engine.step.rows import SharedRows
-from ensue.engine.step.rules import FastKey, Rule, SavedForm
-from ensue.engine.step.shapes import Shape
+from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
+from ensue.engine.step.single.rows import SharedTables
+from ensue.engine.step.single.rules import FastKey, Rule, SavedForm
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
 from ensue.machine.prepared import brought_plan
 
 if TYPE_CHECKING:
-    from ensue.engine.step.clocked_groups import ClockedGroup
+    from ensue.engine.step.many.group import AlarmOrder, CellGroup
+    from ensue.engine.step.many.shapes import Shape
 
 
 @dataclass(order=True, slots=True)
 class Alarm:
-    """A due time of an instance. The numbers order those that are due together."""
+    """The next due time of an instance; `order` and `number` order alarms of one time."""
 
     due: int
-    place: int
+    order: int
     number: int
     rule: Rule = field(compare=False)
     instance: Instance = field(compare=False)
 
 
 class StepStream:
-    """Reads events in the order of their times; whoever calls has put them in order."""
+    """Reads events in the order of their times, in which the caller has put them."""
 
     def __init__(self, library: CheckedLibrary, counts: Counts, limits: MachineLimits) -> None:
         self.rules: list[Rule] = []
         self.numbers = count(1)
         self.alarms: list[Alarm] = []
         self._counts = counts
-        self._shared = SharedRows(limits)
+        self._shared = SharedTables(limits)
         self._types = library.types
         self._routines: dict[str, TypeRoutines] = {}
         self._looks: dict[str, Look] = {}
         self._remakes: list[Callable[[], None]] = []
-        self.groups: dict[Shape, Group] = {}
+        self.groups: dict[KeyNames, CellGroup] = {}
         self._shapes: dict[str, Shape] = {}
-        self.boards: dict[tuple[str, ...], Board] = {}
         self.apart = False
         self._alone: AbstractSet[str] = frozenset()
-        self._companies = Companies()
-        self._clocked: list[ClockedGroup] = []
-        self._places: Mapping[str, int] = {}
+        self._grouping = Grouping()
+        self._with_timers: list[CellGroup] = []
+        self._orders: Mapping[str, int] = {}
         self.change(library)
 
     # --- rules that come and go -----------------------------------------------------------------
@@ -90,7 +90,7 @@ class StepStream:
         known = {rule.name: rule for rule in self.rules}
         staying: dict[str, Rule] = {}
         rules = []
-        for place, correlation in enumerate(library.correlations):
+        for order, correlation in enumerate(library.correlations):
             old = known.get(correlation.name)
             stays = old is not None and is_unchanged(
                 old.correlation, correlation, self._types, library.types
@@ -104,7 +104,7 @@ class StepStream:
             rule = Rule(correlation, library.types, self._shared, self.numbers, form)
             if stays and old is not None:
                 rule.take_over(old)
-            rule.place = place
+            rule.order = order
             rule.is_fed_from = bool(library.feeds.get(rule.name))
             if stays and old is not None:
                 staying[rule.name] = old
@@ -121,43 +121,34 @@ class StepStream:
         self.set_alarms()
 
     def _form_groups(self, staying: Mapping[str, Rule]) -> None:
-        """Put rules of one shape together; `staying` are those that go on as they were."""
+        """Give rules cells where enough of them can have cells.
+
+        `staying` are the rules that go on as they were, by their names.
+        """
         together = [] if self.apart else [r for r in self.rules if r.name not in self._alone]
-        chosen = self._companies.chosen(together, self._types, self.groups)
-        named = {rule.name: shape for shape, rules in chosen.items() for rule in rules}
-        going_on = {name for name in staying if named.get(name) == self._shapes.get(name)}
+        chosen = self._grouping.in_cells(together, self.groups)
+        shapes = {rule.name: s for rules in chosen.values() for rule, s in rules.items()}
+        going_on = {name for name in staying if shapes.get(name) == self._shapes.get(name)}
         for rule in self.rules:
             old = staying.get(rule.name)
             if old is not None and old.group is not None and rule.name not in going_on:
                 rule.instances, rule.started = dict(old.group.instances_of(old)), old.started_so_far
                 rule.group = None
-        groups = {shape: self.groups[shape] for shape in chosen if shape in self.groups}
-        for group in dict.fromkeys(self.groups.values()):
-            if group not in groups.values():
-                group.board.leave(group)
-        for shape, rules in chosen.items():
-            if shape not in groups:
-                names = next(iter(rules[0].ports.key_names.values()))
-                board = self.boards.setdefault(names, Board(names))
-                groups[shape] = self._companies.group_for(
-                    shape, rules[0], board, groups.values(), self._types, self.numbers
-                )
-            groups[shape].make_room_for(shape, rules[0])
-        members: dict[Group, dict[Rule, Shape]] = {group: {} for group in groups.values()}
-        for rule in self.rules:
-            if rule.name in named:
-                members[groups[named[rule.name]]][rule] = named[rule.name]
-        for group, taken in members.items():
-            group.take(taken, going_on, self._types)
-        self._shapes = named
-        self.groups = groups
-        self._clocked = cast("list[ClockedGroup]", [group for group in members if group.has_alarms])
+        self.groups = {
+            names: self.groups.get(names) or self._grouping.new_group(names) for names in chosen
+        }
+        for names, rules in chosen.items():
+            self.groups[names].take(rules, going_on, self._types)
+        self._shapes = shapes
+        self._with_timers = [group for group in self.groups.values() if group.has_timers]
         self._set_earliest()
-        self._places = {rule.name: rule.place for rule in self.rules}
+        self._orders = {rule.name: rule.order for rule in self.rules}
 
     def _make_routines(self) -> None:
+        groups = {rule.name: g for g in self.groups.values() for rule in g.rules}
         self._routines = {
-            each.name: TypeRoutines(each.name, self._types, self.rules) for each in self._types
+            each.name: TypeRoutines(each.name, self._types, self.rules, groups)
+            for each in self._types
         }
         self._looks = {}
         for remake in self._remakes:
@@ -166,31 +157,31 @@ class StepStream:
     def begin_again(
         self, library: CheckedLibrary, forms: Mapping[str, SavedForm], read: int, apart: bool
     ) -> None:
-        """Be as new, with rules in the forms of a snapshot, for their instances to be put in."""
+        """Start anew with rules in the forms of a snapshot, before their instances are restored."""
         self.apart = apart
         self.numbers = count(read)
-        self.rules, self.groups, self.boards, self._shapes = [], {}, {}, {}
+        self.rules, self.groups, self._shapes = [], {}, {}
         self.change(library, forms)
 
     def settle(self) -> None:
-        """Instances were brought back: those of groups go there, and the others are armed."""
+        """Instances were restored: give those of rules in cells to their groups, arm the others."""
         self._form_groups({rule.name: rule for rule in self.rules})
         self._make_routines()
         self.set_alarms()
 
     def sweep(self, now: int) -> None:
-        """Let go of the keys that stand as before they started."""
+        """Drop the keys under which a rule stands as before it started."""
         for rule in self.rules:
             rule.sweep(now)
-        for board in self.boards.values():
-            board.sweep(now)
+        for group in self.groups.values():
+            group.sweep(now)
 
     def pushes(
         self,
         ordering: Ordering,
         unusual: Push,
     ) -> Mapping[str, Push]:
-        """For each type the whole way of an event that comes in order; there is no lateness."""
+        """For each type the function that reads an event which comes in order, without lateness."""
         around: dict[str, Any] = {
             "ordering": ordering,
             "unusual": unusual,
@@ -206,8 +197,8 @@ class StepStream:
 
         def remake() -> None:
             around.pop("earliest", None)
-            if self._clocked:
-                around["earliest"] = self._companies.earliest
+            if self._with_timers:
+                around["earliest"] = self._grouping.earliest
             for name, each in self._routines.items():
                 pushes[name] = partial(self._first_push, pushes, each, around, unusual)
 
@@ -228,7 +219,7 @@ class StepStream:
         return push(event)
 
     def set_alarms(self) -> None:
-        """Arm every instance anew: places have changed, or instances were brought back."""
+        """Arm every instance anew: rules have moved in the library, or instances were restored."""
         self.alarms.clear()
         for rule in self.rules:
             if rule.has_clock:
@@ -251,21 +242,21 @@ class StepStream:
     def advance(self, time: int) -> list[Event]:
         """Move the clock and fire what is due on the way."""
         made: list[Event] = []
-        if not self._clocked or self._companies.earliest[0] > time:
+        if not self._with_timers or self._grouping.earliest[0] > time:
             self._fire(time, made)
-        elif len(self._clocked) == 1 and not (self.alarms and self.alarms[0].due <= time):
-            self._clocked[0].ring(time, made)
+        elif len(self._with_timers) == 1 and not (self.alarms and self.alarms[0].due <= time):
+            self._with_timers[0].fire_until(time, made)
         else:
-            orders: list[Order] = []
+            orders: list[AlarmOrder] = []
             self._fire(time, made, orders)
-            for group in self._clocked:
-                group.ring(time, made, orders)
+            for group in self._with_timers:
+                group.fire_until(time, made, orders)
             self._set_earliest()
             in_turn = sorted(zip(orders, made, strict=True), key=itemgetter(0))
             made = [output for _, output in in_turn]
         return made
 
-    def _fire(self, time: int, made: list[Event], orders: list[Order] | None = None) -> None:
+    def _fire(self, time: int, made: list[Event], orders: list[AlarmOrder] | None = None) -> None:
         """Fire the alarms of rules by themselves; adds what is put out, and where it belongs."""
         alarms = self.alarms
         while alarms and alarms[0].due <= time:
@@ -279,12 +270,12 @@ class StepStream:
                 made += fired
                 self._spread([(output, alarm.rule) for output in fired], made)
                 if orders is not None:
-                    order = (alarm.due, alarm.place, alarm.number)
+                    order = (alarm.due, alarm.order, alarm.number)
                     orders += [order] * (len(made) - begun)
 
     def _set_earliest(self) -> None:
-        earliest = min((group.earliest for group in self._clocked), default=NO_ALARM)
-        self._companies.earliest[0] = earliest
+        earliest = min((group.earliest for group in self._with_timers), default=NO_ALARM)
+        self._grouping.earliest[0] = earliest
 
     def next_due(self) -> int | None:
         """When the next timer fires, if no event comes before."""
@@ -292,7 +283,7 @@ class StepStream:
         while alarms and alarms[0].due != alarms[0].instance.next_due():
             heapq.heappop(alarms)
         due = [alarms[0].due] if alarms else []
-        due += [at for group in self._clocked if (at := group.next_due()) is not None]
+        due += [at for group in self._with_timers if (at := group.next_due()) is not None]
         return min(due, default=None)
 
     def _deliver(self, event: Event, author: Rule | None, made: list[Event]) -> None:
@@ -301,7 +292,7 @@ class StepStream:
             self._spread(waiting, made)
 
     def _spread(self, outputs: Iterable[tuple[Event, Rule]], made: list[Event]) -> None:
-        """Let every rule but its author read each output, and what comes of it in turn."""
+        """Let every rule but its author read each output, then the outputs that this causes."""
         waiting = deque(outputs)
         while waiting:
             event, author = waiting.popleft()
@@ -321,7 +312,7 @@ class StepStream:
 
     def _read_plan(
         self,
-        plan: Plan,
+        plan: ReadPlan,
         keys: Sequence[FastKey | None],
         event: Event,
         author: Rule | None,
@@ -338,30 +329,43 @@ class StepStream:
                     waiting += [(output, reader.author) for output in outputs]
         if not together:
             return waiting
-        if event.id == TIMER:
-            for group in self._clocked:
-                group.count_as_made()
-        mixed, times = len(made) > begun, 0
+        mixed, runs = len(made) > begun, 0
         noted = (next(self.numbers), event)
         for reading in together:
-            times += reading.board.read(reading, keys[reading.key], noted, self._counts, made)
-        if times > 1 or (times and mixed):
-            made[begun:] = sorted(made[begun:], key=self._place_of)
-        if self._companies.has_outgrown:
-            self._companies.has_outgrown = False
+            under = keys[reading.key]
+            runs += reading.group.read(
+                reading.visits, reading.is_noop, under, noted, self._counts, made
+            )
+        if runs > 1 or (runs and mixed):
+            made[begun:] = sorted(made[begun:], key=self._order_of)
+        if self._grouping.has_outgrown:
+            self._grouping.has_outgrown = False
             self.settle()
         return waiting
 
-    def _place_of(self, output: Event) -> int:
-        place: int = self._places[output.extensions["correlation"]]
-        return place
+    def _order_of(self, output: Event) -> int:
+        order: int = self._orders[output.extensions["correlation"]]
+        return order
 
     def _read_together(
-        self, plan: Plan, keys: Sequence[FastKey | None], event: Event
+        self, plan: MixedReadPlan, keys: Sequence[FastKey | None], event: Event
     ) -> list[Event]:
-        """The way of an event that comes in order, where groups of rules read it."""
-        is_due = self._clocked and self._companies.earliest[0] <= event.time
+        """Read an event that comes in order, where rules in cells read it."""
+        is_due = self._with_timers and self._grouping.earliest[0] <= event.time
         made = self.advance(event.time) if is_due else []
+        if not plan.readers and len(plan.groups) == 1 and not made:
+            reading = plan.groups[0]
+            noted = (next(self.numbers), event)
+            runs = reading.group.read(
+                reading.visits, reading.is_noop, keys[reading.key], noted, self._counts, made
+            )
+            if runs > 1:
+                made.sort(key=self._order_of)
+            if self._grouping.has_outgrown:
+                self._grouping.has_outgrown = False
+                self.settle()
+            self._counts.outputs += len(made)
+            return made
         waiting = self._read_plan(plan, keys, event, None, made)
         if waiting:
             self._spread(waiting, made)
@@ -395,5 +399,5 @@ class StepStream:
     def _arm(self, rule: Rule, instance: Instance) -> None:
         due = instance.next_due()
         if due is not None and due != instance.armed_for:
-            heapq.heappush(self.alarms, Alarm(due, rule.place, instance.number, rule, instance))
+            heapq.heappush(self.alarms, Alarm(due, rule.order, instance.number, rule, instance))
         instance.armed_for = due

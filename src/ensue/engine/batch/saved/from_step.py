@@ -24,7 +24,6 @@ from ensue.engine.batch.single.correlation import is_time
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import moving_states
 from ensue.engine.core.timer_table import Timers
-from ensue.engine.step.rules import whole_key
 from ensue.engine.step.saving import (
     SavedEvent,
     SavedExtra,
@@ -33,6 +32,7 @@ from ensue.engine.step.saving import (
     restore_event,
     restore_key,
 )
+from ensue.engine.step.single.rules import whole_key
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.lang.expressions.evaluation import MISSING, EventScope

@@ -23,7 +23,6 @@ from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import moving_states
 from ensue.engine.core.timer_table import Timers
 from ensue.engine.ports import Key
-from ensue.engine.step.rules import fast_key
 from ensue.engine.step.saving import (
     SavedEvent,
     SavedExtra,
@@ -32,6 +31,7 @@ from ensue.engine.step.saving import (
     SavedRule,
     save_event,
 )
+from ensue.engine.step.single.rules import fast_key
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING

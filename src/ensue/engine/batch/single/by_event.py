@@ -23,9 +23,9 @@ from ensue.engine.batch.single.correlation import Path, Positions, Segment
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.step.machines import PlainMachine, from_plain, to_plain
-from ensue.engine.step.rows import SharedRows
-from ensue.engine.step.rules import Rule, SavedForm, fast_key
 from ensue.engine.step.saving import SavedRule, restore_rule, save_rule
+from ensue.engine.step.single.rows import SharedTables
+from ensue.engine.step.single.rules import Rule, SavedForm, fast_key
 from ensue.engine.stream import Alarm
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
@@ -62,7 +62,7 @@ class EventCorrelation:
         self._depth = depth
         self._types = types
         self._counts = counts
-        self._rule = Rule(correlation, types, SharedRows(), count(1))
+        self._rule = Rule(correlation, types, SharedTables(), count(1))
         self._ports = self._rule.ports
         self._alarms: list[Alarm] = []
         self._fired = 0
@@ -173,7 +173,7 @@ class EventCorrelation:
             if machine is None or to_plain(machine) != saved.machine:
                 machine = from_plain(saved.machine, self.correlation)
         form: SavedForm = (cast(Form, saved.rule.form), machine)
-        self._rule = Rule(self.correlation, self._types, SharedRows(), count(1), form)
+        self._rule = Rule(self.correlation, self._types, SharedTables(), count(1), form)
         restore_rule(self._rule, saved.rule)
         self._clock = saved.clock
         self._alarms.clear()

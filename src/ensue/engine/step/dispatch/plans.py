@@ -1,0 +1,203 @@
+"""Which rules read an event of a type, by the tests of their ports that hold of the event.
+
+In come the running rules and the name of one event type; out goes `TypeRoutines`: every distinct
+test of the type's ports with a bit, and, for a combination of tests that hold, the plan: which
+rules read the event, by which mask of atoms and under which key. Plans are made when their
+combination first comes. Making the tests on an event is for `routines`, reading it for `stream`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ensue.engine.step.dispatch.readings import GroupReading, GroupWant
+from ensue.engine.step.dispatch.type_tests import TypeTests
+from ensue.engine.step.single.keys import FastKey, fast_key
+from ensue.engine.step.single.rows import Move
+from ensue.engine.step.single.rules import Rule
+from ensue.engine.step.single.windows import FirstMove
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import EventPort
+from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom
+
+if TYPE_CHECKING:
+    from ensue.engine.step.many.group import CellGroup
+
+PLANS_REMEMBERED = 4096
+"""How many combinations of tests are remembered with what follows from them, for each type."""
+
+KeyNames = tuple[str, ...]
+Entry = tuple[
+    Mapping[Any, Any],
+    Mapping[int, Move | FirstMove],
+    int,
+    int,
+    "Rule | SplitReading",
+    frozenset[str],
+]
+"""Instances to look in, the row of keys that have none, the mask, which key, who reads it, and the
+ports that it matches."""
+Readers = tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MixedReadPlan:
+    """Who reads an event where groups of rules do, too."""
+
+    readers: Readers
+    groups: tuple[GroupReading, ...]
+
+
+ReadPlan = Readers | MixedReadPlan
+
+NEVER: Mapping[Any, Any] = {}
+"""The instances of a rule that is always read in full: none is found."""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitReading:
+    """A rule whose matched ports ask for different keys: each key reads its own ports."""
+
+    rule: Rule
+    matched: tuple[str, ...]
+    others: int
+    bits: Mapping[str, int]
+
+    @property
+    def author(self) -> Rule:
+        return self.rule
+
+    @property
+    def is_fed_from(self) -> bool:
+        return self.rule.is_fed_from
+
+    def readings(self, event: Event) -> Iterator[tuple[FastKey, int, frozenset[str]]]:
+        for key, reading in self.rule.ports.readings(event, list(self.matched)).items():
+            mask = self.others
+            for port in reading.ports:
+                mask |= self.bits.get(port, 0)
+            yield fast_key(key), mask, reading.ports
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a rule wants of a type: ports and predicates, each by the tests that must hold."""
+
+    rule: Rule
+    ports: tuple[tuple[str, int, int], ...]
+    """(port, its tests, its atom's bit)"""
+    predicates: tuple[tuple[int, int], ...]
+    always: int
+
+
+class TypeRoutines(TypeTests):
+    """The tests, plans and keys of one event type."""
+
+    def __init__(
+        self,
+        name: str,
+        types: TypeSystem,
+        rules: Sequence[Rule],
+        groups: Mapping[str, CellGroup] | None = None,
+    ) -> None:
+        """`groups` has the groups of rules that run in cells, by the names of these rules."""
+        super().__init__(name, types)
+        self.keys: dict[KeyNames, int] = {}
+        self._group_wants: dict[CellGroup, GroupWant] = {}
+        self._wants: list[Want] = []
+        self._everywhere: list[int] = []
+        self._by_test: dict[int, list[int]] = defaultdict(list)
+        self.plans: dict[int, ReadPlan] = {}
+        for rule in rules:
+            self._add(rule, types, groups.get(rule.name) if groups else None)
+
+    @property
+    def is_wanted(self) -> bool:
+        return bool(self._wants or self._group_wants)
+
+    def _add(self, rule: Rule, types: TypeSystem, group: CellGroup | None) -> None:
+        matching = [
+            port
+            for port in rule.correlation.ports
+            if isinstance(port, EventPort) and types.is_subtype(self.name, port.type)
+        ]
+        if not matching:
+            return
+        if group is not None:
+            self._add_to_group(rule, group, matching)
+            return
+        bits: dict[str, int] = {}
+        predicates: list[tuple[int, int]] = []
+        always = 0
+        for number, atom in enumerate(rule.machine.atoms if rule.machine else ()):
+            match atom:
+                case PortAtom(port_name):
+                    bits[port_name] = 1 << number
+                case PredicateAtom(predicate):
+                    predicates.append((self.holds(predicate), 1 << number))
+                case AnyAtom():
+                    always |= 1 << number
+        ports = []
+        place = len(self._wants)
+        for port in matching:
+            needed = self.needed(port)
+            ports.append((port.name, needed, bits.get(port.name, 0)))
+            self.keys.setdefault(rule.ports.key_names[port.name], len(self.keys))
+            where = self._by_test[needed.bit_length()] if needed else self._everywhere
+            if place not in where[-1:]:
+                where.append(place)
+        self._wants.append(Want(rule, tuple(ports), tuple(predicates), always))
+
+    def _add_to_group(self, rule: Rule, group: CellGroup, matching: Sequence[EventPort]) -> None:
+        want = self._group_wants.get(group)
+        if want is None:
+            key = self.keys.setdefault(group.key_names, len(self.keys))
+            want = self._group_wants[group] = GroupWant(group, key)
+        for port in matching:
+            want.add(self.needed(port), rule, PortAtom(port.name))
+        for atom in rule.machine.atoms if rule.machine else ():
+            if isinstance(atom, PredicateAtom):
+                want.add(self.holds(atom.predicate), rule, atom)
+
+    def make_plan(self, tests: int) -> ReadPlan:
+        """Who reads an event of which exactly these tests hold."""
+        places = set(self._everywhere)
+        left = tests
+        while left:
+            bit = left.bit_length()
+            places.update(self._by_test.get(bit, ()))
+            left ^= 1 << (bit - 1)
+        entries = (self._entry(self._wants[place], tests) for place in sorted(places))
+        readers = tuple(entry for entry in entries if entry is not None)
+        readings = [want.reading(tests) for want in self._group_wants.values()]
+        together = tuple(reading for reading in readings if reading is not None)
+        plan: ReadPlan = MixedReadPlan(readers, together) if together else readers
+        if len(self.plans) < PLANS_REMEMBERED:
+            self.plans[tests] = plan
+        return plan
+
+    def _entry(self, want: Want, tests: int) -> Entry | None:
+        matched = [port for port in want.ports if port[1] & tests == port[1]]
+        if not matched:
+            return None
+        mask = want.always
+        for needed, bit in want.predicates:
+            if needed & tests == needed:
+                mask |= bit
+        rule = want.rule
+        names = {rule.ports.key_names[port] for port, _, _ in matched}
+        ports = frozenset(port for port, _, _ in matched)
+        if len(names) > 1:
+            bits = {port: bit for port, _, bit in matched}
+            split = SplitReading(rule, tuple(bits), mask, bits)
+            return NEVER, NEVER, 0, 0, split, ports
+        for _, _, bit in matched:
+            mask |= bit
+        key = self.keys[names.pop()]
+        if rule.has_timeouts or rule.form == "memory":
+            return NEVER, NEVER, mask, key, rule, ports
+        return rule.instances, rule.first_steps, mask, key, rule, ports

@@ -1,0 +1,242 @@
+"""Routines made for a library: for each event type one that knows what its rules ask.
+
+In comes what is asked of the events of a type (`plans`); out go functions that are compiled from
+text, of which `routine_text` has the lines. `look` evaluates every distinct test of the type's
+ports once and finds the plan of those that hold. `push` is the whole way of an event that comes in
+order: its attributes are checked, the clock moves, the tests are made and the rules are stepped;
+where a single rule reads it, without a loop. Whatever is unusual about an event (a value that has
+to be converted or refused, an extension that goes before an attribute, an event that is late) is
+left to the general code, which knows it all.
+
+The text is made of names from the checked library and of our own words. Constants, predicates and
+plans are handed over as values, so that nothing a user wrote is ever read as Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from ensue.engine.step.compiling import compiled, filled
+from ensue.engine.step.dispatch.plans import (
+    PLANS_REMEMBERED,
+    KeyNames,
+    MixedReadPlan,
+    ReadPlan,
+    SplitReading,
+    TypeRoutines,
+)
+from ensue.engine.step.dispatch.predicates import Constants, OutsideError
+from ensue.engine.step.dispatch.routine_text import Asked, RoutineText
+from ensue.engine.step.single.keys import FastKey
+from ensue.events.event import Event
+
+__all__ = [
+    "PLANS_REMEMBERED",
+    "KeyNames",
+    "Look",
+    "Push",
+    "ReadPlan",
+    "SplitReading",
+    "TypeRoutines",
+    "compile_fit",
+    "compile_look",
+    "compile_push",
+]
+
+Look = Callable[[Event], tuple[ReadPlan, tuple[FastKey | None, ...]]]
+Push = Callable[[Event], list[Event]]
+_Known = tuple[Any, ...]
+"""A plan, or None and then the one entry of a plan."""
+_NOBODY = (None,) * 6
+
+
+_LOOK = """
+def look(event):
+    data = event.data
+    {values}
+    {tests}
+    plan = plans.get(tests)
+    if plan is None: plan = make_plan(tests)
+    if not plan: return plan, ()
+    {keys}
+    return plan, ({names})
+"""
+
+_FIT = """
+def fit(event):
+    {checks}
+    return event
+"""
+
+_NOTED = "noted = (next(numbers), event)"
+
+_READ = """
+instance = instances.get(key)
+if instance is None:
+    step = first.get(mask)
+    if step is None or key is None: step = None
+    elif step.is_noop: {done}
+    else: instance = rule.begin(key, time)
+else:
+    step = instance.row.get(mask)
+    if step is not None and step.is_noop: {done}
+if step is not None and step.is_quiet:
+    instance.row = step.to
+    bind = step.bind
+    if bind is not None:
+        {note}
+        bind(instance, noted)
+    {done}
+if instance is not None and rule.is_direct:
+    {note}
+    outputs = instance.step(mask, time, noted)
+else: outputs = let_read(rule, key, mask, ports, event)
+"""
+
+
+def _reading(done: str, note: str) -> list[str]:
+    """Statements that let one rule of a plan read the event."""
+    return filled(_READ, done=[done], note=[note]).splitlines()[1:]
+
+
+_PUSH = filled(
+    """
+def push(event):
+    {checks}
+    {exceptions}
+    time = event.time
+    if time < ordering.latest: return unusual(event)
+    ordering.latest = time
+    counts.events += 1
+    if alarms and alarms[0].due <= time: return after_alarms(event)
+    {answers}
+    {tests}
+    try: plan, instances, first, mask, {number}, rule, ports = known[tests]
+    except KeyError: plan, instances, first, mask, {number}, rule, ports = plan_of(tests)
+    {alarms_of_groups}
+    if plan is None:
+        {keys}
+        {choose}
+        {read_alone}
+        if outputs:
+            if rule.is_fed_from: spread([(output, rule.author) for output in outputs], outputs)
+            counts.outputs += len(outputs)
+        return outputs
+    if not plan: return []
+    {keys}
+    if plan.__class__ is MixedReadPlan: return read_together(plan, ({names}), event)
+    made, waiting, noted = [], None, None
+    for instances, first, mask, {number}, rule, ports in plan:
+        {choose}
+        {read_in_turn}
+        if outputs:
+            made += outputs
+            if rule.is_fed_from:
+                waiting = [] if waiting is None else waiting
+                waiting += [(output, rule.author) for output in outputs]
+    if waiting: spread(waiting, made)
+    if made: counts.outputs += len(made)
+    return made
+""",
+    read_alone=_reading(done="return []", note=_NOTED),
+    read_in_turn=_reading(done="continue", note=f"if noted is None: {_NOTED}"),
+)
+
+_ALARMS_OF_GROUPS = (
+    "if earliest[0] <= time and plan.__class__ is not MixedReadPlan: return after_alarms(event)"
+)
+"""Where groups read an event, `read_together` sees to it."""
+
+
+def compile_look(routines: Asked) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
+    """The function that finds out who reads an event of this type, and under which keys."""
+    writing = RoutineText(routines)
+    tests, keys = writing.tests(), writing.keys()
+    names = ["".join(f"{name}, " for name in writing.key_variables())]
+    values = writing.values()
+    text = filled(_LOOK, values=values, tests=tests, keys=keys, names=names)
+    look: Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]
+    look = _compiled(text, "look", routines, writing.constants, {})
+    return look
+
+
+def compile_fit(routines: Asked, unusual: Callable[[Event], Event]) -> Callable[[Event], Event]:
+    """The function that gives back an event which is plainly as declared, and else asks `unusual`.
+
+    A type with an attribute that cannot be a variable is always asked in full.
+    """
+    writing = RoutineText(routines)
+    try:
+        text = filled(_FIT, checks=writing.checks())
+    except OutsideError:
+        return unusual
+    fit: Callable[[Event], Event]
+    fit = _compiled(text, "fit", routines, writing.constants, {"unusual": unusual})
+    return fit
+
+
+def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | None:
+    """The whole way of an event of this type that comes in order.
+
+    `around` has what is common to all types: the order, the alarms (`earliest` those of groups, if
+    any has some), the counts, and the general ways. A type with an attribute that cannot be a
+    variable has no such routine.
+    """
+    writing = RoutineText(routines, checked=True)
+    try:
+        checks, tests, keys = writing.checks(), writing.tests(), writing.keys()
+        exceptions, answers = writing.exceptions(), writing.answers()
+    except OutsideError:
+        return None
+    variables = writing.key_variables()
+    several = len(variables) > 1
+    text = filled(
+        _PUSH,
+        checks=checks,
+        alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in around else [],
+        exceptions=exceptions,
+        answers=answers,
+        tests=tests,
+        keys=keys,
+        names=["".join(f"{name}, " for name in variables)],
+        number=["number" if several else "_"],
+        choose=[f"key = ({', '.join(variables)})[number]"] if several else [],
+    )
+    known: dict[int, _Known] = {}
+    scope = {**around, "known": known, "plan_of": partial(_plan_of, routines, known)}
+    push: Push = _compiled(text, "push", routines, writing.constants, scope)
+    return push
+
+
+def _plan_of(routines: TypeRoutines, known: dict[int, _Known], tests: int) -> _Known:
+    """The plan for these tests, or, where a single rule reads the event, what the plan holds."""
+    plan = routines.plans.get(tests)
+    if plan is None:
+        plan = routines.make_plan(tests)
+    alone = plan[0] if isinstance(plan, tuple) and len(plan) == 1 else None
+    found = (plan, *_NOBODY) if alone is None else (None, *alone)
+    if len(known) < PLANS_REMEMBERED:
+        known[tests] = found
+    return found
+
+
+def _compiled(
+    text: str,
+    function: str,
+    routines: Asked,
+    constants: Constants,
+    around: Mapping[str, Any],
+) -> Any:
+    scope = {
+        "datetime": datetime,
+        "UTC": UTC,
+        "MixedReadPlan": MixedReadPlan,
+        "plans": routines.plans,
+        "make_plan": routines.make_plan,
+        **constants.names,
+        **around,
+    }
+    return compiled(text, function, scope)

@@ -1,0 +1,182 @@
+"""The cells of a group: of all rules and keys in one array, with their alarms in a heap.
+
+A cell is laid out as in `core.cells`; all cells of a group are of one length, so that a cell which
+one rule gives back can be had by another. The compiled loops of `kernels` read and write what is
+here, and take cells as rules leave their start and give them back as rules return to it. Which rule
+has which cell under which key is for `group`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import taller
+from ensue.engine.step.many.kernels import (
+    BEFORE,
+    CONTROL_WORDS,
+    FREE,
+    OWNER_AT,
+    RULE_SHIFT,
+    SET,
+    SIZE,
+    SLOTS,
+    USED,
+    WORDS,
+    free_cells,
+    free_expired,
+    mark_bound,
+    next_alarm,
+    set_alarms,
+)
+from ensue.engine.step.many.tables import StepTables
+
+FEWEST_CELLS = 64
+
+
+class Cells:
+    """`arrays` is what loops take: the cells, the tables as `core.packed` has them, the control.
+
+    `alarms` is the heap, the earliest alarm of all groups, the place of each rule in the library,
+    how many instances each has had, and what the tables say of timers; None while no rule has
+    timers. The cell 0 is nobody's.
+    """
+
+    def __init__(self, tables: StepTables, earliest: array[int]) -> None:
+        self.tables = tables
+        self.control = np.zeros(CONTROL_WORDS, np.int64)
+        self.control[USED] = 1
+        self.arrays: tuple[Any, ...] = ()
+        self.alarms: tuple[Any, ...] | None = None
+        self.started = np.zeros(0, np.int64)
+        self._places = np.zeros(0, np.int64)
+        self._earliest = np.frombuffer(earliest, np.int64)
+        self._heap = np.zeros((1, 3), np.int64)
+        self._words = np.zeros(0, np.int64)
+        self.fit()
+
+    def set_rules(self, places: Sequence[int], started: Sequence[int]) -> None:
+        """Where the rules stand in the library, and how many instances each has had."""
+        self._places = np.array(places, np.int64)
+        self.started = np.array(started, np.int64)
+        self.fit()
+
+    # --- room -------------------------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """Have room in every cell for as much as any rule needs."""
+        control, before = self.control, int(self.control[SIZE])
+        size = max(BEFORE + self.tables.width, before)
+        control[[SIZE, WORDS, SLOTS]] = size, size - BEFORE, self.tables.slots
+        if size != before:
+            had = self._words.reshape(-1, max(1, before))
+            has = np.zeros((max(FEWEST_CELLS, len(had)), size), np.int64)
+            has[: len(had), :before] = had[:, :before]
+            self._words = has.reshape(-1)
+        self.refresh()
+        if size != before:
+            self.set_alarms()
+
+    @property
+    def room(self) -> int:
+        """For how many cells there is room."""
+        return len(self._words) // int(self.control[SIZE])
+
+    def grow(self) -> None:
+        self._words = taller(self._words, 2 * len(self._words), 0)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Hand loops the arrays as they are now."""
+        tables = self.tables.arrays
+        self.arrays = (
+            self._words,
+            tables.moves,
+            tables.halves,
+            tables.rules,
+            tables.more_from,
+            tables.more_at,
+            self.control,
+        )
+        if self.tables.has_timers or self.alarms is not None:
+            if len(self._heap) < self.room + 1:
+                self._heap = taller(self._heap, self.room + 1, 0)
+            self.alarms = (
+                self._heap, self._earliest, self._places, self.started, tables.facts, tables.after,
+            )  # fmt: skip
+
+    # --- cells that come and go -------------------------------------------------------------------
+
+    def new(self, rule: int, key: int) -> tuple[int, Any]:
+        """A cell for a rule under a key: its number, and its words."""
+        control = self.control
+        number = int(control[FREE])
+        if number:
+            control[FREE] = self._of(number)[0]
+        else:
+            number = int(control[USED])
+            if number == self.room:
+                self.grow()
+            control[USED] = number + 1
+        words = self._of(number)
+        words[:] = 0
+        first = number * int(control[SIZE]) + BEFORE
+        self._words[first + OWNER_AT] = rule << RULE_SHIFT | key
+        return number, words
+
+    def _of(self, number: int) -> Any:
+        size = int(self.control[SIZE])
+        return self._words[number * size + BEFORE : (number + 1) * size]
+
+    def of(self, number: int) -> list[int]:
+        """The words of a cell."""
+        found: list[int] = self._of(number).tolist()
+        return found
+
+    def free_expired(self, now: int) -> list[tuple[int, int]]:
+        """Free cells whose rules are at their start by now: of which rules, under which keys."""
+        owners = np.zeros(self.room, np.int64)
+        count = free_expired(self.arrays, now, owners)
+        found = owners[:count]
+        keys = found & ((1 << RULE_SHIFT) - 1)
+        return list(zip((found >> RULE_SHIFT).tolist(), keys.tolist(), strict=True))
+
+    def free(self, where: Any, rules: Sequence[int]) -> None:
+        """Free the cells of some rules under a key."""
+        free_cells(where, np.array(rules, np.int64), self._words, self.control)
+
+    def renumber(self, numbers: Any) -> None:
+        """Rules have other numbers from now on: by their old numbers."""
+        words = self._words.reshape(-1, int(self.control[SIZE]))
+        owners = words[1 : int(self.control[USED]), BEFORE + OWNER_AT]
+        held = owners >= 0
+        keys = owners[held] & ((1 << RULE_SHIFT) - 1)
+        owners[held] = numbers[owners[held] >> RULE_SHIFT] << RULE_SHIFT | keys
+
+    def bound(self, where: Any, numbers: Any) -> Any:
+        """Which of the sorted numbers of events are bound in a cell of a key."""
+        found = np.zeros(len(numbers), np.bool_)
+        mark_bound(where, self._words, self.control, numbers, found)
+        return found
+
+    # --- alarms -----------------------------------------------------------------------------------
+
+    def set_alarms(self) -> None:
+        """Set all alarms anew: places of rules have changed, or cells."""
+        if self.alarms is not None:
+            set_alarms(self._words, self.control, self.alarms)
+
+    @property
+    def earliest(self) -> int:
+        """A time before which no alarm is due."""
+        return int(self._heap[1, 0]) if self.control[SET] else FAR
+
+    def next_due(self) -> int | None:
+        if self.alarms is None:
+            return None
+        due = int(next_alarm(self._words, self.control, self.alarms))
+        return None if due == FAR else due

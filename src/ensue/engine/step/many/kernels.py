@@ -1,0 +1,375 @@
+"""The compiled loops of the step engine: one event, or all alarms up to a time, through cells.
+
+Arrays in, the number of firings out; a loop that lacks something (a move of a table, a cell, a
+register, room for firings) says what it lacks, is called again when that is there, and goes on from
+the same visit or alarm. The step of a cell itself is that of `core.stepping`.
+
+The cells of all keys of a group are in one array, so that one call fires all that is due under any
+key, in the order of the stream: by time, then by the place of the rule in the library, then by the
+number of its instance. Two words stand before each cell: its owner, and its place among the alarms.
+The alarms are a lazy heap: an alarm that is put off or stopped stays where it is until its time has
+come, and is put right then, since most timers are set anew before they fire.
+
+Arrays that are handed over together come as plain tuples, which a call unpacks far more quickly
+than named ones; `cells` says what is in them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ensue.engine.core.jit import FAR, uncounted
+from ensue.engine.core.packed import (
+    ALARMS,
+    BASE,
+    DUE,
+    HEAD,
+    MOVE,
+    NEXT_DUE,
+    PORTS,
+    START,
+    TIMED,
+    TIMERS,
+    WIDTH,
+    WINDOW,
+)
+from ensue.engine.core.stepping import due_letter, inside, set_timers, step_cell
+
+LACKS_MOVE, LACKS_CELL, LACKS_REGISTER, LACKS_ROOM = -1, -2, -3, -4
+
+SIZE, WORDS, SLOTS, FREE, USED, SET = range(6)
+VISIT, COUNT, BOUND, LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENTS = range(6, 13)
+"""The control words: the length of a cell with the words before it, and without these; the slots of
+a firing; the number of the first free cell and of the first that was never used, and how many
+alarms are in the heap; the visit to go on with, what has fired before it and whether anything was
+bound; the move that is lacking; how many events there were."""
+
+CONTROL_WORDS = 16
+
+OWNER_AT, HEAP_AT, BEFORE = -2, -1, 2
+"""Before a cell stand its owner and its place in the heap (0 for none)."""
+
+RULE_SHIFT = 32
+"""The owner of a cell is the number of its rule, and in the low bits that of its key; -1 while the
+cell is free."""
+
+NUMBER_BITS = 40
+"""An alarm in the heap has its due time, its rank among alarms of that time (the place of the rule
+in the library, and in the low bits the number of the instance), and the offset of its cell. The
+first is at 1, and each is before the four below it, which begin at four times its place less two.
+"""
+
+FIRED = 2
+"""A firing is a column: its rule and its action; then what is in each slot; at an alarm also the
+time, the key and the number of the instance."""
+
+_KEY_BITS = (1 << RULE_SHIFT) - 1
+_U1, _U2, _U3 = np.uint64(1), np.uint64(2), np.uint64(3)
+_HALF, _LOW, _UNKNOWN = np.uint64(32), np.uint64(2**32 - 1), np.uint64(2**64 - 1)
+_HEAD, _MOVE = np.uint64(HEAD), np.uint64(MOVE)
+
+
+@uncounted
+def visit(
+    where: Any, key: int, visits: Any, now: int, number: int, arrays: Any, fired: Any, alarms: Any
+) -> Any:
+    """Take an event through the cells of a key; `visits` has rules, and letters in the low byte.
+
+    Returns twice the number of firings, and one more if the event was bound in a cell. A rule at
+    its start has no cell: `where` has 0 for it, the number of a cell that is written over and never
+    read. `alarms` is None where no rule has timers.
+    """
+    cells, moves, halves, rules, more_from, more_at, control = arrays
+    size, slots = control[SIZE], control[SLOTS]
+    count, bound = control[COUNT], control[BOUND]
+    for each in range(control[VISIT], visits.size):
+        rule = np.uint64(visits[each] >> np.uint32(8))
+        letter = np.uint64(visits[each] & np.uint32(255))
+        base, width = np.uint64(rules[rule, BASE]), np.uint64(rules[rule, WIDTH])
+        cell = np.uint64(np.int64(where[rule]) * size + BEFORE)
+        state = inside(
+            cells, cell, halves, base, width, np.uint64(cells[cell]), now - rules[rule, WINDOW]
+        )
+        entry = base + state * width + _HEAD + _MOVE * letter
+        move = moves[entry]
+        lacking = 0
+        if move == _UNKNOWN:
+            cells[cell] = np.int64(state)
+            control[LACKING_RULE], control[LACKING_STATE] = rule, np.int64(state)
+            control[LACKING_LETTER] = letter
+            lacking = LACKS_MOVE
+        elif np.int64(moves[entry + _U2] & _LOW) >= control[WORDS]:
+            lacking = LACKS_REGISTER
+        begins = where[rule] == 0 and move & _LOW != 0
+        if begins and lacking == 0:
+            new = _new_cell(cells, control)
+            if new == 0:
+                lacking = LACKS_CELL
+            else:
+                where[rule] = new
+                cell = np.uint64(new * size + BEFORE)
+                cells[cell - _U2] = np.int64(rule) << RULE_SHIFT | key
+                cells[cell - _U1] = 0
+        if lacking != 0:
+            control[VISIT], control[COUNT], control[BOUND] = each, count, bound
+            return lacking
+        _, last = step_cell(
+            cells, cell, moves, more_from, more_at, base, width, letter, state, now, number, True
+        )
+        following = move & _LOW
+        bound |= np.int64(following != 0 and moves[entry + _U1] != 0)
+        if move >> _HALF != 0:
+            fired[0, count], fired[1, count] = rule, np.int64(move >> _HALF)
+            for slot in range(slots):
+                fired[FIRED + slot, count] = cells[cell + _U1 + np.uint64(slot)]
+            count += 1
+        # Where there are no alarms, the compiler leaves all of this out.
+        if alarms is not None:
+            heap, earliest, ranks, started, facts, after = alarms
+            if facts[rule, TIMERS] > 0:
+                timed = cell + np.uint64(facts[rule, TIMED])
+                if begins:
+                    cells[timed + np.uint64(START)] = started[rule]
+                    started[rule] += 1
+                anew = np.int64(last >> _HALF)
+                running = np.int64(moves[base + following * width + _U3] >> _HALF)
+                ran = np.int64(moves[base + state * width + _U3] >> _HALF)
+                if begins or anew != 0 or running != ran:
+                    due = set_timers(
+                        cells, timed + np.uint64(DUE), after, rule, facts[rule, TIMERS], anew,
+                        running, now,
+                    )  # fmt: skip
+                    cells[timed + np.uint64(NEXT_DUE)] = due
+                    rank = ranks[rule] << NUMBER_BITS | cells[timed + np.uint64(START)]
+                    _set_alarm(cells, np.int64(cell), due, rank, heap, control)
+                    earliest[0] = min(earliest[0], due)
+        if following == 0 and where[rule] != 0:
+            _free_cell(cells, np.int64(where[rule]), control)
+            where[rule] = 0
+    control[VISIT] = control[COUNT] = control[BOUND] = 0
+    control[EVENTS] += 1
+    return 2 * count + bound
+
+
+@uncounted
+def _new_cell(cells: Any, control: Any) -> Any:
+    """The number of a cell that nobody has; 0 if there is no room for another."""
+    new = control[FREE]
+    if new != 0:
+        control[FREE] = cells[new * control[SIZE] + BEFORE]
+        return new
+    new = control[USED]
+    if (new + 1) * control[SIZE] > cells.size:
+        return np.int64(0)
+    control[USED] = new + 1
+    return new
+
+
+@uncounted
+def _free_cell(cells: Any, number: int, control: Any) -> None:
+    cell = number * control[SIZE] + BEFORE
+    cells[cell + OWNER_AT] = -1
+    cells[cell] = control[FREE]
+    control[FREE] = number
+
+
+@uncounted
+def free_expired(arrays: Any, now: int, owners: Any) -> Any:
+    """Free the cells whose rules are at their start again, since all else has left the window.
+
+    Writes their owners, and returns how many there were.
+    """
+    cells, _, halves, rules, _, _, control = arrays
+    count = 0
+    for number in range(1, control[USED]):
+        cell = np.uint64(number * control[SIZE] + BEFORE)
+        owner = cells[cell - _U2]
+        if owner < 0:
+            continue
+        rule = owner >> RULE_SHIFT
+        base, width = np.uint64(rules[rule, BASE]), np.uint64(rules[rule, WIDTH])
+        state = inside(
+            cells, cell, halves, base, width, np.uint64(cells[cell]), now - rules[rule, WINDOW]
+        )
+        cells[cell] = np.int64(state)
+        if state == 0:
+            _free_cell(cells, number, control)
+            owners[count] = owner
+            count += 1
+    return count
+
+
+@uncounted
+def free_cells(where: Any, chosen: Any, cells: Any, control: Any) -> None:
+    """Free the cells that some rules have under a key."""
+    for rule in chosen:
+        if where[rule] != 0:
+            _free_cell(cells, np.int64(where[rule]), control)
+            where[rule] = 0
+
+
+@uncounted
+def mark_bound(where: Any, cells: Any, control: Any, numbers: Any, is_bound: Any) -> None:
+    """Mark those of the sorted numbers of events that are in a slot of a cell of a key."""
+    for rule in range(where.size):
+        if where[rule] == 0:
+            continue
+        first = np.int64(where[rule]) * control[SIZE] + BEFORE + 1
+        for slot in range(control[SLOTS]):
+            number = cells[first + slot]
+            low, high = 0, numbers.size
+            while low < high:
+                middle = (low + high) >> 1
+                if numbers[middle] < number:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low < numbers.size and numbers[low] == number:
+                is_bound[low] = True
+
+
+@uncounted
+def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
+    """Fire all alarms that are due up to a time, in their order; returns how many rules put out.
+
+    Then `earliest` is set to a time before which none of these alarms is due.
+    """
+    cells, moves, halves, rules, more_from, more_at, control = arrays
+    heap, earliest, _, _, facts, after = alarms
+    slots, count = control[SLOTS], control[COUNT]
+    while control[SET] > 0 and heap[1, 0] <= limit:
+        cell = np.uint64(heap[1, 2])
+        owner = cells[cell - _U2]
+        rule = owner >> RULE_SHIFT
+        timed = cell + np.uint64(facts[rule, TIMED])
+        now = cells[timed + np.uint64(NEXT_DUE)]
+        if now != heap[1, 0]:
+            _put_first_right(cells, now, heap, control)
+            continue
+        if count == fired.shape[1]:
+            control[COUNT] = count
+            return LACKS_ROOM
+        base, width = np.uint64(rules[rule, BASE]), np.uint64(rules[rule, WIDTH])
+        before = np.uint64(cells[cell])
+        due_at, timers = timed + np.uint64(DUE), facts[rule, TIMERS]
+        running = np.int64(moves[base + before * width + _U3] >> _HALF)
+        letter, port = due_letter(
+            cells, due_at, facts[rule, ALARMS], facts[rule, PORTS], timers, running, now
+        )
+        state = inside(cells, cell, halves, base, width, before, now - rules[rule, WINDOW])
+        cells[cell] = np.int64(state)
+        entry = base + state * width + _HEAD + _MOVE * letter
+        if moves[entry] == _UNKNOWN:
+            control[LACKING_RULE], control[LACKING_STATE] = rule, np.int64(state)
+            control[LACKING_LETTER] = letter
+            control[COUNT] = count
+            return LACKS_MOVE
+        if np.int64(moves[entry + _U2] & _LOW) >= control[WORDS]:
+            control[COUNT] = count
+            return LACKS_REGISTER
+        move, last = step_cell(
+            cells, cell, moves, more_from, more_at, base, width, letter, state, now, now, True
+        )
+        if port >= 0:
+            cells[due_at + np.uint64(port)] = now + after[rule, port]
+        running = np.int64(moves[base + (move & _LOW) * width + _U3] >> _HALF)
+        due = set_timers(cells, due_at, after, rule, timers, np.int64(last >> _HALF), running, now)
+        cells[timed + np.uint64(NEXT_DUE)] = due
+        _put_first_right(cells, due, heap, control)
+        if move >> _HALF != 0:
+            fired[0, count], fired[1, count] = rule, np.int64(move >> _HALF)
+            for slot in range(slots):
+                fired[FIRED + slot, count] = cells[cell + _U1 + np.uint64(slot)]
+            fired[FIRED + slots, count] = now
+            fired[FIRED + slots + 1, count] = owner & _KEY_BITS
+            fired[FIRED + slots + 2, count] = cells[timed + np.uint64(START)]
+            count += 1
+    control[COUNT] = 0
+    earliest[0] = heap[1, 0] if control[SET] > 0 else FAR
+    return count
+
+
+@uncounted
+def next_alarm(cells: Any, control: Any, alarms: Any) -> Any:
+    """When the first alarm is due that is still set; `FAR` if there is none."""
+    heap, _, _, _, facts, _ = alarms
+    while control[SET] > 0:
+        cell = heap[1, 2]
+        rule = cells[cell + OWNER_AT] >> RULE_SHIFT
+        due = cells[cell + facts[rule, TIMED] + NEXT_DUE]
+        if heap[1, 0] == due:
+            return due
+        _put_first_right(cells, due, heap, control)
+    return np.int64(FAR)
+
+
+@uncounted
+def set_alarms(cells: Any, control: Any, alarms: Any) -> None:
+    """Set the alarm of every cell, whatever the heap has held before."""
+    heap, _, ranks, _, facts, _ = alarms
+    control[SET] = 0
+    for number in range(1, control[USED]):
+        cell = number * control[SIZE] + BEFORE
+        owner = cells[cell + OWNER_AT]
+        rule = owner >> RULE_SHIFT
+        if owner >= 0 and facts[rule, TIMERS] > 0:
+            timed = cell + facts[rule, TIMED]
+            cells[cell + HEAP_AT] = 0
+            rank = ranks[rule] << NUMBER_BITS | cells[timed + START]
+            _set_alarm(cells, cell, cells[timed + NEXT_DUE], rank, heap, control)
+
+
+@uncounted
+def _set_alarm(cells: Any, cell: int, due: int, rank: int, heap: Any, control: Any) -> None:
+    """Have the cell in the heap no later than it is due."""
+    at = cells[cell + HEAP_AT]
+    if at == 0:
+        if due == FAR:
+            return
+        control[SET] += 1
+        at = control[SET]
+    elif due >= heap[at, 0]:
+        return
+    while at > 1:
+        above = (at + 2) >> 2
+        if heap[above, 0] < due or (heap[above, 0] == due and heap[above, 1] < rank):
+            break
+        heap[at, 0], heap[at, 1], heap[at, 2] = heap[above, 0], heap[above, 1], heap[above, 2]
+        cells[heap[at, 2] + HEAP_AT] = at
+        at = above
+    heap[at, 0], heap[at, 1], heap[at, 2] = due, rank, cell
+    cells[cell + HEAP_AT] = at
+
+
+@uncounted
+def _put_first_right(cells: Any, due: int, heap: Any, control: Any) -> None:
+    """Have the first cell of the heap, which is due then, where it belongs, or nowhere."""
+    count = control[SET]
+    rank, cell = heap[1, 1], heap[1, 2]
+    if due == FAR:
+        cells[cell + HEAP_AT] = 0
+        due, rank, cell = heap[count, 0], heap[count, 1], heap[count, 2]
+        count -= 1
+        control[SET] = count
+        if count == 0:
+            return
+    at = 1
+    while True:
+        below = 4 * at - 2
+        if below > count:
+            break
+        least = below
+        for other in range(below + 1, min(below + 4, count + 1)):
+            if heap[other, 0] < heap[least, 0] or (
+                heap[other, 0] == heap[least, 0] and heap[other, 1] < heap[least, 1]
+            ):
+                least = other
+        if due < heap[least, 0] or (due == heap[least, 0] and rank < heap[least, 1]):
+            break
+        heap[at, 0], heap[at, 1], heap[at, 2] = heap[least, 0], heap[least, 1], heap[least, 2]
+        cells[heap[at, 2] + HEAP_AT] = at
+        at = least
+    heap[at, 0], heap[at, 1], heap[at, 2] = due, rank, cell
+    cells[cell + HEAP_AT] = at

@@ -1,0 +1,114 @@
+"""ECL on its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ensue.engine.core.atoms import mask_of
+from ensue.engine.outputs import TIMER, Outputs
+from ensue.engine.ports import Reading
+from ensue.engine.step.single.firing import Noted
+from ensue.engine.step.single.keys import FastKey, KeyInstance, whole_key
+from ensue.engine.step.single.rows import Move, Row, RowTable
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.keys import key_places
+from ensue.lang.syntax import EclCorrelation, TimerPort
+from ensue.machine.model import Emit, Machine, State
+
+_NO_TIMEOUTS: dict[State, int] = {}
+
+
+class EclFacts:
+    """What all instances of an ECL correlation share."""
+
+    def __init__(self, correlation: EclCorrelation, machine: Machine, types: TypeSystem) -> None:
+        self.correlation = correlation
+        self.machine = machine
+        self.types = types
+        self.key_places = key_places(correlation.clauses.by)
+
+    def outputs(self, key: FastKey) -> Outputs:
+        keyed = bool(self.correlation.clauses.by)
+        return Outputs(self.correlation.name, whole_key(key), keyed, self.types)
+
+
+class EclRunner(KeyInstance):
+    """An ECL correlation under one key. `timeouts` says when those under way are due."""
+
+    __slots__ = ("facts", "row", "rows", "timeouts")
+
+    def __init__(
+        self,
+        facts: EclFacts,
+        rows: RowTable,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs | FastKey,
+        started: int,
+    ) -> None:
+        KeyInstance.__init__(self, number, timers, outputs, started)
+        self.facts: EclFacts = facts
+        self.rows = rows
+        self.row: Row = rows.first
+        self.timeouts = (
+            {timer.state: started + timer.after for timer in rows.first_timers}
+            if rows.first_timers
+            else _NO_TIMEOUTS
+        )
+
+    def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
+        return []
+
+    def read(self, reading: Reading) -> list[Event]:
+        noted = (0, reading.time if reading.event is None else reading.event)
+        return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
+
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        """Take an event or the firing of a timer port, by the mask of its atoms."""
+        step = self.row.get(mask) or self.rows.step(self.row, mask)
+        event_id = noted[1].id if isinstance(noted[1], Event) else None
+        return self._take(step, time, event_id)
+
+    def next_due(self) -> int | None:
+        if not self.row.bits:
+            return None
+        times = [*self.timeouts.values()]
+        ports = super().next_due()
+        if ports is not None:
+            times.append(ports)
+        return min(times, default=None)
+
+    def fire(self, time: int) -> list[Event]:
+        if super().next_due() == time:
+            return super().fire(time)
+        due = [state for state, at in self.timeouts.items() if at <= time]
+        return self._take(self.rows.tick(self.row, due), time, None)
+
+    def is_idle(self, now: int) -> bool:  # noqa: ARG002
+        """Whether it stands as at its start."""
+        return self.row.bits == self.rows.first.bits
+
+    def _take(self, step: Move, time: int, event_id: str | None) -> list[Event]:
+        self.row = step.to
+        if self.timeouts or step.started:
+            # A timeout that is over is no longer active; one that was started again counts anew.
+            active = step.to.bits
+            self.timeouts = {s: at for s, at in self.timeouts.items() if active >> s & 1}
+            for timer in step.started:
+                if active >> timer.state & 1:
+                    self.timeouts[timer.state] = time + timer.after
+        if not step.effects:
+            return []
+        self.triggered(time)
+        trigger = TIMER if event_id is None else event_id
+        output = self.facts.correlation.output
+        outputs, places = self.outputs, self.facts.key_places
+        made = []
+        for effect in step.effects:
+            if isinstance(effect, Emit):
+                type_name = effect.type or output
+                data = outputs.filled(type_name, places)
+                provenance = outputs.provenance(trigger, "", "")
+                made.append(outputs.make(type_name, data, time, trigger, provenance))
+        return made

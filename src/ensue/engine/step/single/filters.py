@@ -1,0 +1,343 @@
+"""Filters on their machines: on a table, or stepped directly where there is a window.
+
+Both take the moments of `ensue.engine.reference.filters`: the event, then the transformers of the
+branches that fired, then whatever those have completed by aborting.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+
+from ensue.engine.core.atoms import mask_of
+from ensue.engine.outputs import Outputs, Trigger
+from ensue.engine.ports import Reading
+from ensue.engine.step.single.filter_facts import FilterFacts
+from ensue.engine.step.single.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.step.single.keys import FastKey, KeyInstance
+from ensue.engine.step.single.places import ATTRIBUTES, Places, all_places
+from ensue.engine.step.single.rows import Move, Row, RowTable
+from ensue.engine.step.single.windows import NEVER, Held, HeldStarts, WindowSteps
+from ensue.engine.transformer import Transformer
+from ensue.events.event import Event
+from ensue.lang.syntax import TimerPort
+from ensue.machine.model import Bind, Emit, State
+from ensue.machine.stepping import NOW, Fired, Starts, Stepper
+
+__all__ = ["FilterFacts", "FilterRunner", "QuickWindow", "TabledFilter", "WindowedFilter"]
+
+
+class FilterRunner(KeyInstance):
+    """What table and window have in common: places, triggers, and the transformer's rounds."""
+
+    __slots__ = ("_changed", "facts", "row")
+
+    row: Row | dict[int, Move]
+
+    def __init__(
+        self,
+        facts: FilterFacts,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs | FastKey,
+        started: int,
+    ) -> None:
+        KeyInstance.__init__(self, number, timers, outputs, started)
+        self.facts: FilterFacts = facts
+        self._changed = False
+
+    @property
+    @abstractmethod
+    def places(self) -> list[Noted | None]:
+        """What is bound in each place."""
+
+    def bound(self) -> Sequence[Noted | None]:
+        """The same, only to be read; there may be more in it than places."""
+        return self.places
+
+    @abstractmethod
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        """Take an event or a firing, by the mask of its atoms."""
+
+    @abstractmethod
+    def is_active(self, state: State) -> bool: ...
+
+    @abstractmethod
+    def switch(self, kind: str, label: str) -> None: ...
+
+    def start(self, first: Reading) -> list[Event]:
+        return self._transformer().begin(Trigger(first.time, first.event_id))
+
+    def read(self, reading: Reading) -> list[Event]:
+        places = self.bound()[: self.facts.place_count]
+        latest = max((noted[0] for noted in places if noted), default=0)
+        noted = (latest + 1, reading.time if reading.event is None else reading.event)
+        return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
+
+    def is_aborted(self, label: str) -> bool:
+        return label in self.facts.aborted and self.is_active(self.facts.aborted[label])
+
+    def abort(self, label: str) -> None:
+        self._changed = True
+        self.switch("abort", label)
+
+    def revive(self, label: str) -> None:
+        self._changed = True
+        self.switch("revive", label)
+
+    def _transformer(self) -> Transformer:
+        return Transformer(self.facts.correlation, self.outputs, self)
+
+    def _trigger(
+        self, fired: Fired, places: Sequence[Noted | None], time: int, event_id: str | None
+    ) -> Trigger:
+        ports = self.facts.ports
+        pairs = ((place, ports[place]) for place in fired.places)
+        found = in_order(bound_events(pairs, places, self.facts.binds_first))
+        bound = {port: reading_of(noted) for port, noted in found.items()}
+        return Trigger(time, event_id, fired.labels, bound)
+
+    def _transformed(
+        self, effects: Iterable[Emit | Bind | Fired], time: int, noted: Noted
+    ) -> list[Event]:
+        """Run the transformer for each branch that has fired."""
+        event_id = noted[1].id if isinstance(noted[1], Event) else None
+        places = self.bound()
+        triggers = [
+            self._trigger(each, places, time, event_id)
+            for each in effects
+            if isinstance(each, Fired)
+        ]
+        self._changed = False
+        transformer = self._transformer()
+        return [output for trigger in triggers for output in transformer.transform(trigger)]
+
+
+class TabledFilter(FilterRunner):
+    """A filter without a window, on its table."""
+
+    __slots__ = (*ATTRIBUTES, "more", "rows")
+
+    row: Row
+
+    def __init__(
+        self,
+        facts: FilterFacts,
+        rows: RowTable,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs | FastKey,
+        started: int,
+    ) -> None:
+        FilterRunner.__init__(self, facts, number, timers, outputs, started)
+        self.rows = rows
+        self.row = rows.first
+        self.place0: Noted | None = None
+        self.place1: Noted | None = None
+        self.place2: Noted | None = None
+        self.place3: Noted | None = None
+        others = facts.place_count - len(ATTRIBUTES)
+        self.more: list[Noted | None] | None = [None] * others if others > 0 else None
+
+    @property
+    def places(self) -> list[Noted | None]:
+        return Places(self, self.facts.place_count)
+
+    def bound(self) -> Sequence[Noted | None]:
+        return all_places(self)
+
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        row = self.row
+        step = row.get(mask) or self.rows.step(row, mask)
+        if step.bind is not None:
+            step.bind(self, noted)
+        self.row = step.to
+        if not step.effects:
+            return []
+        facts = self.facts
+        speak = facts.speaks.get(step)
+        if speak is not None:
+            said = self._said
+            outputs = said if said.__class__ is Outputs else self.outputs
+            # Where a clock may speak, or labels change, nothing is written out.
+            return speak(outputs, self, time, noted[1].id)  # type: ignore[union-attr]
+        if self._timers:
+            self.triggered(time)
+        if not facts.changes_labels and row.is_kept:
+            event_id = noted[1].id if isinstance(noted[1], Event) else None
+            firings = facts.firings(step)
+            if len(firings) == 1:
+                return firings[0].run(self.outputs, self, time, event_id)
+            return [
+                output
+                for firing in firings
+                for output in firing.run(self.outputs, self, time, event_id)
+            ]
+        made: list[Event] = []
+        while step.effects:
+            self.triggered(time)
+            made += self._transformed(step.effects, time, noted)
+            if not self._changed:
+                break
+            step = self.rows.step(self.row, 0)
+            self.row = step.to
+        return made
+
+    def is_active(self, state: State) -> bool:
+        return bool(self.row.bits >> state & 1)
+
+    def switch(self, kind: str, label: str) -> None:
+        self.row = self.rows.switch(self.row, kind, label)
+
+    def is_idle(self, now: int) -> bool:  # noqa: ARG002
+        """Whether it stands as at its start."""
+        return self.row.bits == self.rows.first.bits
+
+
+NO_ROW: dict[int, Move] = {}
+"""What a machine that is stepped directly has for a row: no step is ever known beforehand."""
+
+
+class WindowedFilter(FilterRunner):
+    """A filter with a window: its states carry the start of what they stand for."""
+
+    __slots__ = ("active", "places", "stepper")
+
+    places: list[Noted | None]
+
+    def __init__(
+        self,
+        facts: FilterFacts,
+        stepper: Stepper,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs | FastKey,
+        started: int,
+    ) -> None:
+        super().__init__(facts, number, timers, outputs, started)
+        self.places = [None] * facts.place_count
+        self.stepper = stepper
+        self.row = NO_ROW
+        self.active: Starts = stepper.begin()[0]
+
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        atoms = frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+        effects = self.stepper.take(self.active, atoms, now=time).effects
+        if not effects:
+            return []
+        made: list[Event] = []
+        for effect in effects:
+            if isinstance(effect, Bind):
+                self.places[effect.place] = noted
+        while any(isinstance(effect, Fired) for effect in effects):
+            self.triggered(time)
+            made += self._transformed(effects, time, noted)
+            if not self._changed:
+                break
+            effects = self.stepper.take(self.active, now=time).effects
+        return made
+
+    def is_active(self, state: State) -> bool:
+        return state in self.active
+
+    def switch(self, kind: str, label: str) -> None:
+        switch = self.facts.switches[kind, label]
+        if switch.requires in self.active:
+            for state in switch.clear:
+                self.active.pop(state, None)
+            self.active.update(dict.fromkeys(switch.target, NOW))
+
+    def is_idle(self, now: int) -> bool:
+        """Whether all that it holds beyond its start has left the window for good.
+
+        Starts never grow by themselves: what lies before the window can complete nothing, make no
+        label active and bind no place, now or later.
+        """
+        machine = self.stepper.machine
+        oldest = now - (machine.window or 0)
+        alive = {state for state, start in self.active.items() if start >= oldest}
+        return alive == machine.initial
+
+
+class QuickWindow(WindowedFilter):
+    """A filter with a window on a machine that was written out: `places` holds its starts, too."""
+
+    __slots__ = ("steps",)
+
+    places: Held
+
+    def __init__(
+        self,
+        facts: FilterFacts,
+        steps: WindowSteps,
+        stepper: Stepper,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs | FastKey,
+        started: int,
+    ) -> None:
+        FilterRunner.__init__(self, facts, number, timers, outputs, started)
+        self.stepper = stepper
+        self.row = NO_ROW
+        self.steps = steps
+        self.places = steps.blank.copy()
+
+    @property
+    def starts(self) -> HeldStarts:
+        return tuple(self.places[self.steps.place_count :])
+
+    @starts.setter
+    def starts(self, starts: HeldStarts) -> None:
+        self.places[self.steps.place_count :] = starts
+
+    @property
+    def active(self) -> Starts:
+        return self.steps.to_starts(self.starts)
+
+    @active.setter
+    def active(self, active: Starts) -> None:
+        self.starts = self.steps.from_starts(active)
+
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        steps = self.steps
+        take = steps.known.get(mask) or steps.take(mask)
+        oldest = time - steps.window
+        fired = take(self.places, noted, time, oldest)
+        if fired is None:
+            return []
+        if self._timers:
+            self.triggered(time)
+        facts = self.facts
+        made: list[Event] = []
+        if not facts.changes_labels:
+            event_id = noted[1].id if isinstance(noted[1], Event) else None
+            for each in fired:
+                made += facts.firing(steps, each).run(self.outputs, self.places, time, event_id)
+            return made
+        while fired is not None:
+            effects = [steps.fired(branch, counting) for branch, counting in fired]
+            made += self._transformed(effects, time, noted)
+            if not self._changed:
+                break
+            fired = steps.take(0)(self.places, noted, time, oldest)
+            if fired is not None:
+                self.triggered(time)
+        return made
+
+    def switch(self, kind: str, label: str) -> None:
+        active = self.active
+        switch = self.facts.switches[kind, label]
+        if switch.requires in active:
+            for state in switch.clear:
+                active.pop(state, None)
+            active.update(dict.fromkeys(switch.target, NOW))
+            self.active = active
+
+    def is_idle(self, now: int) -> bool:
+        oldest = now - self.steps.window
+        if self.steps.begins_empty:
+            return max(self.starts, default=NEVER) < oldest
+        return all(
+            start == begun or (start >= oldest) == (begun >= oldest)
+            for start, begun in zip(self.starts, self.steps.first, strict=True)
+        )

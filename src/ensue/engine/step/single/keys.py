@@ -1,0 +1,85 @@
+"""Keys by which the step engine finds instances, and instances without outputs until they emit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ensue.engine.instance import NO_TIMERS, Instance
+from ensue.engine.outputs import Outputs
+from ensue.engine.ports import Key
+from ensue.lang.syntax import TimerPort
+
+FastKey = str | int | float | Key
+"""A key as instances are found by: a single text or number stands for itself."""
+
+
+def whole_key(key: FastKey) -> Key:
+    if isinstance(key, tuple):
+        return key
+    return (("str" if isinstance(key, str) else "number", key),)
+
+
+def fast_key(key: Key) -> FastKey:
+    """The inverse of `whole_key`."""
+    if len(key) == 1:
+        (kind, value), *_ = key
+        if kind == "str" and type(value) is str:
+            return value
+        if kind == "number" and type(value) in (int, float):
+            assert isinstance(value, int | float)
+            return value
+    return key
+
+
+class MakesOutputs(Protocol):
+    """What all instances of a rule share."""
+
+    def outputs(self, key: FastKey) -> Outputs: ...
+
+
+class KeyInstance(Instance):
+    """An instance that has its `Outputs` from when it first puts something out.
+
+    Until then it has only the key. There may be millions of keys in the middle of a match, and most
+    are begun and dropped without an output.
+    """
+
+    __slots__ = ("_said",)
+
+    facts: MakesOutputs
+    _said: Outputs | FastKey
+
+    def __init__(
+        self,
+        number: int,
+        timers: Sequence[TimerPort],
+        outputs: Outputs | FastKey,
+        started: int,
+    ) -> None:
+        if timers:
+            # The setter below takes a key for outputs that are still to be made.
+            super().__init__(number, timers, outputs, started)  # type: ignore[arg-type]
+            return
+        # Most have no timers, and a stream may begin as many of these as it has events.
+        self.number = number
+        self._said = outputs
+        self.armed_for = None
+        self._timers = timers
+        self._due = NO_TIMERS
+
+    @property
+    def outputs(self) -> Outputs:
+        said = self._said
+        if not isinstance(said, Outputs):
+            said = self._said = self.facts.outputs(said)
+        return said
+
+    @outputs.setter
+    def outputs(self, outputs: Outputs | FastKey) -> None:
+        self._said = outputs
+
+    @property
+    def made_outputs(self) -> Outputs | None:
+        """Its outputs, if it ever had any."""
+        return self._said if isinstance(self._said, Outputs) else None

@@ -1,0 +1,204 @@
+"""Tables by bit masks: what a step of the engine looks up, and nothing else.
+
+A `Row` is a state of a table. It maps the mask of an event's atoms (bit i: atom i of the machine)
+to a `Move`: the next row, the places that the event is bound in, and what else happens. Steps are
+made when they are first needed, by a pass of the machine (`ensue.machine.bitwise`), and are shared
+by all keys and by all rules whose machines have the same structure. Most events of a long chain do
+nothing to a row: they share one step, and no pass is made for them. Past the limits a row is made,
+used and forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ensue.engine.step.single.places import binding
+from ensue.engine.step.single.windows import WindowSteps
+from ensue.lang.label_logic import label_value
+from ensue.lang.syntax import LabelExpression
+from ensue.machine.bitwise import BitStepper, BitTaken, bits_of, numbers_in
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
+from ensue.machine.model import Branch, Emit, Machine, State, Switch, Timer
+from ensue.machine.stepping import Fired
+
+Speaking = tuple[LabelExpression, ...]
+"""The conditions of the cases that have statements, of a rule in which nothing else counts."""
+
+
+class Move:
+    """`bind` puts the event in its places, if it has any.
+
+    `is_quiet`: the row changes and the event is bound, and nothing else happens.
+
+    `is_noop`: nothing happens at all, and the row stays.
+    """
+
+    __slots__ = ("bind", "effects", "is_noop", "is_quiet", "started", "to")
+
+    def __init__(
+        self,
+        to: Row,
+        binds: tuple[int, ...],
+        effects: tuple[Emit | Fired, ...],
+        started: tuple[Timer, ...],
+        is_loop: bool,
+    ) -> None:
+        self.to = to
+        self.bind = binding(binds) if binds else None
+        self.effects = effects
+        self.started = started
+        self.is_quiet = not effects and not started
+        self.is_noop = self.is_quiet and is_loop and not binds
+
+
+class Row(dict[int, Move]):
+    """A state of a table; the steps that are known from it, by the masks of events.
+
+    `bits` are the active states; `idle` is the step of events that enable nothing, once known.
+    """
+
+    __slots__ = ("_active", "bits", "idle", "is_kept")
+
+    # A row is itself, whatever steps it knows.
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def __init__(self, bits: int, is_kept: bool) -> None:
+        self.bits = bits
+        self.is_kept = is_kept
+        self.idle: Move | None = None
+        self._active: frozenset[State] | None = None
+
+    @property
+    def active(self) -> frozenset[State]:
+        """The active states. A snapshot asks for them once a key."""
+        if self._active is None:
+            self._active = frozenset(numbers_in(self.bits))
+        return self._active
+
+
+class RowTable:
+    """The rows of one machine, grown by what is asked."""
+
+    def __init__(
+        self, machine: Machine, limits: MachineLimits, speaking: Speaking | None = None
+    ) -> None:
+        self.machine = machine
+        self._speaking = speaking
+        self._stepper = BitStepper(machine)
+        self._switches: dict[tuple[str, str], Switch] = {
+            (each.kind, each.label): each for each in machine.switches
+        }
+        self._rows_left, self._steps_left = limits.table_states, limits.table_moves
+        self._marks_left = limits.table_marks
+        self._bound = {place: state for b in machine.branches for place, _, state in b.places}
+        self._rows: dict[int, Row] = {}
+        self.first = self._row(self._stepper.first)
+        self.first_timers = self._stepper.first_timers
+
+    def step(self, row: Row, mask: int) -> Move:
+        """What an event does; without atoms (0), what the transformers have changed."""
+        known = row.get(mask)
+        if known is None:
+            readers = self._stepper.readers(row.bits, mask)
+            known = None if readers else row.idle
+            if known is None:
+                known = self._step(row, self._stepper.take(row.bits, readers))
+                if not readers:
+                    row.idle = known
+            if row.is_kept and self._steps_left > 0:
+                self._steps_left -= 1
+                row[mask] = known
+        return known
+
+    def tick(self, row: Row, due: Iterable[State]) -> Move:
+        """What the timeouts that are due do."""
+        return self._step(row, self._stepper.take(row.bits, self._stepper.due(due)))
+
+    def switch(self, row: Row, kind: str, label: str) -> Row:
+        """Where aborting or reviving a label leads."""
+        switch = self._switches[kind, label]
+        if not row.bits >> switch.requires & 1:
+            return row
+        return self._row(row.bits & ~bits_of(switch.clear) | bits_of(switch.target))
+
+    def row_of(self, active: Iterable[State]) -> Row:
+        """The row of a set of active states, as a snapshot holds it."""
+        return self._row(bits_of(active))
+
+    def _step(self, row: Row, taken: BitTaken) -> Move:
+        effects = taken.effects
+        if effects and self._speaking is not None:
+            effects = tuple(effect for effect in effects if not self._is_silent(effect))
+        to = row if taken.active == row.bits else self._row(taken.active)
+        binds = taken.binds
+        for place in binds:
+            if not taken.active >> self._bound[place] & 1:
+                binds = self._that_count(binds, taken.active, effects)
+                break
+        return Move(to, binds, effects, taken.started, is_loop=to is row)
+
+    def _that_count(
+        self, binds: Iterable[int], active: int, effects: Iterable[Emit | Fired]
+    ) -> tuple[int, ...]:
+        """The places bound by an event that are read, by a firing or at a later event.
+
+        An event that only resets a key binds places that no firing reads: it starts no key.
+        """
+        fired = {place for each in effects if isinstance(each, Fired) for place in each.places}
+        return tuple(p for p in binds if p in fired or active >> self._bound[p] & 1)
+
+    def _is_silent(self, effect: Emit | Fired) -> bool:
+        """Whether a firing has no output: no case with a statement holds for its labels."""
+        return (
+            self._speaking is not None
+            and isinstance(effect, Fired)
+            and not any(
+                label_value(condition, effect.labels, lambda _: False)
+                for condition in self._speaking
+            )
+        )
+
+    def _row(self, bits: int) -> Row:
+        known = self._rows.get(bits)
+        if known is None:
+            size = bits.bit_count()
+            known = Row(bits, is_kept=self._rows_left > 0 and self._marks_left >= size)
+            if known.is_kept:
+                self._rows_left -= 1
+                self._marks_left -= size
+                self._rows[bits] = known
+        return known
+
+
+class SharedTables:
+    """Machines of the same structure are built once, whatever their ports are called."""
+
+    def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
+        self.limits = limits
+        self._known: dict[tuple[Machine, Speaking | None], RowTable] = {}
+        self._windows: dict[Machine, WindowSteps] = {}
+
+    def of(self, machine: Machine, speaking: Speaking | None = None) -> RowTable:
+        """The rows of a machine. `speaking` are the cases that say something, if that is all."""
+        shape = structure(machine)
+        rows = self._known.get((shape, speaking))
+        if rows is None:
+            rows = self._known[shape, speaking] = RowTable(shape, self.limits, speaking)
+        return rows
+
+    def window(self, machine: Machine) -> WindowSteps:
+        shape = structure(machine)
+        steps = self._windows.get(shape)
+        if steps is None:
+            steps = self._windows[shape] = WindowSteps(shape)
+        return steps
+
+
+def structure(machine: Machine) -> Machine:
+    """The machine without the names of its states, ports and predicates."""
+    branches = tuple(
+        Branch(b.root, b.labels, tuple((place, "", state) for place, _, state in b.places))
+        for b in machine.branches
+    )
+    return replace(machine, names=("",) * len(machine.names), atoms=(), branches=branches)

@@ -1,0 +1,219 @@
+"""A rule that runs: its machine, and its instances by key.
+
+In come events that the rule wants, each with its key and the mask of its atoms; out come outputs.
+A key that is back where it started is dropped, so that memory follows the number of keys in the
+middle of a match, and not the number of keys that were ever seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from ensue.engine.counts import Counts
+from ensue.engine.instance import Instance
+from ensue.engine.outputs import Outputs
+from ensue.engine.ports import Ports, Reading
+from ensue.engine.reference.filters import FilterInstance
+from ensue.engine.step.single.ecl import EclFacts, EclRunner
+from ensue.engine.step.single.filters import FilterFacts, QuickWindow, TabledFilter, WindowedFilter
+from ensue.engine.step.single.keys import FastKey, fast_key, whole_key
+from ensue.engine.step.single.rows import Move, RowTable, SharedTables
+from ensue.engine.step.single.windows import FirstMove, WindowSteps, is_written_out
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.lang.relating import has_timeout
+from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
+from ensue.machine.model import Machine, Timer
+from ensue.machine.plan import Form, plan
+from ensue.machine.stepping import Stepper
+
+__all__ = [
+    "KEYS_BEFORE_A_SWEEP",
+    "FastKey",
+    "Rule",
+    "Runner",
+    "SavedForm",
+    "Start",
+    "fast_key",
+    "whole_key",
+]
+
+Runner = TabledFilter | WindowedFilter | EclRunner | FilterInstance
+Start = Callable[[int, Sequence[TimerPort], Outputs | FastKey, int], Runner]
+"""Takes a number, the timer ports, the outputs or the key under which they are made, the time."""
+
+SavedForm = tuple[Form, Machine | None]
+"""The form and the machine that a rule has had before, which its instances go on with."""
+
+KEYS_BEFORE_A_SWEEP = 1024
+"""How many keys a rule has before it looks for keys that can be dropped."""
+
+
+class HoldsInstances(Protocol):
+    """A group of rules that run in cells, as one of its rules sees it."""
+
+    def instances_of(self, rule: Rule, /) -> Mapping[FastKey, Runner]: ...
+
+    def started_of(self, rule: Rule, /) -> int: ...
+
+
+class Rule:
+    """`order` is where it stands in the library, and orders what happens at one moment.
+
+    A rule that runs in cells has its keys in its `group`.
+    """
+
+    def __init__(
+        self,
+        correlation: Correlation,
+        types: TypeSystem,
+        shared: SharedTables,
+        numbers: Iterator[int],
+        saved: SavedForm | None = None,
+    ) -> None:
+        self.order = 0
+        self.is_fed_from = False
+        self.correlation = correlation
+        self.ports = Ports(correlation, types)
+        self.instances: dict[FastKey, Runner] = {}
+        self.started = 0
+        self.form: Form
+        self.machine: Machine | None
+        self.rows: RowTable | None = None
+        self.steps: WindowSteps | None = None
+        self.facts: FilterFacts | None = None
+        self.group: HoldsInstances | None = None
+        self._types = types
+        self._numbers = numbers
+        self._is_keyed = bool(correlation.clauses.by)
+        self._sweep_at = KEYS_BEFORE_A_SWEEP
+        self.starter = self._starter(shared, saved)
+        self.has_timeouts = has_timeout(correlation) or (
+            self.machine is not None
+            and any(isinstance(transition.input, Timer) for transition in self.machine.transitions)
+        )
+        self.has_clock = bool(self.ports.timers) or self.has_timeouts
+        initially = isinstance(correlation, FilterCorrelation) and correlation.initially
+        # A key that has run statements, or counts time from its start, cannot be dropped.
+        self.forgets_idle_keys = not (initially or self.has_clock)
+        # An instance without due times can be stepped without telling the stream.
+        self.is_direct = not self.has_clock and self.form != "memory"
+
+    def _starter(self, shared: SharedTables, saved: SavedForm | None) -> Start:
+        correlation = self.correlation
+        if saved is None:
+            planned = plan(correlation, self._types, shared.limits)
+            self.form = planned.form
+            self.machine = None if planned.form == "memory" else planned.needed_machine
+        else:
+            self.form, self.machine = saved
+        if self.machine is None:
+            assert isinstance(correlation, FilterCorrelation), "only filters run from memory"
+            return partial(FilterInstance, correlation)
+        if isinstance(correlation, FilterCorrelation):
+            facts = self.facts = FilterFacts(correlation, self.machine, self._types)
+            if self.form == "linear":
+                if not is_written_out(self.machine, self._is_keyed):
+                    return partial(WindowedFilter, facts, Stepper(self.machine))
+                self.steps = shared.window(self.machine)
+                return partial(QuickWindow, facts, self.steps, Stepper(self.steps.machine))
+            self.rows = shared.of(self.machine, facts.speaking)
+            return partial(TabledFilter, facts, self.rows)
+        self.rows = shared.of(self.machine)
+        return partial(EclRunner, EclFacts(correlation, self.machine, self._types), self.rows)
+
+    @property
+    def author(self) -> Rule:
+        """The rule whose outputs these are: a rule never reads its own outputs."""
+        return self
+
+    @property
+    def name(self) -> str:
+        return self.correlation.name
+
+    @property
+    def first_steps(self) -> Mapping[int, Move | FirstMove]:
+        """What events do to a key that has not started, as far as it is known."""
+        if not self.forgets_idle_keys:
+            return {}
+        if self.steps is not None:
+            return self.steps.first_steps
+        return self.rows.first if self.rows is not None else {}
+
+    def _first_step(self, mask: int) -> Move | FirstMove | None:
+        if self.steps is not None:
+            return self.steps.first_step(mask)
+        return None if self.rows is None else self.rows.step(self.rows.first, mask)
+
+    def take_over(self, old: Rule) -> None:
+        """Go on with the instances of a rule that means the same and has the same machine."""
+        self.instances, self.started = old.instances, old.started
+        self.rows, self.starter, self.facts = old.rows, old.starter, old.facts
+        self.steps = old.steps
+
+    @property
+    def saved_form(self) -> SavedForm:
+        return self.form, self.machine
+
+    def held(self) -> Mapping[FastKey, Runner]:
+        """The instances of all keys, wherever they are held."""
+        return self.instances if self.group is None else self.group.instances_of(self)
+
+    @property
+    def started_so_far(self) -> int:
+        """How many instances it has had."""
+        return self.started if self.group is None else self.group.started_of(self)
+
+    def begin(self, key: FastKey, time: int, number: int | None = None) -> Runner:
+        """A new instance; one that is restored has its number."""
+        if len(self.instances) >= self._sweep_at:
+            self.sweep(time)
+        outputs: Outputs | FastKey = key
+        if self.form == "memory":
+            outputs = Outputs(self.name, whole_key(key), self._is_keyed, self._types)
+        if number is None:
+            number = self.started
+            self.started += 1
+        instance = self.starter(number, self.ports.timers, outputs, time)
+        self.instances[key] = instance
+        return instance
+
+    def read(
+        self, key: FastKey | None, mask: int, ports: frozenset[str], event: Event, counts: Counts
+    ) -> tuple[Instance | None, list[Event]]:
+        """Read an event under a key; says too which instance did, if there is one now."""
+        if key is None:
+            counts.without_key[self.name] += 1
+            return None, []
+        made: list[Event] = []
+        instance = self.instances.get(key)
+        if instance is None:
+            if self.forgets_idle_keys:
+                step = self.first_steps.get(mask) or self._first_step(mask)
+                if step is not None and step.is_noop:
+                    return None, []
+            instance = self.begin(key, event.time)
+            if isinstance(self.correlation, FilterCorrelation) and self.correlation.initially:
+                made += instance.start(Reading(event.time, ports, event))
+        if isinstance(instance, FilterInstance):
+            made += instance.read(Reading(event.time, ports, event))
+        else:
+            made += instance.step(mask, event.time, (next(self._numbers), event))
+        return instance, made
+
+    def sweep(self, now: int) -> None:
+        """Drop the keys that stand as before they started."""
+        if self.forgets_idle_keys:
+            gone = [
+                key
+                for key, instance in self.instances.items()
+                if instance.is_idle(now)
+                and (
+                    (made := instance.made_outputs) is None or made.time is None or made.time < now
+                )
+            ]
+            for key in gone:
+                del self.instances[key]
+        self._sweep_at = max(KEYS_BEFORE_A_SWEEP, 2 * len(self.instances))
