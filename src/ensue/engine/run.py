@@ -25,6 +25,7 @@ from ensue.engine.choosing import (
     engine_with_history,
     make_engine,
 )
+from ensue.engine.core.saved.rules import restore_event, save_event
 from ensue.engine.counts import Counts
 from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
 from ensue.engine.ordering import Ordering
@@ -38,7 +39,7 @@ from ensue.engine.snapshots import (
     write_snapshot,
 )
 from ensue.engine.step import StepStream
-from ensue.engine.step.saving import restore_event, restore_stream, save_event, save_stream
+from ensue.engine.step.saving import restore_stream, save_stream
 from ensue.errors import EventError, SnapshotError, UsageError
 from ensue.events import cloudevents
 from ensue.events.conformance import conform

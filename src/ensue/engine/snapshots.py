@@ -5,7 +5,7 @@ SHA-256 of the body. The body says of which library it is (a fingerprint of its 
 engine. Then comes the order: the latest time, what still waits to be put in order, what came too
 late; and the counts. Last is what the engine needs:
 
-- `state`, for the step engine: its rules and keys as `ensue.engine.step.saving` says;
+- `state`, for the step engine: its rules and keys as `ensue.engine.core.saved.rules` says;
 - `batch`, for the batch engine: its own bytes, as `ensue.engine.batch.saved.snapshots` says;
 - `history`, for runs that go by the definitions (the reference engine, and runs that explain): all
   that was read so far, each with a word: `library` and the text that begins to run, `time` and the
@@ -21,7 +21,7 @@ import hashlib
 
 import msgspec
 
-from ensue.engine.step.saving import SavedEvent, SavedStream
+from ensue.engine.core.saved.rules import SavedEvent, SavedStream
 from ensue.errors import SnapshotError
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library

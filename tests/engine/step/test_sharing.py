@@ -6,10 +6,10 @@ import pytest
 
 import ensue
 from ensue.bench.workload import combined
+from ensue.engine.core.instances.keys import KeyInstance
+from ensue.engine.core.instances.rows import Row
 from ensue.engine.run import Run
 from ensue.engine.step import StepStream
-from ensue.engine.step.single.keys import KeyInstance
-from ensue.engine.step.single.rows import Row
 from ensue.events.event import Event
 
 PAIRS = """

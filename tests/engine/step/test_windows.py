@@ -8,9 +8,9 @@ import pytest
 
 import ensue
 from ensue.bench.workload import combined
+from ensue.engine.core.instances import window_text, windows
+from ensue.engine.core.instances.filters import QuickWindow, WindowedFilter
 from ensue.engine.step import StepStream
-from ensue.engine.step.single import window_text, windows
-from ensue.engine.step.single.filters import QuickWindow, WindowedFilter
 from ensue.events.event import Event
 from ensue.machine.plan import plan
 from tests.engine.variations import plainly, with_snapshots

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from itertools import count
 
+from ensue.engine.core.instances.rows import SharedTables
+from ensue.engine.core.instances.rules import Rule, Start
 from ensue.engine.counts import Counts
-from ensue.engine.step.single.rows import SharedTables
-from ensue.engine.step.single.rules import Rule, Start
 from ensue.engine.step.stream import StepStream
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary

@@ -20,6 +20,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ensue.engine.changing import is_unchanged
+from ensue.engine.core.instances.rows import SharedTables
+from ensue.engine.core.instances.rules import FastKey, Rule, SavedForm
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
@@ -35,8 +37,6 @@ from ensue.engine.step.dispatch.routines import (
     compile_push,
 )
 from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
-from ensue.engine.step.single.rows import SharedTables
-from ensue.engine.step.single.rules import FastKey, Rule, SavedForm
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits

@@ -19,9 +19,10 @@ import pyarrow as pa
 from ensue.engine.batch import BatchEngine, path_of
 from ensue.engine.batch.saved.exchanging import states_from_step
 from ensue.engine.changing import is_unchanged
+from ensue.engine.core.saved.rules import SavedStream
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine
-from ensue.engine.step.saving import SavedStream, restore_stream, save_stream
+from ensue.engine.step.saving import restore_stream, save_stream
 from ensue.events.arrow import read_batches, table_of
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem

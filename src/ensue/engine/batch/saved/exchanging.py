@@ -1,8 +1,8 @@
 """State between the step engine and the batch engine: a run that goes on with the other one.
 
 In comes what one engine has saved; out goes what the other can go on from. The plain data of
-the step engine (`ensue.engine.step.saving`) is the form of exchange: for each rule its keys, the
-sets of active states, and what is bound. Both engines run the same machines, so that states keep
+`ensue.engine.core.saved.rules` is the form of exchange: for each rule its keys, the sets of active
+states, and what is bound. Both engines run the same machines, so that states keep
 their numbers, and timers their due times; a snapshot on a machine that is built differently today
 cannot move.
 
@@ -23,9 +23,9 @@ from ensue.engine.batch.saved.from_step import column_state
 from ensue.engine.batch.saved.snapshots import decode_engine
 from ensue.engine.batch.saved.to_step import saved_rule
 from ensue.engine.batch.single.by_event import EventCorrelation, SavedEvents
+from ensue.engine.core.saved.machines import PlainMachine, to_plain
+from ensue.engine.core.saved.rules import SavedRule, SavedStream
 from ensue.engine.core.timer_table import Timers
-from ensue.engine.step.machines import PlainMachine, to_plain
-from ensue.engine.step.saving import SavedRule, SavedStream
 from ensue.errors import SnapshotError
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import Correlation

@@ -1,7 +1,7 @@
 """What the step engine has saved of one rule, as a correlation of the batch engine goes on from.
 
-In comes plain data of `ensue.engine.step.saving`; out goes a `ColumnState`, as `snapshots` has it:
-keys, states or starts, due times, and columns of what is bound. What moves at all is for
+In comes plain data of `ensue.engine.core.saved.rules`; out goes a `ColumnState`, as `snapshots` has
+it: keys, states or starts, due times, and columns of what is bound. What moves at all is for
 `exchanging` to say.
 """
 
@@ -21,10 +21,10 @@ from ensue.engine.batch.saved.column_state import (
     pack_events,
 )
 from ensue.engine.batch.single.correlation import is_time
+from ensue.engine.core.instances.rules import whole_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import moving_states
-from ensue.engine.core.timer_table import Timers
-from ensue.engine.step.saving import (
+from ensue.engine.core.saved.rules import (
     SavedEvent,
     SavedExtra,
     SavedPlace,
@@ -32,7 +32,7 @@ from ensue.engine.step.saving import (
     restore_event,
     restore_key,
 )
-from ensue.engine.step.single.rules import whole_key
+from ensue.engine.core.timer_table import Timers
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.lang.expressions.evaluation import MISSING, EventScope

@@ -34,8 +34,8 @@ from ensue.engine.batch.single.linear import LinearWalk
 from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import TABLE_STATES, first_starts, moving_states
+from ensue.engine.core.saved.machines import to_plain
 from ensue.engine.ports import Key
-from ensue.engine.step.machines import to_plain
 from ensue.errors import SnapshotError
 from ensue.machine.model import Machine
 

@@ -1,8 +1,8 @@
 """What the batch engine has saved of one correlation, as a rule of the step engine goes on from.
 
-In comes a `ColumnState`, as `snapshots` has it; out goes plain data of `ensue.engine.step.saving`.
-Of a bound event there may be no more than the names that statements ask for; a firing of a timer
-that is bound has a time, and nothing else.
+In comes a `ColumnState`, as `snapshots` has it; out goes plain data of
+`ensue.engine.core.saved.rules`. Of a bound event there may be no more than the names that
+statements ask for; a firing of a timer that is bound has a time, and nothing else.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from ensue.engine.batch.saved.column_state import (
     whole_events,
 )
 from ensue.engine.batch.single.correlation import is_time
+from ensue.engine.core.instances.rules import fast_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import moving_states
-from ensue.engine.core.timer_table import Timers
-from ensue.engine.ports import Key
-from ensue.engine.step.saving import (
+from ensue.engine.core.saved.rules import (
     SavedEvent,
     SavedExtra,
     SavedKey,
@@ -31,7 +30,8 @@ from ensue.engine.step.saving import (
     SavedRule,
     save_event,
 )
-from ensue.engine.step.single.rules import fast_key
+from ensue.engine.core.timer_table import Timers
+from ensue.engine.ports import Key
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING

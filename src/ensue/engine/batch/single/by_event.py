@@ -20,12 +20,12 @@ from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, alarm_position
 from ensue.engine.batch.output.remembered import events_of
 from ensue.engine.batch.single.correlation import Path, Positions, Segment
+from ensue.engine.core.instances.rows import SharedTables
+from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
+from ensue.engine.core.saved.machines import PlainMachine, from_plain, to_plain
+from ensue.engine.core.saved.rules import SavedRule, restore_rule, save_rule
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
-from ensue.engine.step.machines import PlainMachine, from_plain, to_plain
-from ensue.engine.step.saving import SavedRule, restore_rule, save_rule
-from ensue.engine.step.single.rows import SharedTables
-from ensue.engine.step.single.rules import Rule, SavedForm, fast_key
 from ensue.engine.stream import Alarm
 from ensue.errors import SnapshotError
 from ensue.events.event import Event

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from ensue.engine.step.compiling import compiled
+from ensue.engine.core.instances.compiling import compiled
 from ensue.engine.step.dispatch.predicates import (
     PYTHON_TYPES,
     Bound,

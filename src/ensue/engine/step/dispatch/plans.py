@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ensue.engine.core.instances.keys import FastKey, fast_key
+from ensue.engine.core.instances.rows import Move
+from ensue.engine.core.instances.rules import Rule
+from ensue.engine.core.instances.windows import FirstMove
 from ensue.engine.step.dispatch.readings import GroupReading, GroupWant
 from ensue.engine.step.dispatch.type_tests import TypeTests
-from ensue.engine.step.single.keys import FastKey, fast_key
-from ensue.engine.step.single.rows import Move
-from ensue.engine.step.single.rules import Rule
-from ensue.engine.step.single.windows import FirstMove
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine.step.single.rules import Rule
+from ensue.engine.core.instances.rules import Rule
 from ensue.machine.model import PortAtom, PredicateAtom
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from ensue.engine.step.compiling import compiled, filled
+from ensue.engine.core.instances.compiling import compiled, filled
+from ensue.engine.core.instances.keys import FastKey
 from ensue.engine.step.dispatch.plans import (
     PLANS_REMEMBERED,
     KeyNames,
@@ -30,7 +31,6 @@ from ensue.engine.step.dispatch.plans import (
 )
 from ensue.engine.step.dispatch.predicates import Constants, OutsideError
 from ensue.engine.step.dispatch.routine_text import Asked, RoutineText
-from ensue.engine.step.single.keys import FastKey
 from ensue.events.event import Event
 
 __all__ = [

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ensue.engine.core.instances.keys import FastKey, fast_key
 from ensue.engine.ports import key_of
-from ensue.engine.step.single.keys import FastKey, fast_key
 from ensue.events.event import Event
 from ensue.lang.expressions.evaluation import MISSING, EventScope
 from ensue.lang.expressions.values import LARGEST_IN_DATA, SMALLEST_INTEGER

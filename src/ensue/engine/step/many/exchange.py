@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ensue.engine.core.instances.ecl import EclRunner
+from ensue.engine.core.instances.filters import QuickWindow, TabledFilter
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.packed import DUE, NEXT_DUE, START
 from ensue.engine.core.rule_table import RuleTable
 from ensue.engine.core.window_table import ALWAYS, OrderedState
 from ensue.engine.step.many.cells import Cells
 from ensue.engine.step.many.key_state import KeyState
-from ensue.engine.step.single.ecl import EclRunner
-from ensue.engine.step.single.filters import QuickWindow, TabledFilter
 from ensue.lang.syntax import TimerPort
 from ensue.machine.stepping import NOW
 

@@ -17,6 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from ensue.engine.core.instances.ecl import EclRunner
+from ensue.engine.core.instances.filters import QuickWindow, TabledFilter
+from ensue.engine.core.instances.keys import FastKey, whole_key
+from ensue.engine.core.instances.rules import KEYS_BEFORE_A_SWEEP, Rule
 from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
@@ -40,10 +44,6 @@ from ensue.engine.step.many.key_state import KeyState
 from ensue.engine.step.many.outputs import GroupOutputs
 from ensue.engine.step.many.shapes import Shape, event_atoms
 from ensue.engine.step.many.tables import StepTables
-from ensue.engine.step.single.ecl import EclRunner
-from ensue.engine.step.single.filters import QuickWindow, TabledFilter
-from ensue.engine.step.single.keys import FastKey, whole_key
-from ensue.engine.step.single.rules import KEYS_BEFORE_A_SWEEP, Rule
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.machine.model import PortAtom, PredicateAtom

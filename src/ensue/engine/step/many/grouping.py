@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING
 
+from ensue.engine.core.instances.rules import Rule
 from ensue.engine.step.many.shapes import Shape, shape_of, why_no_cells
-from ensue.engine.step.single.rules import Rule
 
 if TYPE_CHECKING:
     from ensue.engine.step.many.group import CellGroup

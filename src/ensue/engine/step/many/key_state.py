@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.ports import key_text
-from ensue.engine.step.single.keys import FastKey, whole_key
 from ensue.events.event import Event
 
 FEWEST_EVENTS = 32

@@ -18,8 +18,8 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 
 from ensue.engine.core.effects import Emitted, Push, Sent
+from ensue.engine.core.instances.emitting import compile_for_cells, recipe_for
 from ensue.engine.outputs import TIMER
-from ensue.engine.step.emitting import compile_for_cells, recipe_for
 from ensue.engine.step.many.kernels import FIRED
 from ensue.engine.step.many.key_state import Firing, KeyState
 from ensue.engine.step.many.tables import StepTables

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ensue.engine.step.single.rows import structure
+from ensue.engine.core.instances.rows import structure
 from ensue.lang.syntax import Correlation, EventPort, TimerPort
 from ensue.machine.model import Machine, PortAtom, PredicateAtom, Timer
 

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ensue.engine.core.effects import Action
+from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.rule_table import TABLE_STATES, RuleTable
 from ensue.engine.core.shapes import lengths_of
 from ensue.engine.core.window_table import ALWAYS
 from ensue.engine.step.many.shapes import event_atoms
-from ensue.engine.step.single.rules import Rule
 from ensue.lang.syntax import Correlation
 from ensue.machine.determinise import TableState
 from ensue.machine.stepping import NOW, Starts

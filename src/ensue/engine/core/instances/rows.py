@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from ensue.engine.step.single.places import binding
-from ensue.engine.step.single.windows import WindowSteps
+from ensue.engine.core.instances.places import binding
+from ensue.engine.core.instances.windows import WindowSteps
 from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
 from ensue.machine.bitwise import BitStepper, BitTaken, bits_of, numbers_in

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensue.engine.core.atoms import mask_of
+from ensue.engine.core.instances.firing import Noted
+from ensue.engine.core.instances.keys import FastKey, KeyInstance, whole_key
+from ensue.engine.core.instances.rows import Move, Row, RowTable
 from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
-from ensue.engine.step.single.firing import Noted
-from ensue.engine.step.single.keys import FastKey, KeyInstance, whole_key
-from ensue.engine.step.single.rows import Move, Row, RowTable
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.keys import key_places

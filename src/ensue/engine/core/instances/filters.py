@@ -10,14 +10,14 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ensue.engine.core.atoms import mask_of
+from ensue.engine.core.instances.filter_facts import FilterFacts
+from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.core.instances.keys import FastKey, KeyInstance
+from ensue.engine.core.instances.places import ATTRIBUTES, Places, all_places
+from ensue.engine.core.instances.rows import Move, Row, RowTable
+from ensue.engine.core.instances.windows import NEVER, Held, HeldStarts, WindowSteps
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
-from ensue.engine.step.single.filter_facts import FilterFacts
-from ensue.engine.step.single.firing import Noted, bound_events, in_order, reading_of
-from ensue.engine.step.single.keys import FastKey, KeyInstance
-from ensue.engine.step.single.places import ATTRIBUTES, Places, all_places
-from ensue.engine.step.single.rows import Move, Row, RowTable
-from ensue.engine.step.single.windows import NEVER, Held, HeldStarts, WindowSteps
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.lang.syntax import TimerPort

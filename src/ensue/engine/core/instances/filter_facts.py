@@ -7,12 +7,12 @@ asked for, and kept. How an instance gets there is for `filters`.
 
 from __future__ import annotations
 
+from ensue.engine.core.instances.firing import IN_LIST, Access, Firing, Run
+from ensue.engine.core.instances.keys import FastKey, whole_key
+from ensue.engine.core.instances.places import IN_ATTRIBUTES
+from ensue.engine.core.instances.rows import Move, Speaking
+from ensue.engine.core.instances.windows import WindowSteps
 from ensue.engine.outputs import Outputs
-from ensue.engine.step.single.firing import IN_LIST, Access, Firing, Run
-from ensue.engine.step.single.keys import FastKey, whole_key
-from ensue.engine.step.single.places import IN_ATTRIBUTES
-from ensue.engine.step.single.rows import Move, Speaking
-from ensue.engine.step.single.windows import WindowSteps
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Change, FilterCorrelation, TimerPort
 from ensue.machine.bitwise import FIRINGS_REMEMBERED

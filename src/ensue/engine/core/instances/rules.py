@@ -11,16 +11,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
+from ensue.engine.core.instances.ecl import EclFacts, EclRunner
+from ensue.engine.core.instances.filters import (
+    FilterFacts,
+    QuickWindow,
+    TabledFilter,
+    WindowedFilter,
+)
+from ensue.engine.core.instances.keys import FastKey, fast_key, whole_key
+from ensue.engine.core.instances.rows import Move, RowTable, SharedTables
+from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
-from ensue.engine.step.single.ecl import EclFacts, EclRunner
-from ensue.engine.step.single.filters import FilterFacts, QuickWindow, TabledFilter, WindowedFilter
-from ensue.engine.step.single.keys import FastKey, fast_key, whole_key
-from ensue.engine.step.single.rows import Move, RowTable, SharedTables
-from ensue.engine.step.single.windows import FirstMove, WindowSteps, is_written_out
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.relating import has_timeout

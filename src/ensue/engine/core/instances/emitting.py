@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ensue.engine.core.instances.compiling import compiled, filled
 from ensue.engine.outputs import value_for
 from ensue.engine.renaming import with_ports
-from ensue.engine.step.compiling import compiled, filled
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression, Literal, Name

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
-from ensue.engine.step.compiling import TEXTS_REMEMBERED, compiled
-from ensue.engine.step.single.firing import Access, Constant, Noted
+from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, compiled
+from ensue.engine.core.instances.firing import Access, Constant, Noted
 
 ATTRIBUTES = ("place0", "place1", "place2", "place3")
 

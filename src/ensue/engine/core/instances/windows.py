@@ -16,9 +16,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ensue.engine.step.compiling import compiled
-from ensue.engine.step.single.firing import Noted
-from ensue.engine.step.single.window_text import ALWAYS, NEVER, WindowText, Written
+from ensue.engine.core.instances.compiling import compiled
+from ensue.engine.core.instances.firing import Noted
+from ensue.engine.core.instances.window_text import ALWAYS, NEVER, WindowText, Written
 from ensue.machine.model import Machine, State
 from ensue.machine.stepping import NOW, Fired, Starts
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from ensue.engine.outputs import TIMER, Outputs, port_scope, value_for
-from ensue.engine.ports import Reading
-from ensue.engine.step.compiling import compiled, filled
-from ensue.engine.step.emitting import (
+from ensue.engine.core.instances.compiling import compiled, filled
+from ensue.engine.core.instances.emitting import (
     Recipe,
     Value,
     compile_single,
@@ -23,6 +21,8 @@ from ensue.engine.step.emitting import (
     statements_of,
     values_of,
 )
+from ensue.engine.outputs import TIMER, Outputs, port_scope, value_for
+from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Literal

@@ -1,5 +1,0 @@
-"""One rule that runs by itself: its machine, its instances by key, and what they put out.
-
-`rules` has the rule, `rows` its table, `windows` its machine where it has a window, `filters` and
-`ecl` its instances, `places` and `firing` what is bound and what follows when a branch fires.
-"""
