@@ -9,7 +9,8 @@ In come what a branch remembers, an expression and a stretch of readings; out go
     x ; timeout(D)   of the matches of x whose time is up, the one that starts later
 
 At a trigger it is the latest match in which the event just read takes part: of `x | y` among the
-sides in which it does. Whether there is a match at all is asked of `memory`.
+sides in which it does, of `x ; timeout(D)` among the matches whose time is up at just this firing.
+Whether there is a match at all is asked of `memory`.
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ def _latest_chain(
             return None
         if isinstance(part, Timeout):
             # It counts from all that is left of it, so that is found together with it.
-            found.append(_latest_timed(memory, parts[:number], part, start, end))
+            by = end - 1 if with_last and is_last else None
+            found.append(_latest_timed(memory, parts[:number], part, start, end, by))
             break
         one = latest(memory, part, begins[number], end, with_last=with_last and is_last)
         if one is None:
@@ -124,10 +126,18 @@ def _latest_chain(
 
 
 def _latest_timed(
-    memory: BranchMemory, left: Sequence[Filter], timeout: Timeout, start: Place, end: int
+    memory: BranchMemory,
+    left: Sequence[Filter],
+    timeout: Timeout,
+    start: Place,
+    end: int,
+    by: int | None,
 ) -> Match | None:
+    """Of the matches of `left` whose time was up before `end`, or just at the firing `by`."""
     best: Match | None = None
     for firing, at in memory.timed(left, start, end, timeout.after.microseconds):
+        if by is not None and firing != by:
+            continue
         if best is not None and at < best.first:
             # What ends here starts before it, and so earlier than what was found.
             break

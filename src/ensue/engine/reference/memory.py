@@ -42,7 +42,8 @@ class BranchMemory:
 
     def __init__(self, expression: Filter) -> None:
         self.expression = expression
-        self.waits_for_clock = any(isinstance(each, Timeout) for each in parts_of([expression]))
+        self._timeouts = list(_timeouts(expression))
+        self.waits_for_clock = bool(self._timeouts)
         self.labels = frozenset(node.label for node in _labelled(expression))
         self.aborted: set[str] = set()
         self._readings: list[Reading] = []
@@ -307,37 +308,16 @@ class BranchMemory:
     def next_moment(self) -> int | None:
         """When the clock has to fire for a `timeout` of this branch next.
 
-        A window may have left behind by then what the timeout counts from. The firing is judged
-        when it is read; so it may turn out to complete nothing.
+        A `timeout` counts from what is remembered, wherever it stands: a label around it asks for
+        just that. What it completes is judged when its firing is read, and may be nothing.
         """
         if not self.waits_for_clock or not self._readings:
             return None
-        return min(self._moments(self.expression, 0), default=None)
-
-    def _moments(self, x: Filter, start: Place) -> Iterator[int]:
-        """The next moment of each `timeout` in an expression that starts at a place."""
-        match x:
-            case Labelled(_, body):
-                yield from self._moments(body, start)
-            case Both(parts) | Either(parts):
-                for part in parts:
-                    yield from self._moments(part, start)
-            case Then(parts):
-                for number, (part, begin) in enumerate(
-                    zip(parts, self.begins(parts, start), strict=True)
-                ):
-                    if isinstance(part, Timeout):
-                        after = part.after.microseconds
-                        moment = self.next_firing(parts[:number], start, after)
-                        if moment is not None:
-                            yield moment
-                    elif begin < NEVER:
-                        yield from self._moments(part, begin)
-            case Times(body, count):
-                for _ in range(count):
-                    if start < NEVER:
-                        yield from self._moments(body, start)
-                        start = self.complete(body, start)
+        moments = (
+            self.next_firing(left, 0, timeout.after.microseconds)
+            for left, timeout in self._timeouts
+        )
+        return min((each for each in moments if each is not None), default=None)
 
     def next_firing(self, left: Sequence[Filter], start: Place, after: int) -> int | None:
         """The first moment of `left ; timeout(after)` that has not come yet.
@@ -373,6 +353,15 @@ class BranchMemory:
 
     def start_of(self, label: str, start: Place) -> Place:
         return max(start, self._revived.get(label, 0))
+
+
+def _timeouts(expression: Filter) -> Iterator[tuple[Sequence[Filter], Timeout]]:
+    """Each `timeout` in an expression, with what stands left of it."""
+    for chain in parts_of([expression]):
+        if isinstance(chain, Then):
+            for number, part in enumerate(chain.parts):
+                if isinstance(part, Timeout):
+                    yield chain.parts[:number], part
 
 
 def _labelled(x: Filter) -> Iterator[Labelled]:
