@@ -64,7 +64,8 @@ def run(
 ) -> Result:
     """Run a bounded stream through a library. Times and lateness are in microseconds."""
     in_time, late = put_in_order(events, lateness)
-    clock = Clock([Rule(each, types) for each in library.correlations])
+    wire = {each.name: each.wire_name for each in library.types}
+    clock = Clock([Rule(each, types, wire) for each in library.correlations])
     for event in in_time:
         clock.advance(event.time)
         clock.deliver(event)
@@ -133,11 +134,17 @@ class Clock:
 
 
 class Rule:
-    """A correlation with the memories of its keys, in the order in which they started."""
+    """A correlation with the memories of its keys, in the order in which they started.
 
-    def __init__(self, correlation: Correlation, types: TypeSystem) -> None:
+    `wire` has the name that events of a declared type carry; the type system knows those.
+    """
+
+    def __init__(
+        self, correlation: Correlation, types: TypeSystem, wire: Mapping[str, str]
+    ) -> None:
         self.correlation = correlation
         self.types = types
+        self.wire = wire
         self.memories: dict[Key, Memory] = {}
 
     def read(self, event: Event) -> list[Event]:
@@ -157,7 +164,7 @@ class Rule:
 
     def accepts(self, port: EventPort, event: Event) -> bool:
         return (
-            self.types.is_subtype(event.type, port.type)
+            self.types.is_subtype(event.type, self.wire[port.type])
             and (port.source is None or event.source == port.source)
             and (port.where is None or predicate_holds(port.where, event))
         )
@@ -178,7 +185,12 @@ class Rule:
 
 
 def look_up(event: Event, name: str) -> Any:
-    """A CloudEvents attribute, else data, else the attribute in lower case."""
+    """A CloudEvents attribute, else data, else the attribute in lower case; or nested data."""
+    if "." in name:
+        inside: Any = event.attributes
+        for part in name.split("."):
+            inside = inside.get(part) if isinstance(inside, Mapping) else None
+        return inside
     attributes: dict[str, Any] = {
         "id": event.id,
         "source": event.source,
@@ -322,10 +334,20 @@ class EclMemory(Memory):
     def put(self, what: Event | Firing | None, types: Sequence[str], now: int) -> list[Event]:
         if types:
             self.last_trigger = now
+        made = [self.rule.wire[each] for each in types]
         return [
-            self.output(what, now, Event(id="", source="", type=each, time=now, data={}), Marks())
-            for each in types
+            self.output(what, now, Event("", "", each, now, self.filled_with_key(each)), Marks())
+            for each in made
         ]
+
+    def filled_with_key(self, type_: str) -> Mapping[str, Any]:
+        """The attributes that are named like a key, by any name that it goes by."""
+        kinds = self.rule.types.attributes(type_)
+        data: dict[str, Any] = {}
+        for key, (_, value) in zip(self.rule.correlation.clauses.by, self.key, strict=True):
+            names = [key.name] if isinstance(key, CommonKey) else [name for _, name in key.parts]
+            data |= {name: fitted(value, kinds[name]) for name in names if name in kinds}
+        return inside_each_other(data)
 
 
 class FilterMemory(Memory):
@@ -393,16 +415,29 @@ class FilterMemory(Memory):
             if bound is None or not isinstance(bound.what, Event):
                 return []
             return [self.output(what, now, bound.what, marks)]
-        new = Event(
-            id="", source="", type=statement.type, time=now, data=self.new(statement, trigger)
-        )
+        type_ = self.rule.wire[statement.type]
+        new = Event(id="", source="", type=type_, time=now, data=self.new(statement, trigger))
         return [self.output(what, now, new, marks)]
 
     def new(self, statement: PushNew, trigger: Trigger) -> Mapping[str, Any]:
         given = {each.name: each.value for each in statement.assignments}
         bound = {port: each.what for port, each in trigger.bound.items()}
-        kinds = self.rule.types.attributes(statement.type)
-        return {name: fitted(value_of(each, bound), kinds[name]) for name, each in given.items()}
+        kinds = self.rule.types.attributes(self.rule.wire[statement.type])
+        return inside_each_other(
+            {name: fitted(value_of(each, bound), kinds[name]) for name, each in given.items()}
+        )
+
+
+def inside_each_other(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Data from values by names with dots: what stands before a dot holds what stands behind."""
+    data: dict[str, Any] = {}
+    for name, value in values.items():
+        *outer, last = name.split(".")
+        place = data
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[last] = value
+    return data
 
 
 def fitted(value: Any, kind: ValueType) -> Any:

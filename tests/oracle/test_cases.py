@@ -17,9 +17,9 @@ from ensue.errors import EventError
 from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
+from ensue.lang.relating import relates_events
 
 from . import oracle
-from .relating import relates_events
 
 CASES = Path(__file__).parents[2] / "cases"
 

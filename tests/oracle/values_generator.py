@@ -261,6 +261,9 @@ class Drawing:
             if self.chance(0.5):
                 return Aggregate("count", port.name)
             return Aggregate("distinct", port.name, self.random.choice(DATA[port.type].split()))
+        if kind == "double" and self.chance(0.15):
+            times = [Read(self.random.choice(ports).name, "time") for _ in range(2)]
+            return Binary("-", *times)
         if kind == "double" and self.chance(0.3):
             numbers = [each for each in DATA[port.type].split() if KINDS[each] in ("long", kind)]
             return Aggregate("avg", port.name, self.random.choice(numbers))

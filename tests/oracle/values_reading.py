@@ -12,6 +12,8 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 from .values_matches import Match, Read, Stretch
@@ -41,6 +43,7 @@ from .values_model import Read as ReadOf
 Output = dict[str, Any]
 Key = tuple[Any, ...]
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INTEGERS = {"short": 2**15, "long": 2**31, "long long": 2**63}
 
 
@@ -285,18 +288,32 @@ class Trigger:
         port = read.port or ""
         if isinstance(read, ReadOf):
             bound = self.bound.get(port)
-            return None if bound is None or bound.event is None else bound.event.data.get(read.name)
+            return None if bound is None or not bound.event else attribute(bound.event, read.name)
         events = self.found.get(port, [])
         if read.kind == "count":
             return len(events)
-        data = [each.event.data.get(read.name or "") for each in events if each.event]
+        data = [attribute(each.event, read.name or "") for each in events if each.event]
         return AGGREGATION[read.kind]([each for each in data if each is not None])
 
 
+def attribute(event: Moment, name: str) -> Any:
+    if name == "time":
+        return EPOCH + timedelta(microseconds=event.time)
+    return event.data.get(name)
+
+
+def total(values: list[Any]) -> Any:
+    """The exact sum: an integer of 64 bits, or rounded once where there is a double among them."""
+    if any(isinstance(each, float) for each in values):
+        return float(sum(map(Fraction, values)))
+    whole = sum(values)
+    return whole if values and -(2**63) <= whole < 2**63 else None
+
+
 AGGREGATION: Mapping[str, Callable[[list[Any]], Any]] = {
-    "distinct": lambda values: len(set(values)),
-    "sum": lambda values: sum(values) if values else None,
-    "avg": lambda values: sum(values) / len(values) if values else None,
+    "distinct": lambda values: len({(isinstance(each, bool), each) for each in values}),
+    "sum": total,
+    "avg": lambda values: float(total(values)) / len(values) if values else None,
     "min": lambda values: min(values, default=None),
     "max": lambda values: max(values, default=None),
     "first": lambda values: values[0] if values else None,
@@ -336,7 +353,8 @@ def evaluate(value: Value, look_up: Lookup) -> Any:
         if value.sign in ("AND", "OR"):
             decided = left is (value.sign == "OR")
             return left if decided else evaluate(value.right, look_up)
-        return SIGNS[value.sign](left, evaluate(value.right, look_up))
+        result = SIGNS[value.sign](left, evaluate(value.right, look_up))
+        return result.total_seconds() if isinstance(result, timedelta) else result
     found = look_up(value)
     if found is None:
         raise MetNullError

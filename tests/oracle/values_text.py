@@ -155,6 +155,7 @@ class Reader:
                     keys.append(self.key())
                 found[word] = tuple(keys)
             else:
+                assert word in ("bind", "keep"), word
                 found[word] = self.take()
         return Clauses(**found)
 
@@ -261,9 +262,9 @@ class Reader:
             return Const(sign * (float(token) if "." in token else int(token)))
         if token in ("TRUE", "FALSE"):
             return Const(token == "TRUE")
-        if token in AGGREGATES and self.skip("("):
+        if token.lower() in AGGREGATES and self.skip("("):
             port = self.take()
             name = self.take() if self.skip(".") else None
             self.take(")")
-            return Aggregate(token, port, name)
+            return Aggregate(token.lower(), port, name)
         return Read(token, self.take()) if self.skip(".") else Read(None, token)
