@@ -161,7 +161,7 @@ def run(
         raise UsageError(
             "`--history` is asked event by event, which Spark does not do: choose the engine `step`"
         )
-    if engine == SPARK and is_for_executors(events, out):
+    if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(library, events, format, out, dead_letter, correlation, end, strict),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],

@@ -22,7 +22,8 @@ from ensue.history.references import Instant, plain_value, value_of
 from ensue.history.store import FOREVER, State, Store, Stored, Window
 from ensue.history.windows import Search, search_of
 from ensue.lang.expressions.asking import Ontology, as_it_stands, concept_holds
-from ensue.lang.expressions.evaluation import evaluate, holds, stands_in
+from ensue.lang.expressions.comparing import stands_in
+from ensue.lang.expressions.evaluation import evaluate, holds
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.terms import (
     Compared,

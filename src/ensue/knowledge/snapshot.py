@@ -22,7 +22,7 @@ from ensue.knowledge.reasoning import entailed
 from ensue.knowledge.relations import Relations
 from ensue.knowledge.sources import Reading
 from ensue.knowledge.vocabulary import STANDARD_PREFIXES, VOCABULARIES
-from ensue.lang.expressions.evaluation import stands_in
+from ensue.lang.expressions.comparing import stands_in
 
 Constant = bool | int | float | str | datetime
 

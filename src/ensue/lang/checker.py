@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.clauses import check_clauses
 from ensue.lang.checking.ecl import check_ecl
 from ensue.lang.checking.event_types import check_event_types
 from ensue.lang.checking.feeding import check_feeding
@@ -21,6 +22,7 @@ from ensue.lang.checking.transformers import Transformer
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.binding import Binding, bound
 from ensue.lang.syntax import Correlation, EclCorrelation, LibraryTree
+from ensue.lang.wire_names import wire_names, wired_types
 
 
 def check(
@@ -40,8 +42,8 @@ def check(
     feeds = check_feeding(correlations, scope)
     if diagnostics.has_errors:
         return None
-    found = diagnostics.in_order()
-    return CheckedLibrary(tree, scope.types.type_system(), feeds, found, ontology)
+    types = wired_types(scope.types.type_system(), wire_names(tree))
+    return CheckedLibrary(tree, types, feeds, diagnostics.in_order(), ontology)
 
 
 def _check_names(correlations: Sequence[Correlation], scope: LibraryScope) -> None:
@@ -67,5 +69,7 @@ def _check_correlation(correlation: Correlation, scope: LibraryScope) -> None:
         facts = check_filter(correlation, ports, scope)
         transformer = Transformer(correlation, ports, facts, scope)
         transformer.check()
-        used = facts.ports | transformer.used_ports
+        used = (
+            facts.ports | transformer.used_ports | check_clauses(correlation, ports, facts, scope)
+        )
     warn_unused(ports, used, correlation.clauses.by, scope)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ensue.events.event import Event
-from ensue.lang.expressions.evaluation import quantified, stands_in
+from ensue.lang.expressions.comparing import quantified, stands_in
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.terms import (
     After,
