@@ -17,7 +17,7 @@ from ensue.history import History
 from ensue.knowledge import SAMPLES, Ontology
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.expressions.tree import Expression, Logic, Not
-from ensue.subscriptions import Filter, Index
+from ensue.subscriptions import Filter, Index, covers
 from tests.knowledge.judging import HOME, iri, random_ontology
 from tests.knowledge.random_terms import random_term, random_value
 
@@ -210,3 +210,25 @@ def test_event_is_answered_by_one_reading_while_another_thread_reloads(tmp_path:
     thread.join()
 
     assert found <= {("dog",), ("stone",)}
+
+
+@pytest.mark.parametrize(
+    ("general", "special", "answer"),
+    [
+        ("B IS_A Wine", "B IS_A RedWine", True),
+        ("B IS_A RedWine", "B IS_A Wine", None),
+        ("B IS_A Wine", "B SAME_AS Claret AND A > 3", True),
+        ("B IS_A (RedWine, WhiteWine)", "B IS_A Nebbiolo", True),
+        ("B IS_A Wine OR EXISTS A", "A = 1", False),
+        ("B IS_A Wine OR EXISTS A", "B IS_A RedWine AND A = 1", True),
+        ("NOT B IS_A Wine", "NOT B IS_A Wine AND A = 1", True),
+        ("NOT B IS_A RedWine", "NOT B IS_A Wine", True),
+    ],
+)
+def test_filters_cover_each_other_as_the_ontology_says(
+    wine: Ontology, general: str, special: str, answer: bool | None
+) -> None:
+    """A term whose attribute is missing is in error, so that nothing beside it helps."""
+    found = covers(general, special, ontology=wine)
+
+    assert found is answer or (answer is None and found is False)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from random import Random
 from typing import Any
 
@@ -29,7 +29,7 @@ from ensue.lang.expressions.asking import AskingScope, Ontology
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.nesting import names_in
 from ensue.lang.expressions.scopes import MISSING
-from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
+from ensue.lang.expressions.terms import Compared, ConceptTerm, Related, TemporalTerm
 from ensue.lang.expressions.tree import Expression
 from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.tests import NEVER, Parts, View, test_of
@@ -156,13 +156,18 @@ class _Question:
     def _of_terms(
         self, numbers: Sequence[int], implies: Callable[[int, int], bool], shows: Any
     ) -> Iterator[Group]:
-        """Terms are true or false, and one may imply another; no history makes all false."""
+        """Terms are true or false, and one may imply another; no history makes all false.
+
+        Where a publication lacks what terms refer to, all of these are in error.
+        """
         if not numbers:
             return
         if len(numbers) > MOST_TERMS:
             for number in numbers:
-                yield Group((number,), {(FALSE,): shows, (TRUE,): _UNKNOWN})
+                yield Group((number,), {(FALSE,): shows, (TRUE,): _UNKNOWN, (ERROR,): _UNKNOWN})
             return
+        referred = [_referred(self._atoms[number].expression) for number in numbers]
+        lacking = [each for each in dict.fromkeys(referred) if each is not None]
         implied = [
             (i, j)
             for i, one in enumerate(numbers)
@@ -170,9 +175,12 @@ class _Question:
             if i != j and implies(one, other)
         ]
         found: dict[Behaviour, Any] = {}
-        for ways in product((FALSE, TRUE), repeat=len(numbers)):
-            if not any(ways[i] == TRUE and ways[j] == FALSE for i, j in implied):
-                found[ways] = _UNKNOWN if TRUE in ways else shows
+        for count in range(len(lacking) + 1):
+            for missing in combinations(lacking, count):
+                can_be = [(ERROR,) if each in missing else (FALSE, TRUE) for each in referred]
+                for ways in product(*can_be):
+                    if not any(ways[i] == TRUE and ways[j] == FALSE for i, j in implied):
+                        found[ways] = shows if set(ways) == {FALSE} else _UNKNOWN
         yield Group(tuple(numbers), found)
 
     def _temporal_implies(self, one: int, other: int) -> bool:
@@ -266,6 +274,14 @@ class _Search:
                 yield others if group.name is None else {**others, group.name: value}
         for number, outcome in zip(group.atoms, before, strict=True):
             self._known[number] = outcome
+
+
+def _referred(term: Any) -> Parts | None:
+    """What a publication may lack and the term refers to: a name, or the end of its interval."""
+    if isinstance(term, ConceptTerm | Compared):
+        return term.name.parts
+    is_of_end = isinstance(term, Related) or term.reference == "end"
+    return ("the end of the interval",) if is_of_end else None
 
 
 class _Unknown:

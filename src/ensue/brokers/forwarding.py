@@ -1,0 +1,88 @@
+"""Which filters travel over one link: the most general of those that are asked for.
+
+In come filters that are wanted and no longer wanted; out goes what to say over the link. A filter
+that another one covers is not said, and waits behind it; when the cover goes, what it covered is
+looked at again. New filters are said before old ones are taken back, so that at no moment an event
+that is wanted finds nobody who asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ensue.subscriptions import Filter
+
+Covers = Callable[[Filter, Filter], bool]
+
+
+@dataclass
+class Changes:
+    """What to say over a link: first what is new, then what is taken back."""
+
+    said: list[Filter] = field(default_factory=list)
+    taken_back: list[Filter] = field(default_factory=list)
+
+    def then(self, later: Changes) -> Changes:
+        """Both, with nothing that is said and taken back at once."""
+        said = [*self.said, *later.said]
+        taken_back = [*self.taken_back, *later.taken_back]
+        both = set(said) & set(taken_back)
+        return Changes(
+            [each for each in said if each not in both],
+            [each for each in taken_back if each not in both],
+        )
+
+
+class Forwarding:
+    """The filters of one direction of one link."""
+
+    def __init__(self, covers: Covers) -> None:
+        self._covers = covers
+        self._behind: dict[Filter, dict[Filter, None]] = {}
+        self._cover: dict[Filter, Filter] = {}
+
+    @property
+    def said(self) -> list[Filter]:
+        """What the other side knows."""
+        return list(self._behind)
+
+    def __contains__(self, wanted: object) -> bool:
+        return wanted in self._behind or wanted in self._cover
+
+    def __iter__(self) -> Iterator[Filter]:
+        yield from self._behind
+        yield from self._cover
+
+    def want(self, wanted: Filter) -> Changes:
+        if wanted in self:
+            return Changes()
+        for said in self._behind:
+            if self._covers(said, wanted):
+                self._put(wanted, said)
+                return Changes()
+        narrower = [said for said in self._behind if self._covers(wanted, said)]
+        self._behind[wanted] = {}
+        for said in narrower:
+            for each in (said, *self._behind.pop(said)):
+                self._put(each, wanted)
+        return Changes([wanted], narrower)
+
+    def drop(self, wanted: Filter) -> Changes:
+        cover = self._cover.pop(wanted, None)
+        if cover is not None:
+            del self._behind[cover][wanted]
+            return Changes()
+        if wanted not in self._behind:
+            return Changes()
+        changes = Changes([], [wanted])
+        orphans = self._behind.pop(wanted)
+        for each in orphans:
+            del self._cover[each]
+        for each in orphans:
+            changes = changes.then(self.want(each))
+        return changes
+
+    def _put(self, wanted: Filter, behind: Filter) -> None:
+        self._cover[wanted] = behind
+        self._behind[behind][wanted] = None

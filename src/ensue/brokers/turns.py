@@ -1,0 +1,63 @@
+"""One thing at a time among brokers of one process.
+
+Brokers that are linked in a process share one `Turns`: a lock, and a queue of what they say to each
+other. Whoever comes in from outside (a publication, a subscription) takes the lock, and before
+giving it back sees to it that the queue is empty. So messages keep their order, no broker is
+entered twice, and a long chain of brokers costs no stack.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock
+
+
+class Turns:
+    """Work that waits, and the lock under which it is done."""
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._depth = 0
+        self._failures: list[Exception] = []
+        self._first: list[Callable[[], None]] = []
+
+    def first(self, look: Callable[[], None]) -> None:
+        """Have something done at the beginning of every turn."""
+        self._first.append(look)
+
+    def join(self, other: Turns) -> None:
+        """Do from now on what the other one did first."""
+        self._first += other._first
+
+    def post(self, work: Callable[[], None]) -> None:
+        """Have something done after all that waits already."""
+        self._waiting.append(work)
+
+    def failed(self, error: Exception) -> None:
+        """Keep an error of a subscriber's own code until everything else is done."""
+        self._failures.append(error)
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Raises what subscribers have raised, as one `ExceptionGroup`, once all is done."""
+        with self._lock:
+            self._depth += 1
+            try:
+                if self._depth == 1:
+                    for look in self._first:
+                        look()
+                yield
+                if self._depth == 1:
+                    self._work()
+            finally:
+                self._depth -= 1
+
+    def _work(self) -> None:
+        while self._waiting:
+            self._waiting.popleft()()
+        failures, self._failures = self._failures, []
+        if failures:
+            raise ExceptionGroup("subscribers have failed", failures)

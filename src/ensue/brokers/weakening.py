@@ -1,0 +1,94 @@
+"""What a filter asks of single events, and which events it needs in a history.
+
+A broker answers temporal terms from its own history. What it asks its neighbours for is therefore
+not the filter but content alone: the filter with every temporal term taken for whatever makes it
+hold, and the filters inside of the terms, so that what they look for comes in and is kept. Where
+these are met, the broker's history answers as that of a broker who sees everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ensue.lang.expressions.nesting import parts_of
+from ensue.lang.expressions.terms import (
+    BoundTerm,
+    ConceptTerm,
+    TemporalTerm,
+)
+from ensue.lang.expressions.tree import Exists, Expression, Literal, Logic, Name, Not
+from ensue.subscriptions import Filter
+
+Kinds = tuple[type, ...]
+
+TEMPORAL: Kinds = TemporalTerm.__args__
+CONCEPTS: Kinds = (*ConceptTerm.__args__, BoundTerm)
+
+HALVES = Filter(Exists(Name(("phase",))))
+"""The starts and ends of intervals: an end may lack the attributes that its start has."""
+
+
+def needs_of(filter_: Filter) -> tuple[Filter, ...]:
+    """The filters over single events that a broker needs to answer this one, itself first."""
+    if not _has(filter_.expression, TEMPORAL):
+        return (filter_,)
+    found: dict[Filter, None] = {}
+    waiting = [filter_.expression]
+    while waiting:
+        expression = waiting.pop(0)
+        found[Filter(weakened(expression, TEMPORAL))] = None
+        waiting += [term.filter for term in _temporal_terms(expression)]
+    found[HALVES] = None
+    return tuple(found)
+
+
+def asks_concepts(filter_: Filter) -> bool:
+    return _has(filter_.expression, CONCEPTS)
+
+
+def without_concepts(filter_: Filter) -> Filter:
+    """A filter for brokers without an ontology, which matches all that this one does."""
+    if not asks_concepts(filter_):
+        return filter_
+    return Filter(weakened(filter_.expression, CONCEPTS))
+
+
+def weakened(expression: Expression, kinds: Kinds) -> Expression:
+    """An expression that holds wherever this one does, without terms of some kinds."""
+    return _weakened(expression, kinds, True)
+
+
+def _weakened(x: Expression, kinds: Kinds, sought: bool) -> Expression:
+    """The expression with terms of the kinds taken for what makes it come out as sought."""
+    if not _has(x, kinds):
+        return x
+    match x:
+        case Not(operand):
+            return replace(x, operand=_weakened(operand, kinds, not sought))
+        case Logic(operands, operators) if "XOR" not in operators:
+            return replace(x, operands=tuple(_weakened(each, kinds, sought) for each in operands))
+        case _:
+            return Literal(sought)
+
+
+def _temporal_terms(expression: Expression) -> list[TemporalTerm]:
+    """The terms of a filter, those inside of their filters left out."""
+    found: list[TemporalTerm] = []
+    waiting = [expression]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, TemporalTerm):
+            found.append(current)
+        else:
+            waiting.extend(parts_of(current))
+    return found
+
+
+def _has(expression: Expression, kinds: Kinds) -> bool:
+    waiting = [expression]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, kinds):
+            return True
+        waiting.extend(parts_of(current))
+    return False
