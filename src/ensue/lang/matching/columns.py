@@ -25,7 +25,7 @@ from ensue.lang.expressions.asking import AskingScope
 from ensue.lang.expressions.scopes import MISSING, EventScope, Scope
 from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
 from ensue.lang.matching import kernels as k
-from ensue.lang.matching.attribute import ABSENT, EXACT_IN_DOUBLES, PRESENT, Attribute
+from ensue.lang.matching.attribute import EXACT_IN_DOUBLES, Attribute
 from ensue.lang.matching.index import PredicateIndex
 from ensue.lang.matching.tests import Parts
 
@@ -175,9 +175,9 @@ class _Chunk:
         large = valid & (np.abs(reals) >= EXACT_IN_DOUBLES) if values.dtype.kind == "i" else False
         cells[valid & ~np.asarray(large), k.NUMBER] = reals[valid & ~np.asarray(large)]
         self._odd |= valid & (np.isnan(reals) | large)
-        if attribute.state or attribute.by_number:
+        if attribute.present or attribute.by_number or attribute.slot in attribute.absent:
             distinct, inverse = np.unique(reals, return_inverse=True)
-            always = [attribute.state[PRESENT]] if PRESENT in attribute.state else []
+            always = list(attribute.present.values())
             found = map(attribute.by_number.get, distinct.tolist())
             opened = [always if each is None else [*always, each] for each in found]
             self._open(attribute, opened, np.where(valid, inverse, -1))
@@ -224,7 +224,7 @@ class _Chunk:
 
     def _open(self, attribute: Attribute, opened: list[list[int]], codes: Any) -> None:
         """Let events open lists of buckets, by codes; -1 stands for a value that is missing."""
-        missing = [attribute.state[ABSENT]] if ABSENT in attribute.state else []
+        missing = [attribute.absent[attribute.slot]] if attribute.slot in attribute.absent else []
         if not missing and not any(opened):
             return
         first = len(self._opened)
