@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,9 +40,10 @@ def match_columns(index: PredicateIndex, given: Any) -> Iterator[tuple[Any, Any,
     Positions count from the chunk's first event and ascend; a predicate comes once an event.
     """
     source = _Events(given) if isinstance(given, Sequence) else _Rows(given)
+    known = _Known(index)
     for begin in range(0, len(source), CHUNK):
         chunk = source.slice(begin, CHUNK)
-        positions, numbers = _Chunk(index, chunk).match()
+        positions, numbers = _Chunk(index, chunk, known).match()
         yield positions, numbers, len(chunk)
 
 
@@ -133,10 +134,49 @@ class _Rows:
         return [attribute.read(event) for event in self._all]
 
 
+class _About(NamedTuple):
+    """What an index knows of one value of a name."""
+
+    buckets: list[int]
+    cells: list[float]
+    odd: bool
+    stabbed: list[tuple[Any, float]]
+
+
+class _Known:
+    """What was found out about values, for as long as the index does not change."""
+
+    def __init__(self, index: PredicateIndex) -> None:
+        self._index = index
+        self._about: dict[Any, _About] = {}
+
+    def of(self, attribute: Attribute, value: Any) -> _About:
+        # 1, 1.0 and TRUE are equal in Python; what has no hash is looked at again.
+        key = (attribute.slot, value.__class__, value)
+        try:
+            about = self._about.get(key)
+        except TypeError:
+            return self._look(attribute, value)
+        if about is None:
+            about = self._about[key] = self._look(attribute, value)
+        return about
+
+    def _look(self, attribute: Attribute, value: Any) -> _About:
+        index = self._index
+        buckets: list[int] = []
+        attribute.probe(value, buckets, index.ontology)
+        cells = np.tile(k.BLANK, attribute.slot + 1)
+        odd = attribute.note(value, cells.data, index.codes.by_text)
+        stabbed: list[tuple[Any, float]] = []
+        attribute.stab(value, stabbed)
+        return _About(list(set(buckets)), cells[-k.CELLS :].tolist(), odd, stabbed)
+
+
 class _Chunk:
-    def __init__(self, index: PredicateIndex, source: Any) -> None:
+    def __init__(self, index: PredicateIndex, source: Any, known: _Known) -> None:
         self._index = index
         self._source = source
+        self._known = known
         count = len(source)
         self._width = k.CELLS * max(1, len(index.by_slot))
         self._facts = np.tile(k.BLANK, (count, max(1, len(index.by_slot))))
@@ -190,21 +230,13 @@ class _Chunk:
             distinct, codes = _distinct(self._source.values(attribute))
         else:
             distinct, codes = _dictionary(column)
-        index = self._index
         cells = np.tile(k.BLANK, (len(distinct) + 1, 1))
         odd = np.zeros(len(distinct) + 1, np.bool_)
-        opened, stabbing = [], []
-        scratch = np.tile(k.BLANK, attribute.slot + 1)
-        for at, value in enumerate(distinct):
-            buckets: list[int] = []
-            attribute.probe(value, buckets, index.ontology)
-            opened.append(list(set(buckets)))
-            scratch[-k.CELLS :] = k.BLANK
-            odd[at] = attribute.note(value, scratch, index.codes.by_text)
-            cells[at] = scratch[-k.CELLS :]
-            asked: list[Any] = []
-            attribute.stab(value, asked)
-            stabbing.append(asked)
+        known = [self._known.of(attribute, value) for value in distinct]
+        opened = [each.buckets for each in known]
+        if known:
+            cells[:-1] = [each.cells for each in known]
+            odd[:-1] = [each.odd for each in known]
         self._cells(attribute)[:] = cells[codes]
         self._odd |= odd[codes]
         self._open(attribute, opened, codes)
@@ -212,8 +244,8 @@ class _Chunk:
             if len(intervals):
                 values = np.zeros(len(distinct) + 1)
                 valid = np.zeros(len(distinct) + 1, np.bool_)
-                for at, asked in enumerate(stabbing):
-                    for where, number in asked:
+                for at, each in enumerate(known):
+                    for where, number in each.stabbed:
                         if where is intervals:
                             values[at], valid[at] = number, True
                 self._stabbed.append((intervals, values[codes], valid[codes]))
