@@ -140,8 +140,10 @@ class _Question:
                 others.append(number)
         for name, numbers in by_name.items():
             yield from self._of_name(name, numbers)
-        yield from self._of_terms(temporal, self._temporal_implies, None)
-        yield from self._of_terms(concepts, self._concept_implies, _UNKNOWN)
+        yield from self._of_terms(temporal, self._temporal_implies, (FALSE, TRUE), None)
+        # Without a value of its name, a concept term is in error.
+        outcomes = (FALSE, TRUE, ERROR)
+        yield from self._of_terms(concepts, self._concept_implies, outcomes, _UNKNOWN)
         for number in others:
             yield Group((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 
@@ -154,14 +156,20 @@ class _Question:
                 yield Group((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 
     def _of_terms(
-        self, numbers: Sequence[int], implies: Callable[[int, int], bool], shows: Any
+        self,
+        numbers: Sequence[int],
+        implies: Callable[[int, int], bool],
+        outcomes: tuple[int, ...],
+        shows: Any,
     ) -> Iterator[Group]:
-        """Terms are true or false, and one may imply another; no history makes all false."""
+        """Terms of which one may imply another; `shows` goes with all of them being false."""
         if not numbers:
             return
         if len(numbers) > MOST_TERMS:
             for number in numbers:
-                yield Group((number,), {(FALSE,): shows, (TRUE,): _UNKNOWN})
+                yield Group(
+                    (number,), {(each,): _UNKNOWN if each != FALSE else shows for each in outcomes}
+                )
             return
         implied = [
             (i, j)
@@ -170,9 +178,9 @@ class _Question:
             if i != j and implies(one, other)
         ]
         found: dict[Behaviour, Any] = {}
-        for ways in product((FALSE, TRUE), repeat=len(numbers)):
-            if not any(ways[i] == TRUE and ways[j] == FALSE for i, j in implied):
-                found[ways] = _UNKNOWN if TRUE in ways else shows
+        for ways in product(outcomes, repeat=len(numbers)):
+            if not any(ways[i] == TRUE and ways[j] != TRUE for i, j in implied):
+                found[ways] = shows if set(ways) == {FALSE} else _UNKNOWN
         yield Group(tuple(numbers), found)
 
     def _temporal_implies(self, one: int, other: int) -> bool:

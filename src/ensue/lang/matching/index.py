@@ -21,10 +21,10 @@ from ensue.events.event import Event
 from ensue.lang.expressions.asking import AskingScope, Ontology, TemporalStore
 from ensue.lang.expressions.evaluation import evaluate
 from ensue.lang.expressions.scopes import MISSING, Scope
-from ensue.lang.expressions.tree import Arithmetic, Call, Expression, Logic, Name, Negate, Not
+from ensue.lang.expressions.tree import Expression, Logic, Not
 from ensue.lang.matching import kernels as k
 from ensue.lang.matching.attribute import Attribute, Table
-from ensue.lang.matching.outcomes import Signed, conjunctions, truth
+from ensue.lang.matching.outcomes import Signed, conjunctions, is_uncast, truth
 from ensue.lang.matching.packing import Codes, joined, pack, unpack
 from ensue.lang.matching.placing import Place, places_of
 from ensue.lang.matching.storage import Packed, Storage
@@ -33,8 +33,6 @@ from ensue.lang.matching.tests import NEVER, Parts, Test, test_of
 FEW_NAMES = 32
 """Up to so many names, all are looked up in an event; beyond, the event's own names are."""
 _SWEEP_AFTER = 1024
-_UNCAST = Name | Call | Arithmetic | Negate
-"""What stands for its own value at the top of a predicate, where only TRUE itself passes."""
 
 
 _walk_buckets: Any = k.walk_buckets
@@ -99,7 +97,7 @@ class PredicateIndex:
                 self._wait(number, (signed,), hard)
             return
         for conjunction in found:
-            self._wait(number, conjunction, None, isinstance(predicate, _UNCAST))
+            self._wait(number, conjunction, None, is_uncast(predicate))
 
     def remove(self, number: int) -> None:
         """Take the predicate under a number away. Raises `KeyError` if there is none."""

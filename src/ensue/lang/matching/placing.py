@@ -56,7 +56,7 @@ from ensue.lang.matching.views import time_view
 _RANGES = (View.NUMBER, View.TIME, View.OWN_TIME)
 _BARELY = 0.9
 """How likely an event has a name that a conjunction asks for."""
-_STRICT = frozenset(FUNCTIONS) - {"COALESCE"}
+_STRICT = frozenset(name for name, each in FUNCTIONS.items() if not each.takes_null)
 """Functions that are in error where an argument is."""
 
 
