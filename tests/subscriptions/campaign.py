@@ -17,7 +17,7 @@ from typing import Any
 
 from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
-from ensue.lang.expressions import Comparison, Exists, In, Like, Literal, Logic, Name, Not
+from ensue.lang.expressions import Call, Comparison, Exists, In, Like, Literal, Logic, Name, Not
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.terms import Has
 from ensue.subscriptions import Filter, Index, covers
@@ -40,7 +40,9 @@ class Maker:
         name = Name((choose(NAMES),))
         match self.random.randrange(8):
             case 0:
-                return Exists(name)
+                bounds = Literal(choose(CONSTANTS)), Literal(choose(CONSTANTS))
+                kinds = [Exists(name), Call("IS_NULL", (name,)), Call("BETWEEN", (name, *bounds))]
+                return choose(kinds)
             case 1 | 2:
                 return Like(name, choose(PATTERNS), self.random.random() < 0.3)
             case 3:

@@ -76,6 +76,8 @@ atoms: st.SearchStrategy[Any] = st.one_of(
     st.builds(Like, names, st.sampled_from(PATTERNS), st.booleans()),
     st.builds(In, names, st.lists(literals, min_size=1, max_size=3).map(tuple), st.booleans()),
     st.builds(Exists, names),
+    st.builds(lambda n: Call("IS_NULL", (n,)), names),
+    st.builds(lambda n, x, y: Call("BETWEEN", (n, x, y)), names, literals, literals),
     names,
     st.builds(
         Has,
@@ -94,6 +96,9 @@ odd_atoms: st.SearchStrategy[Any] = st.one_of(
     ),
     st.builds(lambda n: Comparison(Call("LENGTH", (n,)), ((">", Literal(1)),)), names),
     st.builds(lambda n: Call("BOOL", (n,)), names),
+    st.builds(lambda n: Comparison(Call("COALESCE", (n, Literal(1))), (("=", Literal(1)),)), names),
+    st.builds(lambda n: Call("COALESCE", (n, Literal(True))), names),
+    st.builds(lambda n: Call("IS_NULL", (Arithmetic(n, (("+", Literal(1)),)),)), names),
     st.builds(lambda n, a: Comparison(Call("BOOL", (a,)), (("=", n),)), names, atoms),
     literals,
 )

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -29,7 +29,7 @@ from ensue.lang.expressions.asking import AskingScope, Ontology
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.nesting import names_in
 from ensue.lang.expressions.scopes import MISSING
-from ensue.lang.expressions.terms import Compared, ConceptTerm, Related, TemporalTerm
+from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
 from ensue.lang.expressions.tree import Expression
 from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.tests import NEVER, Parts, View, test_of
@@ -140,8 +140,10 @@ class _Question:
                 others.append(number)
         for name, numbers in by_name.items():
             yield from self._of_name(name, numbers)
-        yield from self._of_terms(temporal, self._temporal_implies, None)
-        yield from self._of_terms(concepts, self._concept_implies, _UNKNOWN)
+        yield from self._of_terms(temporal, self._temporal_implies, (FALSE, TRUE), None)
+        # Without a value of its name, a concept term is in error.
+        outcomes = (FALSE, TRUE, ERROR)
+        yield from self._of_terms(concepts, self._concept_implies, outcomes, _UNKNOWN)
         for number in others:
             yield Group((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 
@@ -154,20 +156,21 @@ class _Question:
                 yield Group((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 
     def _of_terms(
-        self, numbers: Sequence[int], implies: Callable[[int, int], bool], shows: Any
+        self,
+        numbers: Sequence[int],
+        implies: Callable[[int, int], bool],
+        outcomes: tuple[int, ...],
+        shows: Any,
     ) -> Iterator[Group]:
-        """Terms are true or false, and one may imply another; no history makes all false.
-
-        Where a publication lacks what terms refer to, all of these are in error.
-        """
+        """Terms of which one may imply another; `shows` goes with all of them being false."""
         if not numbers:
             return
         if len(numbers) > MOST_TERMS:
             for number in numbers:
-                yield Group((number,), {(FALSE,): shows, (TRUE,): _UNKNOWN, (ERROR,): _UNKNOWN})
+                yield Group(
+                    (number,), {(each,): _UNKNOWN if each != FALSE else shows for each in outcomes}
+                )
             return
-        referred = [_referred(self._atoms[number].expression) for number in numbers]
-        lacking = [each for each in dict.fromkeys(referred) if each is not None]
         implied = [
             (i, j)
             for i, one in enumerate(numbers)
@@ -175,12 +178,9 @@ class _Question:
             if i != j and implies(one, other)
         ]
         found: dict[Behaviour, Any] = {}
-        for count in range(len(lacking) + 1):
-            for missing in combinations(lacking, count):
-                can_be = [(ERROR,) if each in missing else (FALSE, TRUE) for each in referred]
-                for ways in product(*can_be):
-                    if not any(ways[i] == TRUE and ways[j] == FALSE for i, j in implied):
-                        found[ways] = shows if set(ways) == {FALSE} else _UNKNOWN
+        for ways in product(outcomes, repeat=len(numbers)):
+            if not any(ways[i] == TRUE and ways[j] != TRUE for i, j in implied):
+                found[ways] = shows if set(ways) == {FALSE} else _UNKNOWN
         yield Group(tuple(numbers), found)
 
     def _temporal_implies(self, one: int, other: int) -> bool:
@@ -274,14 +274,6 @@ class _Search:
                 yield others if group.name is None else {**others, group.name: value}
         for number, outcome in zip(group.atoms, before, strict=True):
             self._known[number] = outcome
-
-
-def _referred(term: Any) -> Parts | None:
-    """What a publication may lack and the term refers to: a name, or the end of its interval."""
-    if isinstance(term, ConceptTerm | Compared):
-        return term.name.parts
-    is_of_end = isinstance(term, Related) or term.reference == "end"
-    return ("the end of the interval",) if is_of_end else None
 
 
 class _Unknown:

@@ -38,6 +38,8 @@ class Index:
         self._names: list[Hashable] = []
         self._order: list[int] = []
         self._free: list[int] = []
+        self._is_reordered = False
+        """Whether numbers have been used again, so that their order is not that of the names."""
         self._added = 0
         self._asking: dict[int, Filter] = {}
         self._tests: dict[int, list[ValueTest]] = {}
@@ -69,6 +71,7 @@ class Index:
         if self._free:
             number = self._free.pop()
             self._names[number], self._order[number] = name, self._added
+            self._is_reordered = True
         else:
             number = len(self._names)
             self._names.append(name)
@@ -93,8 +96,7 @@ class Index:
         if self._ontology is not None and self._ontology.generation != self._generation:
             self._wait_anew()
         found = self._predicates.match(as_event(event))
-        if len(found) > 1:
-            found.sort(key=self._order.__getitem__)
+        found.sort(key=self._order.__getitem__ if self._is_reordered else None)
         return [self._names[number] for number in found]
 
     def match_columns(self, table: Any) -> list[list[Any]]:
@@ -104,16 +106,13 @@ class Index:
         if self._ontology is not None and self._ontology.generation != self._generation:
             self._wait_anew()
         given = [as_event(each) for each in table] if isinstance(table, Sequence) else table
-        names, order = self._names, self._order
         matched: list[list[Any]] = []
         for positions, numbers, count in match_columns(self._predicates, given):
+            if self._is_reordered:
+                numbers = numbers[np.lexsort((np.array(self._order)[numbers], positions))]
+            named = list(map(self._names.__getitem__, numbers.tolist()))
             ends = np.searchsorted(positions, np.arange(count + 1)).tolist()
-            found = numbers.tolist()
-            for begin, end in pairwise(ends):
-                chosen = found[begin:end]
-                if len(chosen) > 1:
-                    chosen.sort(key=order.__getitem__)
-                matched.append([names[number] for number in chosen])
+            matched += [named[begin:end] for begin, end in pairwise(ends)]
         return matched
 
     def _wait_anew(self) -> None:

@@ -14,16 +14,11 @@ from typing import Any
 from ensue.lang.expressions.evaluation import evaluate
 from ensue.lang.expressions.scopes import Scope
 from ensue.lang.expressions.tree import (
-    Arithmetic,
-    Call,
     Expression,
-    Literal,
     Logic,
-    Name,
-    Negate,
     Not,
 )
-from ensue.lang.matching.outcomes import constant_outcome, truth
+from ensue.lang.matching.outcomes import constant_outcome, in_plain_terms, is_uncast, truth
 
 TRUE, FALSE, ERROR = 1, 2, 4
 ANYTHING = TRUE | FALSE | ERROR
@@ -64,6 +59,9 @@ def node_of(predicate: Expression, atoms: Atoms, top: bool = True) -> Node:
         if top:
             return (TRUE if constant.value is True and not constant.errors else ERROR,)
         return ({True: TRUE, False: FALSE, None: ERROR}[truth(constant)],)
+    plain = in_plain_terms(predicate)
+    if plain is not None:
+        return node_of(plain, atoms, top)
     match predicate:
         case Not(operand):
             return ("not", node_of(operand, atoms, False))
@@ -74,7 +72,7 @@ def node_of(predicate: Expression, atoms: Atoms, top: bool = True) -> Node:
                 node = (sign, left, node)
             return node
         case _:
-            whole = top and isinstance(predicate, Name | Call | Arithmetic | Negate | Literal)
+            whole = top and is_uncast(predicate)
             return atoms.number(Atom(predicate, whole))
 
 

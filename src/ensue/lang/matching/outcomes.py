@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ensue.lang.expressions.evaluation import Outcome, evaluate
+from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.expressions.nesting import names_in, parts_of
 from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
@@ -21,6 +22,7 @@ from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
     Comparison,
+    Exists,
     Expression,
     Literal,
     Logic,
@@ -57,7 +59,7 @@ class Nowhere:
 
 def conjunctions(predicate: Expression) -> list[Conjunction] | None:
     """The conjunctions of which exactly one holds where the predicate does; None if too many."""
-    if isinstance(predicate, Name | Call | Arithmetic | Negate | Literal):
+    if is_uncast(predicate):
         # At the top nothing is cast: only the value TRUE itself passes.
         constant = constant_outcome(predicate)
         if constant is None:
@@ -67,6 +69,28 @@ def conjunctions(predicate: Expression) -> list[Conjunction] | None:
         return _when(predicate, True)
     except TooManyError:
         return None
+
+
+def is_uncast(predicate: Expression) -> bool:
+    """Whether a whole predicate is a value that may be no boolean: only TRUE itself passes then."""
+    if isinstance(predicate, Call):
+        function = FUNCTIONS.get(predicate.function)
+        return function is None or function.result != "boolean"
+    return isinstance(predicate, Name | Arithmetic | Negate | Literal)
+
+
+def in_plain_terms(expression: Expression) -> Expression | None:
+    """An expression of the same outcomes by operators alone, for functions that have one."""
+    match expression:
+        case Call("IS_NULL", (Name() as name,)):
+            return Not(Exists(name))
+        case Call("BETWEEN", (value, low, high)):
+            above, below = Comparison(value, ((">=", low),)), Comparison(value, (("<=", high),))
+            # XOR reads both sides, so that an error of either is an error of the whole.
+            apart = Logic((above, below), ("XOR",))
+            return Logic((Not(apart), above), ("AND",))
+        case _:
+            return None
 
 
 def truth(outcome: Outcome) -> bool | None:
@@ -109,6 +133,9 @@ def _when(expression: Expression, wanted: bool) -> list[Conjunction]:
             return _chain(operands, operators, wanted)
         case _:
             constant = constant_outcome(expression)
+            plain = None if constant is not None else in_plain_terms(expression)
+            if plain is not None:
+                return _when(plain, wanted)
             if constant is None:
                 return [(Signed(expression, wanted),)]
             return [()] if truth(constant) is wanted else []
