@@ -256,7 +256,7 @@ class SqlStore:
             statement = _page(window.kind, after is not None, tuple(map(len, probes)))
         for place, probe in enumerate(probes):
             values |= {f"entry_{place}_{i}": each for i, each in enumerate(probe)}  # type: ignore[misc]
-        return [_stored(row) for row in self._open.execute(statement, values)]
+        return [_stored(row) for row in self._open.execute(statement, values).fetchall()]
 
     def posted(self, clause: Clause, window: Window, before: int, limit: int) -> Sequence[Stored]:
         ranges = self._ranges(clause)
