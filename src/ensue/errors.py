@@ -7,6 +7,7 @@
     ├── LimitError          a rule that is larger than a named limit allows
     ├── SnapshotError       bytes that are no snapshot, or one of another library
     ├── TableError          bytes that are no tables, or tables that this version cannot read
+    ├── HistoryError        a history that cannot be asked or written to at the moment, and why
     ├── JobError            a job of a cluster that has failed, and why
     └── UsageError          an option or argument that does not fit
 
@@ -77,6 +78,13 @@ class SnapshotError(EnsueError):
 
 class TableError(EnsueError):
     """Bytes that are no tables, or tables that this version of Ensue cannot read."""
+
+
+class HistoryError(EnsueError):
+    """A history that was opened and cannot be asked or written to: a server or a disk has failed.
+
+    What was being written is not kept; what was acknowledged before is.
+    """
 
 
 class JobError(EnsueError):

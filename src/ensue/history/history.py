@@ -231,9 +231,10 @@ class History:
             if expression is not None and clause is not None:
                 found = self._asker.matching(expression, clause, window)
                 inside = [row for row in found if begin <= row.times.start < stop]
-                yield from sorted(inside, key=_by_start)
-                return
-        yield from merge(uncertain, self._pages(expression, window), key=_by_start)
+                rows: Iterator[Stored] = iter(sorted(inside, key=_by_start))
+            else:
+                rows = merge(uncertain, self._pages(expression, window), key=_by_start)
+        yield from rows
 
     def _pages(self, expression: Expression | None, window: Window) -> Iterator[Stored]:
         after: Stored | None = None

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from operator import itemgetter
 from threading import RLock
 from typing import Any, Final
 
@@ -20,8 +19,8 @@ from sqlalchemy import (
     BindParameter,
     Connection,
     Engine,
-    Insert,
     Select,
+    Table,
     and_,
     bindparam,
     delete,
@@ -34,8 +33,10 @@ from sqlalchemy import (
     union_all,
     update,
 )
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.types import NullType
 
-from ensue.errors import UsageError
+from ensue.errors import HistoryError, UsageError
 from ensue.events.event import Event
 from ensue.history import schema
 from ensue.history.narrowing import Clause
@@ -57,9 +58,9 @@ from ensue.history.store import (
 _P: Final = schema.publications.c
 
 
-def _value(name: str, expanding: bool = False) -> BindParameter[Any]:
-    """A value that is filled in when a statement runs."""
-    return bindparam(name, expanding=expanding)
+def _value(name: str, expanding: bool = False, plain: bool = False) -> BindParameter[Any]:
+    """A value that is filled in when a statement runs; a driver gets a `plain` one as it is."""
+    return bindparam(name, expanding=expanding, type_=NullType() if plain else None)
 
 
 _AT_ONCE: Final = 500
@@ -86,19 +87,29 @@ class SqlStore:
             if self._connection is not None:
                 yield
                 return
-            if self._reader is None:
-                self._reader = self._engine.connect()
-            self._connection = self._reader
-            try:
-                self._state = self._read_state(locking=False)
-                yield
-            finally:
-                self._connection = None
-                self._reader.rollback()
+            with _in_words("asked"), self._reading_connection() as connection:
+                self._connection = connection
+                try:
+                    self._state = self._read_state(locking=False)
+                    yield
+                finally:
+                    self._connection = None
+                    connection.rollback()
+
+    @contextmanager
+    def _reading_connection(self) -> Iterator[Connection]:
+        """For a file always the same; for a server one of the pool, which sees whether it lives."""
+        if self._engine.dialect.name != "sqlite":
+            with self._engine.connect() as connection:
+                yield connection
+            return
+        if self._reader is None:
+            self._reader = self._engine.connect()
+        yield self._reader
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        with self._lock, self._engine.connect() as connection:
+        with self._lock, _in_words("written to"), self._engine.connect() as connection:
             connection = connection.execution_options(ensue_writes=True)
             if self._engine.dialect.name != "sqlite":
                 connection = connection.execution_options(isolation_level="READ COMMITTED")
@@ -165,46 +176,44 @@ class SqlStore:
         if not publications:
             return
         state = dict(self._state)
-        first = state["last"] + 1
-        rows, entries = [], []
-        for seq, each in enumerate(publications, first):
+        rows: list[tuple[Any, ...]] = []
+        entries: list[tuple[Any, ...]] = []
+        for seq, each in enumerate(publications, state["last"] + 1):
             rows.append(_row(seq, each))
-            entries += [{"entry": key, "seq": seq} for key in self._keys(each, state)]
+            entries += [(key, seq) for key in self._keys(each, state)]
             _note_span(each.times, state)
         state["last"] += len(publications)
         state["count"] += len(publications)
         self._state = state
-        self._execute_many(_INSERT, rows)
-        self._execute_many(_POST, entries)
+        self._insert(schema.publications, rows)
+        self._insert(schema.postings, entries)
 
-    def _execute_many(self, statement: Insert, rows: list[dict[str, Any]]) -> None:
-        """As `execute` does it, with the values handed to the driver as they are."""
-        compiled = statement.compile(dialect=self._engine.dialect, column_keys=list(rows[0]))
-        if compiled.positiontup is None:
+    def _insert(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
+        """Rows in the order of the table's columns, handed to the driver as they are."""
+        names = [each.name for each in table.c]
+        compiled = insert(table).compile(dialect=self._engine.dialect, column_keys=names)
+        if compiled.positiontup == names:
             self._open.exec_driver_sql(compiled.string, rows)
-            return
-        take = itemgetter(*compiled.positiontup)
-        self._open.exec_driver_sql(compiled.string, [take(row) for row in rows])
+        else:
+            self._open.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
         if not changed:
             return
         state = dict(self._state)
         self._unpost([old for old, _ in changed])
-        rows, entries = [], []
+        rows: list[dict[str, Any]] = []
+        entries: list[tuple[Any, ...]] = []
         for old, new in changed:
-            rows.append({f"new_{name}": value for name, value in _row(old.seq, new).items()})
-            entries += [{"entry": key, "seq": old.seq} for key in self._keys(new, state)]
+            rows.append(dict(zip(_REVISED, _row(old.seq, new), strict=True)))
+            entries += [(key, old.seq) for key in self._keys(new, state)]
             _note_span(new.times, state)
         seqs = [{"old_seq": old.seq} for old, _ in changed]
         version = state["version"]
         self._open.execute(_REVISE, rows)
-        self._open.execute(_POST, entries)
+        self._insert(schema.postings, entries)
         self._open.execute(_FORGET_REVISION, seqs)
-        self._open.execute(
-            insert(schema.revisions),
-            [{"seq": old.seq, "version": version} for old, _ in changed],
-        )
+        self._insert(schema.revisions, [(old.seq, version) for old, _ in changed])
         self._state = {**state, "revised": version}
 
     def remove(self, gone: Sequence[Stored], floor: int | None = None) -> None:
@@ -324,6 +333,19 @@ class SqlStore:
         return [low for low, _ in ranges] if all(low == high for low, high in ranges) else []
 
 
+@contextmanager
+def _in_words(what: str) -> Iterator[None]:
+    """Says what a database complains of in a sentence."""
+    try:
+        yield
+    except DBAPIError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise HistoryError(
+            f"the history cannot be {what} now: {reason}; what was acknowledged before is kept, so"
+            " try again once that is put right"
+        ) from None
+
+
 # --- statements ---------------------------------------------------------------------------------
 
 _COLUMNS: Final = (
@@ -336,9 +358,10 @@ _COLUMNS: Final = (
     _P.body,
 )
 _STATE: Final = select(schema.state)
-_BY_KEYS: Final = select(*_COLUMNS).where(_P.identity.in_(_value("identities", expanding=True)))
-_INSERT: Final = insert(schema.publications)
-_POST: Final = insert(schema.postings)
+_BY_KEYS: Final = select(*_COLUMNS).where(
+    _P.identity.in_(_value("identities", expanding=True, plain=True))
+)
+_REVISED: Final = [f"new_{each.name}" for each in schema.publications.c]
 _UNPOST: Final = delete(schema.postings).where(
     schema.postings.c.entry == _value("old_entry"),
     schema.postings.c.seq == _value("old_seq"),
@@ -480,18 +503,19 @@ def _probed(query: Select[Any], probes: tuple[int, ...]) -> Select[Any]:
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def _row(seq: int, publication: Publication) -> dict[str, Any]:
+def _row(seq: int, publication: Publication) -> tuple[Any, ...]:
+    """A row of publications, in the order of the columns."""
     start, start_until, end, end_until = publication.times
-    return {
-        "seq": seq,
-        "identity": publication.key,
-        "start": start,
-        "start_until": start_until,
-        "finish": FOREVER if end is None else end,
-        "finish_until": FOREVER if end_until is None else end_until,
-        "span": span_of(publication.times),
-        "body": body_of(publication),
-    }
+    return (
+        seq,
+        publication.key,
+        start,
+        start_until,
+        FOREVER if end is None else end,
+        FOREVER if end_until is None else end_until,
+        span_of(publication.times),
+        body_of(publication),
+    )
 
 
 def _stored(row: Any) -> Stored:
