@@ -6,7 +6,8 @@ a history and an ontology through the two protocols here, `TemporalStore` and `O
 """
 
 from ensue.lang.expressions.asking import AskingScope, Ontology, TemporalStore
+from ensue.subscriptions.covering import covers
 from ensue.subscriptions.filter import Filter
 from ensue.subscriptions.index import Index
 
-__all__ = ["AskingScope", "Filter", "Index", "Ontology", "TemporalStore"]
+__all__ = ["AskingScope", "Filter", "Index", "Ontology", "TemporalStore", "covers"]

@@ -9,7 +9,10 @@ ontology that has changed is noticed at the next event, and the filters that ask
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from ensue.engine.run import EventLike, as_event
 from ensue.errors import UsageError
@@ -96,10 +99,18 @@ class Index:
 
         if self._ontology is not None and self._ontology.generation != self._generation:
             self._wait_anew()
-        events = table
-        if isinstance(table, Sequence):
-            events = [as_event(each) for each in table]
-        return match_columns(self._predicates, events, self._order, self._names)
+        given = [as_event(each) for each in table] if isinstance(table, Sequence) else table
+        names, order = self._names, self._order
+        matched: list[list[Any]] = []
+        for positions, numbers, count in match_columns(self._predicates, given):
+            ends = np.searchsorted(positions, np.arange(count + 1)).tolist()
+            found = numbers.tolist()
+            for begin, end in pairwise(ends):
+                chosen = found[begin:end]
+                if len(chosen) > 1:
+                    chosen.sort(key=order.__getitem__)
+                matched.append([names[number] for number in chosen])
+        return matched
 
     def _wait_anew(self) -> None:
         """Codes of concepts may have changed, and with them where filters wait."""

@@ -18,7 +18,6 @@ from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.asking import Ontology
 from ensue.lang.expressions.scopes import MISSING, EventScope
-from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 from ensue.lang.matching import kernels as k
 from ensue.lang.matching.intervals import Intervals
 from ensue.lang.matching.tests import Parts, Test, View
@@ -36,6 +35,7 @@ LONGEST_END = 16
 """How much of a prefix or suffix is looked up; the rest of a longer one is checked afterwards."""
 
 CONSTANTS_TOLD_APART = 1024
+EXACT_IN_DOUBLES = 2**53
 
 Table = dict[Any, int]
 """From a value, or a part of one, to a bucket."""
@@ -82,8 +82,8 @@ class Attribute:
         self.numbers = Intervals()
         self.times = Intervals()
         self.own_times = Intervals()
-        self.checked: Counter[View] = Counter()
-        """How many atoms, checked by the compiled loops, look at each view."""
+        self.checked = [0] * k.CELLS
+        """How many atoms look at each cell in the compiled loops."""
         self._seen: dict[View, set[int]] = {}
 
     def see(self, test: Test) -> None:
@@ -112,7 +112,19 @@ class Attribute:
             *(self.state, *self.listed.values(), *self.bags.values()),
         )
         ranges = (self.numbers, self.times, self.own_times)
-        return not self.checked and not any(tables) and not any(map(len, ranges))
+        return not any(self.checked) and not any(tables) and not any(map(len, ranges))
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether only its number and its presence are looked at."""
+        others = (
+            *(self.by_text, self.by_pattern, self.by_truth, self.by_time, self.by_own_time),
+            *(self.prefixes, self.suffixes, self.grams, self.concepts),
+            *(*self.listed.values(), *self.bags.values()),
+        )
+        _, texts, truths, times, own_times, _ = self.checked
+        ranges = len(self.times) or len(self.own_times)
+        return not (texts or truths or times or own_times or ranges or any(others))
 
     def ranges(self, view: View) -> Intervals:
         if view is View.NUMBER:
@@ -195,27 +207,38 @@ class Attribute:
             if instant is not None:
                 stabbed.append((self.own_times, float(instant)))
 
-    def note(self, value: Any, facts: Any, reals: Any, codes: Mapping[str, int]) -> None:
-        """Write down the facts of a value: `facts` and `reals` are flat views of the arrays."""
-        row = self.slot * k.WIDTH
-        own_time = isinstance(value, datetime)
-        facts[row + k.KIND] = k.TIMESTAMP if own_time else k.SOME_VALUE
-        wanted = self.checked
-        if View.NUMBER in wanted:
-            kind, whole, real = number_facts(value)
-            facts[row + k.NUMBER_KIND] = kind
-            facts[row + k.NUMBER] = whole
-            reals[self.slot] = real
-        if View.TEXT in wanted:
+    def note(self, value: Any, facts: Any, codes: Mapping[str, int]) -> bool:
+        """Write the cells of a value that are checked; tell whether one cannot hold its value."""
+        cell = self.slot * k.CELLS
+        facts[cell + k.PRESENT] = 1.0
+        numbers, texts, truths, times, own_times, _ = self.checked
+        odd = False
+        if numbers:
+            number = value if value.__class__ is float else number_view(value)
+            if number is not None:
+                if -EXACT_IN_DOUBLES < number < EXACT_IN_DOUBLES or number.__class__ is float:
+                    facts[cell] = number
+                    odd = number != number
+                else:
+                    odd = True
+        if texts:
             text = text_view(value)
-            code = k.ODD_TEXT if own_time else k.NO_TEXT
-            facts[row + k.TEXT] = code if text is None else codes.get(text, k.OTHER_TEXT)
-        if View.TRUTH in wanted:
+            if text is not None:
+                facts[cell + k.TEXT] = codes.get(text, k.OTHER_TEXT)
+            else:
+                odd |= isinstance(value, datetime)
+        if truths:
             truth = truth_view(value)
-            facts[row + k.TRUTH] = k.NO_TRUTH if truth is None else truth
-        if View.TIME in wanted or View.OWN_TIME in wanted:
+            if truth is not None:
+                facts[cell + k.TRUTH] = truth
+        if times or own_times:
             instant = time_view(value)
-            facts[row + k.TIME] = k.NO_TIME if instant is None else instant
+            if instant is not None:
+                odd |= not -EXACT_IN_DOUBLES < instant < EXACT_IN_DOUBLES
+                facts[cell + k.TIME] = instant
+                if isinstance(value, datetime):
+                    facts[cell + k.OWN_TIME] = instant
+        return odd
 
 
 PRESENT, ABSENT = "present", "absent"
@@ -223,17 +246,6 @@ PRESENT, ABSENT = "present", "absent"
 
 def _open(table: Table, keys: Iterable[Any], buckets: list[int]) -> None:
     buckets.extend(found for key in keys if (found := table.get(key)) is not None)
-
-
-def number_facts(value: Any) -> tuple[int, int, float]:
-    number = number_view(value)
-    if number is None:
-        return k.NO_NUMBER, 0, 0.0
-    if isinstance(number, float):
-        return k.REAL, 0, number
-    if SMALLEST_INTEGER <= number <= LARGEST_INTEGER:
-        return k.INTEGER, number, float(number)
-    return k.ODD_NUMBER, 0, 0.0
 
 
 def listed_key(kind: str | None, value: Any) -> Any:

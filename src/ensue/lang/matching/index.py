@@ -12,7 +12,7 @@ then evaluated as a whole. The meaning is that of `evaluation.holds` in every ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from ensue.lang.expressions.tree import Arithmetic, Call, Expression, Logic, Nam
 from ensue.lang.matching import kernels as k
 from ensue.lang.matching.attribute import ABSENT, Attribute, Table
 from ensue.lang.matching.outcomes import Signed, conjunctions, truth
-from ensue.lang.matching.packing import Codes, pack, unpack, view_of
+from ensue.lang.matching.packing import Codes, joined, pack, unpack
 from ensue.lang.matching.placing import Place, places_of
 from ensue.lang.matching.storage import Packed, Storage
 from ensue.lang.matching.tests import NEVER, Parts, Test, test_of
@@ -38,7 +38,7 @@ _UNCAST = Name | Call | Arithmetic | Negate
 
 
 _walk_buckets: Any = k.walk_buckets
-_check_entries: Any = k.check_entries
+_stab_and_check: Any = k.stab_and_check
 
 
 class Hard:
@@ -76,7 +76,7 @@ class PredicateIndex:
         self._by_key: dict[str, list[Attribute]] | None = None
         self._removals = 0
         self._next_hard = 0
-        self._found = np.empty(16, np.int32)
+        self._found = np.empty(16, np.int64)
         self._resize()
 
     def __len__(self) -> int:
@@ -134,14 +134,14 @@ class PredicateIndex:
             for position, (signed, test) in enumerate(zip(conjunction, plain, strict=True)):
                 if place is not None and position in place.decided:
                     continue
-                atom = None if test is None else pack(test, self.attributes, self.codes)
+                atom = None
+                if test is not None:
+                    atom = pack(test, self.attributes[test.name].slot, self.codes)
                 if atom is None:
                     hard.append((self._hard(signed.atom, uncast), signed.positive))
                 else:
                     packed.append(atom)
-        if place is not None and place.range is not None and not packed:
-            # An interval is a superset, so something must be left to check; never without atoms.
-            raise AssertionError(conjunction)
+        packed = joined(packed)
         if place is None:
             place = self._without_name(hard)
         for table, key in place.keys:
@@ -154,17 +154,18 @@ class PredicateIndex:
     def _entry(
         self, number: int, packed: Sequence[Packed], hard: Sequence[tuple[Hard, bool]]
     ) -> int:
-        entry = self.storage.add(number, self._first[number], packed)
+        entry = self.storage.add(number, self._first[number], packed, bool(hard))
         self._first[number] = entry
         if hard:
             self.hard[entry] = tuple(hard)
             for each, _ in hard:
                 each.uses += 1
         for atom in packed:
-            attribute = self.by_slot[atom.slot]
+            attribute = self.by_slot[atom.cell // k.CELLS]
             assert attribute is not None
-            attribute.checked[view_of(atom.form)] += 1
-            self.codes.use(atom)
+            attribute.checked[atom.cell % k.CELLS] += 1
+            if atom.cell % k.CELLS == k.TEXT and atom.low == atom.high:
+                self.codes.use(int(atom.low))
         return entry
 
     def _forget(self, entry: int) -> None:
@@ -174,25 +175,12 @@ class PredicateIndex:
                 del self._hard_atoms[(each.atom, each.whole)]
                 self.asked.pop((each.number, True), None)
                 self.asked.pop((each.number, False), None)
-        for atom in self.atoms_of(entry):
-            attribute = self.by_slot[atom.slot]
+        for atom in self.storage.atoms_of(entry):
+            attribute = self.by_slot[atom.cell // k.CELLS]
             assert attribute is not None
-            view = view_of(atom.form)
-            attribute.checked[view] -= 1
-            if not attribute.checked[view]:
-                del attribute.checked[view]
-            self.codes.release(atom)
-
-    def atoms_of(self, entry: int) -> Iterator[Packed]:
-        storage = self.storage
-        begin = int(storage.begins[entry])
-        for at in range(begin, begin + int(storage.counts[entry])):
-            yield Packed(
-                int(storage.slots[at]),
-                int(storage.forms[at]),
-                int(storage.constants[at]),
-                float(storage.reals[at]),
-            )
+            attribute.checked[atom.cell % k.CELLS] -= 1
+            if atom.cell % k.CELLS == k.TEXT and atom.low == atom.high:
+                self.codes.release(int(atom.low))
 
     def _without_name(self, hard: Sequence[tuple[Hard, bool]]) -> Place:
         """For a conjunction of terms, or of nothing: it waits for its first atom, or always."""
@@ -229,7 +217,7 @@ class PredicateIndex:
             yes, no = self._needed(operand, True), self._needed(operand, False)
             if sign == "XOR":
                 behind = dict.fromkeys(
-                    (True, False), self._rarer(yes + no, sum(behind.values(), []))
+                    (True, False), self._rarer(yes + no, behind[True] + behind[False])
                 )
                 continue
             both, either = (True, False) if sign == "AND" else (False, True)
@@ -278,11 +266,9 @@ class PredicateIndex:
 
     def _resize(self) -> None:
         size = max(1, len(self.by_slot))
-        self._facts = np.tile(k.BLANK, (size, 1))
+        self._facts = np.tile(k.BLANK, size)
         self._blank = self._facts.copy()
-        self._reals = np.zeros(size, np.float64)
-        self._facts_flat = self._facts.reshape(-1).data
-        self._reals_flat = self._reals.data
+        self._cells = self._facts.data
 
     def _relevant(self, event: Event) -> Iterable[Attribute]:
         """The names that the event may have, of those that are asked for."""
@@ -312,7 +298,7 @@ class PredicateIndex:
     def match(self, event: Event) -> list[int]:
         """The numbers of the predicates that hold for an event, each once, in no order."""
         buckets: list[int] = list(self.always.values())
-        facts, reals, codes = self._facts_flat, self._reals_flat, self.codes.by_text
+        cells, codes, odd = self._cells, self.codes.by_text, False
         self._facts[:] = self._blank
         stabbed: list[tuple[Any, float]] = []
         for attribute in self._relevant(event):
@@ -322,56 +308,58 @@ class PredicateIndex:
                     buckets.append(attribute.state[ABSENT])
                 continue
             attribute.probe(value, buckets, self.ontology)
-            attribute.note(value, facts, reals, codes)
+            odd |= attribute.note(value, cells, codes)
             attribute.stab(value, stabbed)
         scope = AskingScope(event, self.history, self.ontology)
         outcomes: dict[int, bool | None] = {}
-        for key, bucket in self.asked_buckets.items():
-            hard, positive = self.asked[key]
-            if self._outcome(hard, scope, outcomes) is positive:
-                buckets.append(bucket)
+        buckets += self.opened_by_asking(scope, outcomes)
         storage = self.storage
         found = self._room()
         total = 0
         if buckets:
             opened = np.array(list(set(buckets)), np.int32)
-            total = _walk_buckets(
-                opened,
-                opened.size,
-                storage.heads,
-                storage.following,
-                *storage.atoms(),
-                self._facts,
-                self._reals,
-                found,
-            )
+            total = _walk_buckets(opened, storage.heads, *storage.arrays(), self._facts, odd, found)
         for intervals, number in stabbed:
-            entries, many = intervals.holding(number)
-            if many:
-                total = _check_entries(
-                    entries, many, *storage.atoms(), self._facts, self._reals, found, total
-                )
+            total = _stab_and_check(
+                number,
+                *intervals.arrays(),
+                *storage.arrays(),
+                self._facts,
+                odd,
+                found,
+                total,
+            )
         if not total:
             return []
         return self._judged(found[:total], scope, outcomes)
 
+    def opened_by_asking(self, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
+        """The buckets of conjunctions that wait for an atom to be asked."""
+        return [
+            bucket
+            for key, bucket in self.asked_buckets.items()
+            if self._outcome(self.asked[key][0], scope, outcomes) is key[1]
+        ]
+
     def _room(self) -> Any:
         if self._found.size < self.storage.entries:
-            self._found = np.empty(2 * self.storage.entries, np.int32)
+            self._found = np.empty(2 * self.storage.entries, np.int64)
         return self._found
 
     def _judged(self, found: Any, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
         """The predicates of the entries that were found, once what is left of them is asked."""
-        if self.hard or found.min() < 0:
-            kept = [entry for entry in found.tolist() if self.entry_holds(entry, scope, outcomes)]
-            found = np.array([-1 - each if each < 0 else each for each in kept], np.int32)
+        if found.max() > k.ENTRY:
+            kept = [each for each in found.tolist() if self.entry_holds(each, scope, outcomes)]
+            found = np.array(kept, np.int64) & k.ENTRY
         return list(dict.fromkeys(self.storage.predicate[found].tolist()))
 
-    def entry_holds(self, entry: int, scope: Scope, outcomes: dict[int, bool | None]) -> bool:
+    def entry_holds(self, marked: int, scope: Scope, outcomes: dict[int, bool | None]) -> bool:
         """Whether the atoms hold that the loops have not checked, or could not judge."""
-        if entry < 0:
-            entry = -1 - entry
-            for atom in self.atoms_of(entry):
+        if marked <= k.ENTRY:
+            return True
+        entry = marked & k.ENTRY
+        if marked & k.ALL_TO_ASK:
+            for atom in self.storage.atoms_of(entry):
                 signed = unpack(atom, self.by_slot, self.codes)
                 if truth(evaluate(signed.atom, scope)) is not signed.positive:
                     return False

@@ -9,10 +9,11 @@ doubles, rounded outwards, and count as inside: what a question finds is a super
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from ensue.lang.matching.kernels import fill_highest, stab
+from ensue.lang.matching.kernels import fill_highest
 
 FEWEST_UNSORTED = 256
 
@@ -27,7 +28,6 @@ class Intervals:
         self._count = 0
         self._removed: set[int] = set()
         self._released: list[int] = []
-        self._found = np.empty(16, np.int32)
         self._least, self._most = math.inf, -math.inf
 
     def __len__(self) -> int:
@@ -61,12 +61,12 @@ class Intervals:
         gone, self._released = self._released, []
         return gone
 
-    def holding(self, value: float) -> tuple[np.ndarray, int]:
-        """Entries whose interval may hold the value, and how many; some may have been removed."""
-        self.settle()
-        return self._found, stab(value, *self.arrays(), self._found)
+    def arrays(self) -> tuple[Any, ...]:
+        """What the loops need to find the entries whose interval holds a value.
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int, int]:
+        Entries that were removed may still come up, and never hold.
+        """
+        self.settle()
         return self._low, self._high, self._highest, self._entries, self._sorted, self._count
 
     def settle(self) -> None:
@@ -91,7 +91,7 @@ class Intervals:
         fill_highest(self._high[:size], self._highest)
 
     def _grow(self) -> None:
-        for name in ("_low", "_high", "_entries", "_highest", "_found"):
+        for name in ("_low", "_high", "_entries", "_highest"):
             array = getattr(self, name)
             setattr(self, name, np.concatenate([array, np.empty_like(array)]))
 

@@ -1,9 +1,13 @@
 """The compiled loops of the index: walking buckets and intervals, and checking conjunctions.
 
-An entry is a conjunction. Its atoms stand one behind the other in arrays; `checked` asks them of
-one event, whose values stand in `facts` (integers) and `reals` (numbers as doubles), a row a name.
-A bucket is a list of entries, linked through `following`. Out go the entries that hold, with -1 - e
-in place of e for an entry that these loops cannot judge, so that Python has to.
+What is known of an event stands in `facts`, six cells a name: its number, the code of its text, its
+truth, its time, its time if it is a timestamp, and whether there is a value; a cell without a value
+is NaN. Every atom is then a question of one kind: does a cell lie between two numbers, or not.
+
+An entry is a conjunction: a row of 64 bytes, so that checking it costs the memory one line. It has
+the next entry of its bucket, how many atoms there are, and two of them; more stand in `spill`. Out
+go the entries that hold, marked where Python has to ask more. A value that a cell cannot hold (a
+number beyond 2^53) makes its event `odd`: then a cell without a value leaves all to Python.
 """
 
 from __future__ import annotations
@@ -13,190 +17,87 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-# Columns of `facts`.
-NUMBER_KIND, NUMBER, TEXT, TRUTH, TIME, KIND = range(6)
-WIDTH = 6
-# Kinds of numbers.
-NO_NUMBER, INTEGER, REAL, ODD_NUMBER = range(4)
-# Codes of texts that are no constant's: another text, no text at all, a timestamp.
-OTHER_TEXT, NO_TEXT, ODD_TEXT = -1, -2, -3
-NO_TRUTH = 2
-NO_TIME = -(2**63)
-# Kinds of values.
-MISSING_VALUE, SOME_VALUE, TIMESTAMP = range(3)
+# Cells of a name in `facts`.
+NUMBER, TEXT, TRUTH, TIME, OWN_TIME, PRESENT = range(6)
+CELLS = 6
+OTHER_TEXT = -1.0
+"""The code of a text that no atom compares with."""
+BLANK = np.array([np.nan] * 5 + [0.0])
 
-# What an atom looks at.
-ON_NUMBER, ON_REAL, ON_TEXT, ON_TRUTH, ON_TIME, ON_OWN_TIME, ON_PRESENCE, ON_NOTHING = range(8)
-EQUAL, LESS, LESS_OR_EQUAL, GREATER, GREATER_OR_EQUAL = range(5)
-# An atom's `form` is 16 * what it looks at + 2 * its sign + whether it is to come out true.
-
-BLANK = np.array([NO_NUMBER, 0, NO_TEXT, NO_TRUTH, NO_TIME, MISSING_VALUE], np.int64)
-
-FAILS, HOLDS, UNSURE = range(3)
+# Columns of an entry's row. The head holds how many atoms there are, two marks, and where the atoms
+# begin that are not in the row. An atom is 2 * its cell + whether it is turned, and two ends.
+FOLLOWING, HEAD, FIRST_ATOM = range(3)
+INLINE, ATOM, ROW = 2, 3, 8
+ASKS_MORE, REMOVED = 256, 512
+# Marks on entries that were found.
+MORE_TO_ASK, ALL_TO_ASK = 1 << 40, 1 << 41
+ENTRY = (1 << 40) - 1
 
 
 @njit(cache=True, inline="always")
-def _compare_integers(sign: Any, left: Any, right: Any) -> Any:
-    if sign == EQUAL:
-        return left == right
-    if sign == LESS:
-        return left < right
-    if sign == LESS_OR_EQUAL:
-        return left <= right
-    if sign == GREATER:
-        return left > right
-    return left >= right
+def _fails(meta: Any, low: Any, high: Any, facts: Any, first: Any) -> Any:
+    value = facts[first + (meta >> 1)]
+    # Comparisons with NaN are false, so a cell without a value fails unless it is turned around.
+    return (low <= value <= high) == ((meta & 1) == 1) or value != value
 
 
 @njit(cache=True, inline="always")
-def _compare_reals(sign: Any, left: Any, right: Any) -> Any:
-    if sign == EQUAL:
-        return left == right
-    if sign == LESS:
-        return left < right
-    if sign == LESS_OR_EQUAL:
-        return left <= right
-    if sign == GREATER:
-        return left > right
-    return left >= right
-
-
-@njit(cache=True)
-def asked(form: Any, constant: Any, real: Any, facts: Any, reals: Any, row: Any) -> Any:
-    """The outcome of one atom for the values in a row of `facts`."""
-    view, sign, wanted = form >> 4, (form >> 1) & 7, (form & 1) == 1
-    if view == ON_NOTHING:
-        return FAILS
-    if view == ON_PRESENCE:
-        return HOLDS if (facts[row, KIND] != MISSING_VALUE) == wanted else FAILS
-    if view == ON_NUMBER or view == ON_REAL:
-        kind = facts[row, NUMBER_KIND]
-        if kind == NO_NUMBER:
-            return FAILS
-        if kind == ODD_NUMBER:
-            return UNSURE
-        if kind == INTEGER and view == ON_NUMBER:
-            found = _compare_integers(sign, facts[row, NUMBER], constant)
-        else:
-            found = _compare_reals(sign, reals[row], real)
-        return HOLDS if found == wanted else FAILS
-    if view == ON_TEXT:
-        code = facts[row, TEXT]
-        if code == NO_TEXT:
-            return FAILS
-        if code == ODD_TEXT:
-            return UNSURE
-        return HOLDS if (code == constant) == wanted else FAILS
-    if view == ON_TRUTH:
-        truth = facts[row, TRUTH]
-        if truth == NO_TRUTH:
-            return FAILS
-        return HOLDS if (truth == constant) == wanted else FAILS
-    if facts[row, TIME] == NO_TIME or (view == ON_OWN_TIME and facts[row, KIND] != TIMESTAMP):
-        return FAILS
-    found = _compare_integers(sign, facts[row, TIME], constant)
-    return HOLDS if found == wanted else FAILS
-
-
-@njit(cache=True)
 def checked(
-    entry: Any,
-    begins: Any,
-    counts: Any,
-    slots: Any,
-    forms: Any,
-    constants: Any,
-    real_constants: Any,
-    facts: Any,
-    reals: Any,
-    first_row: Any,
+    entry: Any, rows: Any, real_rows: Any, spill: Any, facts: Any, first: Any, odd: Any
 ) -> Any:
-    """Whether all atoms of an entry hold; `first_row` is the row of name 0."""
-    outcome = HOLDS
-    for at in range(begins[entry], begins[entry] + counts[entry]):
-        found = asked(
-            forms[at], constants[at], real_constants[at], facts, reals, first_row + slots[at]
-        )
-        if found == FAILS:
-            return FAILS
-        if found == UNSURE:
-            outcome = UNSURE
-    return outcome
+    """The entry if all its atoms hold, marked if Python has to go on; -1 if one does not hold.
+
+    `first` is the cell of `facts` at which the event begins.
+    """
+    head = rows[entry, HEAD]
+    count = head & 255
+    marked = entry
+    if head & ASKS_MORE:
+        marked |= MORE_TO_ASK
+    if head & REMOVED:
+        marked = -1
+    for at in range(min(count, INLINE)):
+        place = FIRST_ATOM + ATOM * at
+        meta = rows[entry, place]
+        if _fails(meta, real_rows[entry, place + 1], real_rows[entry, place + 2], facts, first):
+            if odd and np.isnan(facts[first + (meta >> 1)]):
+                marked |= ALL_TO_ASK
+            else:
+                marked = -1
+                break
+    if marked >= 0 and count > INLINE:
+        for at in range(head >> 16, (head >> 16) + count - INLINE):
+            meta = np.int64(spill[at, 0])
+            if _fails(meta, spill[at, 1], spill[at, 2], facts, first):
+                if odd and np.isnan(facts[first + (meta >> 1)]):
+                    marked |= ALL_TO_ASK
+                else:
+                    marked = -1
+                    break
+    return marked
 
 
 @njit(cache=True)
 def walk_buckets(
     buckets: Any,
-    many: Any,
     heads: Any,
-    following: Any,
-    begins: Any,
-    counts: Any,
-    slots: Any,
-    forms: Any,
-    constants: Any,
-    real_constants: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
     facts: Any,
-    reals: Any,
+    odd: Any,
     found: Any,
 ) -> Any:
     """The entries of some buckets that hold for one event; out goes how many are in `found`."""
     total = 0
-    for place in range(many):
-        entry = heads[buckets[place]]
+    for place in range(buckets.size):
+        entry = np.int64(heads[buckets[place]])
         while entry >= 0:
-            outcome = checked(
-                entry,
-                begins,
-                counts,
-                slots,
-                forms,
-                constants,
-                real_constants,
-                facts,
-                reals,
-                0,
-            )
-            if outcome != FAILS:
-                found[total] = entry if outcome == HOLDS else -1 - entry
+            marked = checked(entry, rows, real_rows, spill, facts, 0, odd)
+            if marked >= 0:
+                found[total] = marked
                 total += 1
-            entry = following[entry]
-    return total
-
-
-@njit(cache=True)
-def check_entries(
-    entries: Any,
-    many: Any,
-    begins: Any,
-    counts: Any,
-    slots: Any,
-    forms: Any,
-    constants: Any,
-    real_constants: Any,
-    facts: Any,
-    reals: Any,
-    found: Any,
-    total: Any,
-) -> Any:
-    """As `walk_buckets`, for entries that are listed; what holds goes behind `total`."""
-    for place in range(many):
-        entry = entries[place]
-        outcome = checked(
-            entry,
-            begins,
-            counts,
-            slots,
-            forms,
-            constants,
-            real_constants,
-            facts,
-            reals,
-            0,
-        )
-        if outcome != FAILS:
-            found[total] = entry if outcome == HOLDS else -1 - entry
-            total += 1
+            entry = rows[entry, FOLLOWING]
     return total
 
 
@@ -246,9 +147,12 @@ def stab(
     sorted_count: Any,
     count: Any,
     found: Any,
+    total: Any,
 ) -> Any:
-    """The entries whose interval holds a value; those behind `sorted_count` are in no order."""
-    total = 0
+    """The entries whose interval holds a value, behind `total`; out goes the new total.
+
+    The intervals behind `sorted_count` are in no order.
+    """
     if value != value:
         # What is no number lies in no order, and may still make an atom come out false.
         for place in range(count):
@@ -279,3 +183,122 @@ def stab(
             found[total] = entries[place]
             total += 1
     return total
+
+
+@njit(cache=True)
+def stab_and_check(
+    value: Any,
+    low: Any,
+    high: Any,
+    highest: Any,
+    entries: Any,
+    sorted_count: Any,
+    count: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    odd: Any,
+    found: Any,
+    total: Any,
+) -> Any:
+    """The entries whose interval holds a value and that hold for one event, behind `total`."""
+    end = stab(value, low, high, highest, entries, sorted_count, count, found, total)
+    for place in range(total, end):
+        marked = checked(found[place], rows, real_rows, spill, facts, 0, odd)
+        if marked >= 0:
+            found[total] = marked
+            total += 1
+    return total
+
+
+# --- many events ---------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def walk_rows(
+    begin: Any,
+    lists: Any,
+    starts: Any,
+    buckets: Any,
+    heads: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    width: Any,
+    odd: Any,
+    found_rows: Any,
+    found: Any,
+) -> Any:
+    """As `walk_buckets`, for many events; `lists` names the lists of buckets that each opens.
+
+    Out go the event to go on with, which is not the last where the room for what is found has run
+    out, and how many were found.
+    """
+    total = 0
+    for event in range(begin, odd.size):
+        before = total
+        for place in range(lists.shape[0]):
+            opened = lists[place, event]
+            for at in range(starts[opened], starts[opened + 1]):
+                entry = np.int64(heads[buckets[at]])
+                while entry >= 0:
+                    marked = checked(
+                        entry, rows, real_rows, spill, facts, event * width, odd[event]
+                    )
+                    if marked >= 0:
+                        if total == found.size:
+                            return event, before
+                        found_rows[total] = event
+                        found[total] = marked
+                        total += 1
+                    entry = rows[entry, FOLLOWING]
+    return odd.size, total
+
+
+@njit(cache=True)
+def stab_rows(
+    begin: Any,
+    values: Any,
+    valid: Any,
+    low: Any,
+    high: Any,
+    highest: Any,
+    entries: Any,
+    sorted_count: Any,
+    count: Any,
+    candidates: Any,
+    rows: Any,
+    real_rows: Any,
+    spill: Any,
+    facts: Any,
+    width: Any,
+    odd: Any,
+    found_rows: Any,
+    found: Any,
+) -> Any:
+    """As `stab_and_check`, for many events; out goes what `walk_rows` gives."""
+    total = 0
+    for event in range(begin, values.size):
+        if not valid[event]:
+            continue
+        before = total
+        many = stab(values[event], low, high, highest, entries, sorted_count, count, candidates, 0)
+        for place in range(many):
+            marked = checked(
+                np.int64(candidates[place]),
+                rows,
+                real_rows,
+                spill,
+                facts,
+                event * width,
+                odd[event],
+            )
+            if marked >= 0:
+                if total == found.size:
+                    return event, before
+                found_rows[total] = event
+                found[total] = marked
+                total += 1
+    return values.size, total

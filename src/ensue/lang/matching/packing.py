@@ -1,40 +1,40 @@
 """Tests as the compiled loops read them, and back.
 
-A test of a number, a text, a truth, a time or of presence is packed into a few numbers; texts get
-codes, so that comparing them is comparing integers. Tests of other views are not packed: they are
-asked by evaluation.
+A test of a number, a text, a truth, a time or of presence becomes a cell and two ends between which
+it must lie; texts get codes, so that comparing them is comparing numbers. Bounds of one cell become
+one interval. Tests of other views, and numbers and times that a double does not hold exactly, are
+not packed: they are asked by evaluation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ensue.events.times import datetime_of, format_time
-from ensue.lang.expressions.tree import Comparison, Exists, Expression, Literal, Name, Negate
+from ensue.lang.expressions.tree import (
+    Comparison,
+    Exists,
+    Expression,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+)
 from ensue.lang.matching import kernels as k
-from ensue.lang.matching.attribute import Attribute
+from ensue.lang.matching.attribute import EXACT_IN_DOUBLES, Attribute
 from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.storage import Packed
-from ensue.lang.matching.tests import Parts, Test, View
+from ensue.lang.matching.tests import Test, View
 
-_SIGNS = {
-    "=": k.EQUAL,
-    "<": k.LESS,
-    "<=": k.LESS_OR_EQUAL,
-    ">": k.GREATER,
-    ">=": k.GREATER_OR_EQUAL,
-}
-_TEXTS_OF_SIGNS = {code: text for text, code in _SIGNS.items()}
-_VIEWS = {
-    k.ON_NUMBER: View.NUMBER,
-    k.ON_REAL: View.NUMBER,
-    k.ON_TEXT: View.TEXT,
-    k.ON_TRUTH: View.TRUTH,
-    k.ON_TIME: View.TIME,
-    k.ON_OWN_TIME: View.OWN_TIME,
-    k.ON_PRESENCE: View.PRESENCE,
-    k.ON_NOTHING: View.PRESENCE,
+_CELLS = {
+    View.NUMBER: k.NUMBER,
+    View.TEXT: k.TEXT,
+    View.TRUTH: k.TRUTH,
+    View.TIME: k.TIME,
+    View.OWN_TIME: k.OWN_TIME,
+    View.PRESENCE: k.PRESENT,
 }
 
 
@@ -60,14 +60,10 @@ class Codes:
             self.by_text[text] = known
         return known
 
-    def use(self, atom: Packed) -> None:
-        if atom.form >> 4 == k.ON_TEXT:
-            self._uses[atom.constant] += 1
+    def use(self, code: int) -> None:
+        self._uses[code] += 1
 
-    def release(self, atom: Packed) -> None:
-        if atom.form >> 4 != k.ON_TEXT:
-            return
-        code = atom.constant
+    def release(self, code: int) -> None:
         self._uses[code] -= 1
         if not self._uses[code]:
             text = self.texts[code]
@@ -77,59 +73,85 @@ class Codes:
             self._free.append(code)
 
 
-def view_of(form: int) -> View:
-    return _VIEWS[form >> 4]
-
-
-def pack(test: Test, attributes: Mapping[Parts, Attribute], codes: Codes) -> Packed | None:
+def pack(test: Test, slot: int, codes: Codes) -> Packed | None:
     """The test for the loops, or None if it is to be asked by evaluation."""
-    constant, real, view = 0, 0.0, None
-    match test.view:
-        case View.NUMBER if isinstance(test.constant, int):
-            view, constant, real = k.ON_NUMBER, test.constant, float(test.constant)
-        case View.NUMBER:
-            view, real = k.ON_REAL, test.constant
-        case View.TEXT:
-            view, constant = k.ON_TEXT, codes.code(test.constant)
-        case View.TRUTH:
-            view, constant = k.ON_TRUTH, int(test.constant)
-        case View.TIME:
-            view, constant = k.ON_TIME, test.constant
-        case View.OWN_TIME:
-            view, constant = k.ON_OWN_TIME, test.constant
-        case View.PRESENCE:
-            view = k.ON_PRESENCE
-    if view is None:
+    cell = _CELLS.get(test.view)
+    if cell is None:
         return None
-    form = (view << 4) | (_SIGNS[test.sign] << 1) | test.positive
-    return Packed(attributes[test.name].slot, form, constant, real)
+    constant = test.constant
+    turned = not test.positive
+    at = slot * k.CELLS + cell
+    if cell == k.PRESENT:
+        return Packed(at, turned, 1.0, 1.0)
+    if cell == k.TEXT:
+        constant = codes.code(constant)
+    if abs(constant) >= EXACT_IN_DOUBLES:
+        return None
+    number = float(constant)
+    # Times are whole microseconds; between numbers there is always another one.
+    below, above = math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
+    if cell in (k.TIME, k.OWN_TIME):
+        below, above = number - 1, number + 1
+    match test.sign:
+        case "=":
+            return Packed(at, turned, number, number)
+        case "<":
+            return Packed(at, turned, -math.inf, below)
+        case "<=":
+            return Packed(at, turned, -math.inf, number)
+        case ">":
+            return Packed(at, turned, above, math.inf)
+        case _:
+            return Packed(at, turned, number, math.inf)
+
+
+def joined(atoms: Iterable[Packed]) -> list[Packed]:
+    """The same question in fewer atoms: intervals of one cell are one interval."""
+    plain: dict[int, Packed] = {}
+    turned = []
+    for atom in atoms:
+        known = plain.get(atom.cell)
+        if atom.turned:
+            turned.append(atom)
+        elif known is None:
+            plain[atom.cell] = atom
+        else:
+            low, high = max(known.low, atom.low), min(known.high, atom.high)
+            plain[atom.cell] = Packed(atom.cell, False, low, high)
+    return [*plain.values(), *turned]
 
 
 def unpack(atom: Packed, by_slot: Sequence[Attribute | None], codes: Codes) -> Signed:
-    """The signed atom that was packed, or one of the same meaning."""
-    attribute = by_slot[atom.slot]
+    """A signed atom that asks the same as a packed one."""
+    attribute = by_slot[atom.cell // k.CELLS]
     assert attribute is not None
-    name = Name(attribute.parts)
-    view, sign = atom.form >> 4, _TEXTS_OF_SIGNS[(atom.form >> 1) & 7]
-    if view == k.ON_PRESENCE:
-        return Signed(Exists(name), bool(atom.form & 1))
-    constant = _constant(view, atom, codes)
-    return Signed(Comparison(name, ((sign, constant),)), bool(atom.form & 1))
+    name, cell = Name(attribute.parts), atom.cell % k.CELLS
+    if cell == k.PRESENT:
+        return Signed(Exists(name), not atom.turned)
+    if atom.low > atom.high:
+        return Signed(Literal(False), not atom.turned)
+    if atom.low == atom.high:
+        equal = Comparison(name, (("=", _constant(cell, atom.low, codes)),))
+        return Signed(equal, not atom.turned)
+    bounds: list[Expression] = []
+    if math.isfinite(atom.low):
+        bounds.append(Comparison(name, ((">=", _constant(cell, atom.low, codes)),)))
+    if math.isfinite(atom.high):
+        bounds.append(Comparison(name, (("<=", _constant(cell, atom.high, codes)),)))
+    both = bounds[0] if len(bounds) == 1 else Logic(tuple(bounds), ("AND",))
+    return Signed(both, not atom.turned)
 
 
-def _constant(view: int, atom: Packed, codes: Codes) -> Expression:
-    value: Any
-    match view:
-        case k.ON_NUMBER:
-            value = atom.constant
-        case k.ON_REAL:
-            value = atom.real
-        case k.ON_TEXT:
-            value = codes.texts[atom.constant]
-        case k.ON_TRUTH:
-            return Literal(bool(atom.constant))
-        case k.ON_TIME:
-            return Literal(datetime_of(atom.constant))
+def _constant(cell: int, number: float, codes: Codes) -> Expression:
+    match cell:
+        case k.TEXT:
+            text: Any = codes.texts[int(number)]
+            return Literal(text)
+        case k.TRUTH:
+            return Literal(bool(number))
+        case k.TIME:
+            return Literal(datetime_of(int(number)))
+        case k.OWN_TIME:
+            return Literal(format_time(int(number)))
         case _:
-            return Literal(format_time(atom.constant))
-    return Negate(Literal(-value)) if not isinstance(value, str) and value < 0 else Literal(value)
+            return Negate(Literal(-number)) if number < 0 else Literal(number)

@@ -40,6 +40,7 @@ from ensue.lang.expressions.tree import (
 from ensue.lang.expressions.values import CASTS, FaultError
 from ensue.lang.matching.attribute import (
     ABSENT,
+    EXACT_IN_DOUBLES,
     GRAM,
     LONGEST_END,
     PRESENT,
@@ -53,7 +54,6 @@ from ensue.lang.matching.patterns import shape_of
 from ensue.lang.matching.tests import Parts, Test, View
 from ensue.lang.matching.views import time_view
 
-EXACT_IN_DOUBLES = 2**53
 _RANGES = (View.NUMBER, View.TIME, View.OWN_TIME)
 _BARELY = 0.9
 """How likely an event has a name that a conjunction asks for."""
