@@ -243,12 +243,11 @@ class Asker:
         if prepared.is_temporal or not self._is_certain(subject) or isinstance(value, Instant):
             return self._compared_with_latest(term, prepared, value, subject, possibly)
         latest: Latest = self._latest.of(prepared, term.limit)
+        if term.operator in MIRRORED:
+            quick = latest.compare(term.operator, value, term.name, term.limit, subject.key)
+            if quick is not None:
+                return quick
         values = latest.values(term.name, term.limit, subject.key)
-        if (
-            term.operator in MIRRORED
-            and (quick := values.compare(term.operator, value)) is not None
-        ):
-            return quick
         return any(self._stands(term.operator, value, each, possibly) for each in values)
 
     def _compared_with_all(

@@ -163,6 +163,9 @@ class ParquetStore(SqlStore):
         for number, path in sorted(files.items()):
             if number > version:
                 with super().writing():
+                    if self._state["version"] > number:
+                        # Whoever has written the file has brought it into the index meanwhile.
+                        continue
                     self._state = {**self._state, "version": number}
                     keep(self, [publication_of(event) for event in _read(path)])
 
