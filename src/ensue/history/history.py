@@ -20,10 +20,10 @@ from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
 from ensue.history.keeping import Retention, keep
-from ensue.history.opening import open_store
 from ensue.history.publication import Publication, joined, plain, publication_of
 from ensue.history.replaying import replay_filter, replay_library
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
+from ensue.history.stores.opening import open_store
 from ensue.lang.building.values import Value
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.asking import Ontology
