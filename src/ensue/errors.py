@@ -8,6 +8,7 @@
     ├── SnapshotError       bytes that are no snapshot, or one of another library
     ├── TableError          bytes that are no tables, or tables that this version cannot read
     ├── OntologyError       an ontology, or a name in one, that cannot be used
+    ├── HistoryError        a history that cannot be asked or written to at the moment, and why
     ├── JobError            a job of a cluster that has failed, and why
     └── UsageError          an option or argument that does not fit
 
@@ -89,6 +90,13 @@ class OntologyError(EnsueError):
 
     def __str__(self) -> str:
         return "\n".join(self.problems)
+
+
+class HistoryError(EnsueError):
+    """A history that was opened and cannot be asked or written to: a server or a disk has failed.
+
+    What was being written is not kept; what was acknowledged before is.
+    """
 
 
 class JobError(EnsueError):

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import event
 
-from ensue.errors import EventError, UsageError
+from ensue.errors import EventError, HistoryError, UsageError
 from ensue.history import History
 from tests.history.test_publications import publication
+from tests.servers.databases import Database
 
 WRITER = """
 import sys
@@ -72,6 +78,45 @@ def test_everything_acknowledged_is_there_after_a_kill(lasting_url: str) -> None
         assert history.find(f"n = {acknowledged - 1}")
         history.add(publication(10**6, 59))
         assert len(history) == len(found) + 1
+
+
+def test_a_history_that_has_failed_says_so_and_goes_on_when_it_is_back(
+    servers: Callable[[str], Database], address: Callable[[str], str]
+) -> None:
+    url = address("postgresql")
+    with History.open(url) as history:
+        history.add(publication(1, 1))
+        servers("postgresql").pause()
+        servers("postgresql").resume()
+        with suppress(HistoryError):
+            # A connection that was open may be noticed only now.
+            history.add(publication(2, 2))
+        history.add(publication(2, 2))
+        assert [each.id for each in history.find()] == ["e1", "e2"]
+        servers("postgresql").pause()
+        with pytest.raises(HistoryError, match="cannot be asked now"):
+            history.find()
+        servers("postgresql").resume()
+        assert len(history) == 2
+
+
+def test_a_full_disk_is_told_and_nothing_of_the_write_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "small.db"
+    with History.open(f"sqlite:{path}") as history:
+        history.add(publication(1, 1))
+        pages = sqlite3.connect(path).execute("PRAGMA page_count").fetchone()[0]
+        engine = history._store._engine  # type: ignore[attr-defined]
+
+        @event.listens_for(engine, "connect")
+        def limit(connection: Any, _: Any) -> None:
+            connection.execute(f"PRAGMA max_page_count={pages + 3}")
+
+        engine.dispose()
+        with pytest.raises(HistoryError, match="full"):
+            history.add_all(
+                publication(number, 2, data={"text": "x" * 1000}) for number in range(2, 500)
+            )
+        assert [each.id for each in history.find()] == ["e1"]
 
 
 def test_no_more_than_a_number_are_kept_and_the_first_leave_first(url: str) -> None:

@@ -39,35 +39,40 @@ class Database:
     numbers: count[int] = field(default_factory=lambda: count(1))
 
     def start(self) -> None:
-        prepare, serve = self.programs()
+        prepare, _ = self.programs()
         self.folder = Path(tempfile.mkdtemp(prefix="ensue-server-"))
         if os.getuid() == 0:
             shutil.chown(self.folder, UNPRIVILEGED)
         self.port = _free_port()
-        log = (self.folder / "log").open("wb")
-        with log:
-            subprocess.run(
-                self.prepare_command(prepare),
-                stdout=log,
-                stderr=log,
-                check=True,
-                user=self._user(),
-                cwd="/",
-            )
-            self.process = subprocess.Popen(
-                self.serve_command(serve), stdout=log, stderr=log, user=self._user(), cwd="/"
-            )
-        self._wait()
+        with (self.folder / "log").open("ab") as log:
+            command = self.prepare_command(prepare)
+            subprocess.run(command, stdout=log, stderr=log, check=True, user=self._user(), cwd="/")
+        self.resume()
 
     def stop(self) -> None:
-        if self.process is not None:
-            self.process.send_signal(self.ending)
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        self.pause()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def pause(self) -> None:
+        """End the process; what it has stored stays."""
+        if self.process is None:
+            return
+        self.process.send_signal(self.ending)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def resume(self) -> None:
+        _, serve = self.programs()
+        with (self.folder / "log").open("ab") as log:
+            command = self.serve_command(serve)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, user=self._user(), cwd="/"
+            )
+        self._wait()
 
     def empty_url(self) -> str:
         """The address of a database that did not exist before."""

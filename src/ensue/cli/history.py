@@ -1,7 +1,7 @@
 """`ensue history`: keep events in a history, look for them, and run rules over them again.
 
-A history is named by its address (`ensue.history.opening`); what is kept, found and replayed is
-`ensue.history`'s. Here records that are no events are named and counted, and a replay goes to
+A history is named by its address (`ensue.history.stores.opening`); what is kept, found and replayed
+is `ensue.history`'s. Here records that are no events are named and counted, and a replay goes to
 Spark where it is asked to.
 """
 

@@ -1,7 +1,7 @@
 """History: what was published, each with its interval of time, and filters asked over it.
 
 `History` is what users hold. It keeps publications (`publication`) in a store behind one small
-interface (`store`): in memory, in a database (`sql`) or in Parquet files (`parquet`), and asks
+interface (`store`): in memory, in a database or in Parquet files (`stores`), and asks
 filters of them (`asking`), whose temporal terms become windows of time (`windows`, `intervals`) and
 whose other terms become keys that a store finds by an index (`narrowing`, `postings`).
 """

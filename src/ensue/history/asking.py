@@ -36,8 +36,10 @@ from ensue.lang.expressions.terms import (
 )
 from ensue.lang.expressions.tree import Expression, Name
 
-FIRST_PAGE: Final = 64
-FEW: Final = 8
+FEW: Final = 12
+"""Publications that are looked at first: often one of them matches."""
+FIRST_PAGE: Final = 120
+"""As many more before an index is chosen."""
 LARGEST_PAGE: Final = 4096
 COUNTED: Final = 4096
 """How far publications are counted to choose between an index of times and one of keys."""
@@ -187,9 +189,13 @@ class Asker:
     def _candidates(self, window: Window, clauses: Clauses) -> Iterator[Stored]:
         """Publications of a window that may meet the clauses. Some may come twice."""
         store = self._store
-        rows = store.page(window, None, FIRST_PAGE)
+        rows = store.page(window, None, FEW)
         yield from rows
-        if len(rows) == FIRST_PAGE:
+        if is_more := len(rows) == FEW:
+            rows = store.page(window, rows[-1], FIRST_PAGE)
+            yield from rows
+            is_more = len(rows) == FIRST_PAGE
+        if is_more:
             clause = self._best(window, clauses)
             if clause is None:
                 yield from self._pages(window, rows[-1], clauses)
@@ -240,12 +246,11 @@ class Asker:
         if prepared.is_temporal or not self._is_certain(subject) or isinstance(value, Instant):
             return self._compared_with_latest(term, prepared, value, subject, possibly)
         latest: Latest = self._latest.of(prepared, term.limit)
+        if term.operator in MIRRORED:
+            quick = latest.compare(term.operator, value, term.name, term.limit, subject.key)
+            if quick is not None:
+                return quick
         values = latest.values(term.name, term.limit, subject.key)
-        if (
-            term.operator in MIRRORED
-            and (quick := values.compare(term.operator, value)) is not None
-        ):
-            return quick
         return any(self._stands(term.operator, value, each, possibly) for each in values)
 
     def _compared_with_all(

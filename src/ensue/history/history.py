@@ -20,10 +20,10 @@ from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
 from ensue.history.keeping import Retention, keep
-from ensue.history.opening import open_store
 from ensue.history.publication import Publication, joined, plain, publication_of
 from ensue.history.replaying import replay_filter, replay_library
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
+from ensue.history.stores.opening import open_store
 from ensue.lang.building.values import Value
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.asking import Ontology
@@ -231,9 +231,10 @@ class History:
             if expression is not None and clause is not None:
                 found = self._asker.matching(expression, clause, window)
                 inside = [row for row in found if begin <= row.times.start < stop]
-                yield from sorted(inside, key=_by_start)
-                return
-        yield from merge(uncertain, self._pages(expression, window), key=_by_start)
+                rows: Iterator[Stored] = iter(sorted(inside, key=_by_start))
+            else:
+                rows = merge(uncertain, self._pages(expression, window), key=_by_start)
+        yield from rows
 
     def _pages(self, expression: Expression | None, window: Window) -> Iterator[Stored]:
         after: Stored | None = None

@@ -9,7 +9,7 @@ were asked for, and in total by `MOST_HELD`; losing it costs a new search and ch
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from ensue.history.narrowing import Clause
@@ -32,37 +32,49 @@ _EXACT: Final = 2**53
 Test = Callable[[Prepared, Stored, bool], bool]
 
 
-class Values(Sequence[Any]):
-    """Values of a name, in the order of arrival; those that are missing are left out."""
+class Values:
+    """The values of a name in publications that follow each other by arrival.
 
-    def __init__(self, values: Sequence[Any]) -> None:
-        self._values = values
+    It is counted how many are no plain numbers, so that numbers are compared without looking at
+    each: as soon as there is another value, or none, `compare` leaves it to the one who asks.
+    """
 
-    def __len__(self) -> int:
-        return len(self._values)
+    def __init__(self, values: Iterable[Any]) -> None:
+        self.all = list(values)
+        self._others = _count_others(self.all)
 
-    def __getitem__(self, index: Any) -> Any:
-        return self._values[index]
+    def append(self, values: Sequence[Any]) -> None:
+        self.all += values
+        self._others += _count_others(values)
 
-    def compare(self, operator: str, value: Any) -> bool | None:
-        """Whether the value stands so to one of these; None unless all of them are numbers."""
-        if not self._values:
-            return False
-        if not _is_plain_number(value) or not all(map(_is_plain_number, self._values)):
+    def cut(self, count: int) -> None:
+        self._others -= _count_others(self.all[:count])
+        del self.all[:count]
+
+    def compare(self, operator: str, value: Any, begin: int) -> bool | None:
+        """Whether a value stands so to one of these from a place on; None if it is not known."""
+        if self._others or not _is_plain_number(value):
             return None
+        values = self.all[begin:]
+        if not values:
+            return False
         match operator:
             case "<":
-                return bool(value < max(self._values))
+                return bool(value < max(values))
             case "<=":
-                return bool(value <= max(self._values))
+                return bool(value <= max(values))
             case ">":
-                return bool(value > min(self._values))
+                return bool(value > min(values))
             case ">=":
-                return bool(value >= min(self._values))
+                return bool(value >= min(values))
             case "=":
-                return value in self._values
+                return value in values
             case _:
-                return any(each != value for each in self._values)
+                return values.count(value) < len(values)
+
+
+def _count_others(values: Iterable[Any]) -> int:
+    return sum(not _is_plain_number(each) for each in values)
 
 
 def _is_plain_number(value: Any) -> bool:
@@ -79,31 +91,41 @@ class Latest:
         self.capacity = 0
         self.seqs: list[int] = []
         self.rows: list[Stored] = []
-        self._values: dict[Name, list[Any]] = {}
+        self._keys: set[bytes] = set()
+        self._values: dict[Name, Values] = {}
 
-    def values(self, name: Name, limit: int, but: bytes) -> Values:
-        """The values of the latest `limit` matches, the publication of a key left out."""
-        begin = max(0, len(self.rows) - limit)
-        if any(row.key == but for row in self.rows[begin:]):
-            rows = [row for row in self.rows if row.key != but][-limit:]
-            values = [_lookup(name, row) for row in rows]
-            return Values([each for each in values if each is not MISSING])
+    def compare(self, operator: str, value: Any, name: Name, limit: int, but: bytes) -> bool | None:
+        """Whether a value stands so to that of one of the latest `limit`, if numbers tell it.
+
+        None otherwise: then `values` are to be asked one by one. `but` is the key of a publication
+        that does not count.
+        """
+        if but in self._keys:
+            return None
         known = self._values.get(name)
         if known is None:
-            known = self._values[name] = [_lookup(name, row) for row in self.rows]
-        return Values([each for each in known[begin:] if each is not MISSING])
+            known = self._values[name] = Values(_lookup(name, row) for row in self.rows)
+        return known.compare(operator, value, max(0, len(self.rows) - limit))
+
+    def values(self, name: Name, limit: int, but: bytes) -> Iterator[Any]:
+        """The values of the latest `limit` matches, the publication of a key left out."""
+        rows = [row for row in self.rows if row.key != but] if but in self._keys else self.rows
+        found = (_lookup(name, row) for row in rows[max(0, len(rows) - limit) :])
+        return (each for each in found if each is not MISSING)
 
     def add_newer(self, rows: Sequence[Stored]) -> None:
         """Matches that have arrived since, in the order of their numbers."""
         self.seqs += [row.seq for row in rows]
         self.rows += rows
+        self._keys.update(row.key for row in rows)
         for name, values in self._values.items():
-            values += [_lookup(name, row) for row in rows]
+            values.append([_lookup(name, row) for row in rows])
         self._trim()
 
     def add_older(self, rows: Sequence[Stored]) -> None:
         self.seqs[:0] = [row.seq for row in rows]
         self.rows[:0] = rows
+        self._keys.update(row.key for row in rows)
         self._values.clear()
 
     def put(self, row: Stored, is_match: bool) -> None:
@@ -115,23 +137,27 @@ class Latest:
             place = bisect_left(self.seqs, row.seq)
             self.seqs.insert(place, row.seq)
             self.rows.insert(place, row)
+            self._keys.add(row.key)
             self._trim()
 
     def drop(self, seq: int) -> None:
         place = bisect_left(self.seqs, seq)
         if place < len(self.seqs) and self.seqs[place] == seq:
+            self._keys.discard(self.rows[place].key)
             del self.seqs[place], self.rows[place]
-        self._values.clear()
+            self._values.clear()
 
     def cut(self, count: int) -> None:
         """Give up the oldest."""
+        self._keys.difference_update(row.key for row in self.rows[:count])
         del self.seqs[:count], self.rows[:count]
         for values in self._values.values():
-            del values[:count]
+            values.cut(count)
 
     def start_afresh(self, floor: int) -> None:
         """Give up all; what is numbered `floor` or higher follows."""
         self.seqs, self.rows, self.floor = [], [], floor
+        self._keys.clear()
         self._values.clear()
 
     def _trim(self) -> None:

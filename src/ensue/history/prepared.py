@@ -113,6 +113,11 @@ class Filters:
 
     def revise(self, seqs: Iterator[int]) -> None:
         """Publications have changed: what is remembered of them is of no use any more."""
+        if len(self._revisions) >= MOST_ANSWERS:
+            for each in self._by_meaning.values():
+                each.answers.clear()
+            self._revisions.clear()
+            self._answers = 0
         for seq in seqs:
             self._revisions[seq] = self._revisions.get(seq, 0) + 1
 

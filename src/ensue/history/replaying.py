@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from ensue.engine.run import Instant, Run, time_microseconds
 from ensue.errors import EventError
 from ensue.events.event import Event
-from ensue.history.memory import MemoryStore
 from ensue.history.prepared import TEMPORAL, nodes_of
+from ensue.history.stores.memory import MemoryStore
 from ensue.lang.expressions.tree import Expression
 from ensue.library import Library
 
@@ -109,8 +109,8 @@ def _scratch(history: History) -> Iterator[History]:
     if len(history) <= HELD_IN_MEMORY:
         yield kind(MemoryStore(), ontology=history.ontology)
         return
-    from ensue.history.opening import sqlite_engine
-    from ensue.history.sql import SqlStore
+    from ensue.history.stores.opening import sqlite_engine
+    from ensue.history.stores.sql import SqlStore
 
     with TemporaryDirectory(prefix="ensue-replay-") as folder:
         engine = sqlite_engine(str(Path(folder) / "scratch.db"), durable=False)

@@ -33,7 +33,7 @@ def open_store(url: str) -> Store:
     if not colon:
         raise UsageError(f"`{url}` is no address of a history: write {EXAMPLES}")
     if scheme == "memory":
-        from ensue.history.memory import MemoryStore
+        from ensue.history.stores.memory import MemoryStore
 
         if rest.strip("/"):
             raise UsageError(f"`memory:` has no name, and `{url}` gives one: leave out `{rest}`")
@@ -44,7 +44,7 @@ def open_store(url: str) -> Store:
         return _database(lambda: _server_engine(url, scheme, rest), url)
     if scheme == "parquet":
         _require("sqlalchemy", "history", url)
-        from ensue.history.parquet import ParquetStore
+        from ensue.history.stores.parquet import ParquetStore
 
         return ParquetStore(_file(url, rest))
     raise UsageError(f"`{scheme}` is no kind of history: write {EXAMPLES}")
@@ -93,7 +93,7 @@ def _database(make: Any, url: str) -> Store:
     _require("sqlalchemy", "history", url)
     from sqlalchemy.exc import ArgumentError, DatabaseError
 
-    from ensue.history.sql import SqlStore
+    from ensue.history.stores.sql import SqlStore
 
     try:
         return SqlStore(make())

@@ -11,37 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from operator import itemgetter
 from threading import RLock
 from typing import Any, Final
 
 from sqlalchemy import (
-    BindParameter,
     Connection,
     Engine,
-    Insert,
-    Select,
-    and_,
-    bindparam,
-    delete,
-    exists,
-    func,
+    Table,
     insert,
-    literal,
-    or_,
-    select,
-    union_all,
     update,
 )
+from sqlalchemy.exc import DBAPIError
 
-from ensue.errors import UsageError
+from ensue.errors import HistoryError, UsageError
 from ensue.events.event import Event
-from ensue.history import schema
 from ensue.history.narrowing import Clause
 from ensue.history.postings import OVERFLOW, keys_of
 from ensue.history.publication import Publication, Times
-from ensue.history.schema import OPEN_BIT, OVERFLOW_BIT, UNCERTAIN_BIT
 from ensue.history.store import (
     FOREVER,
     OPEN_SPAN,
@@ -51,20 +37,12 @@ from ensue.history.store import (
     Window,
     body_of,
     span_of,
-    width_of,
 )
-
-_P: Final = schema.publications.c
-
-
-def _value(name: str, expanding: bool = False) -> BindParameter[Any]:
-    """A value that is filled in when a statement runs."""
-    return bindparam(name, expanding=expanding)
-
+from ensue.history.stores import schema, statements
+from ensue.history.stores.schema import OPEN_BIT, OVERFLOW_BIT, UNCERTAIN_BIT
 
 _AT_ONCE: Final = 500
 """Values in one list of a statement; every database takes as many."""
-_WIDEST: Final = 2**61
 
 
 class SqlStore:
@@ -86,19 +64,29 @@ class SqlStore:
             if self._connection is not None:
                 yield
                 return
-            if self._reader is None:
-                self._reader = self._engine.connect()
-            self._connection = self._reader
-            try:
-                self._state = self._read_state(locking=False)
-                yield
-            finally:
-                self._connection = None
-                self._reader.rollback()
+            with _in_words("asked"), self._reading_connection() as connection:
+                self._connection = connection
+                try:
+                    self._state = self._read_state(locking=False)
+                    yield
+                finally:
+                    self._connection = None
+                    connection.rollback()
+
+    @contextmanager
+    def _reading_connection(self) -> Iterator[Connection]:
+        """For a file always the same; for a server one of the pool, which sees whether it lives."""
+        if self._engine.dialect.name != "sqlite":
+            with self._engine.connect() as connection:
+                yield connection
+            return
+        if self._reader is None:
+            self._reader = self._engine.connect()
+        yield self._reader
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        with self._lock, self._engine.connect() as connection:
+        with self._lock, _in_words("written to"), self._engine.connect() as connection:
             connection = connection.execution_options(ensue_writes=True)
             if self._engine.dialect.name != "sqlite":
                 connection = connection.execution_options(isolation_level="READ COMMITTED")
@@ -118,14 +106,14 @@ class SqlStore:
         return self._connection
 
     def _read_state(self, locking: bool) -> Mapping[str, int]:
-        statement = _STATE.with_for_update() if locking else _STATE
+        statement = statements.STATE.with_for_update() if locking else statements.STATE
         return dict(self._open.execute(statement).one()._mapping)
 
     def _prepare(self) -> None:
         with self._engine.begin() as connection:
             schema.metadata.create_all(connection)
         with self._engine.begin() as connection:
-            found = connection.execute(_STATE).first()
+            found = connection.execute(statements.STATE).first()
             if found is None:
                 zeros = dict.fromkeys((each.name for each in schema.state.c), 0)
                 connection.execute(
@@ -154,7 +142,9 @@ class SqlStore:
     def by_keys(self, keys: Sequence[bytes]) -> Mapping[bytes, Stored]:
         found: dict[bytes, Stored] = {}
         for begin in range(0, len(keys), _AT_ONCE):
-            rows = self._open.execute(_BY_KEYS, {"identities": keys[begin : begin + _AT_ONCE]})
+            rows = self._open.execute(
+                statements.BY_KEYS, {"identities": keys[begin : begin + _AT_ONCE]}
+            )
             found |= {each.key: each for each in map(_stored, rows)}
         return found
 
@@ -165,46 +155,44 @@ class SqlStore:
         if not publications:
             return
         state = dict(self._state)
-        first = state["last"] + 1
-        rows, entries = [], []
-        for seq, each in enumerate(publications, first):
+        rows: list[tuple[Any, ...]] = []
+        entries: list[tuple[Any, ...]] = []
+        for seq, each in enumerate(publications, state["last"] + 1):
             rows.append(_row(seq, each))
-            entries += [{"entry": key, "seq": seq} for key in self._keys(each, state)]
+            entries += [(key, seq) for key in self._keys(each, state)]
             _note_span(each.times, state)
         state["last"] += len(publications)
         state["count"] += len(publications)
         self._state = state
-        self._execute_many(_INSERT, rows)
-        self._execute_many(_POST, entries)
+        self._insert(schema.publications, rows)
+        self._insert(schema.postings, entries)
 
-    def _execute_many(self, statement: Insert, rows: list[dict[str, Any]]) -> None:
-        """As `execute` does it, with the values handed to the driver as they are."""
-        compiled = statement.compile(dialect=self._engine.dialect, column_keys=list(rows[0]))
-        if compiled.positiontup is None:
+    def _insert(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
+        """Rows in the order of the table's columns, handed to the driver as they are."""
+        names = [each.name for each in table.c]
+        compiled = insert(table).compile(dialect=self._engine.dialect, column_keys=names)
+        if compiled.positiontup == names:
             self._open.exec_driver_sql(compiled.string, rows)
-            return
-        take = itemgetter(*compiled.positiontup)
-        self._open.exec_driver_sql(compiled.string, [take(row) for row in rows])
+        else:
+            self._open.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
         if not changed:
             return
         state = dict(self._state)
         self._unpost([old for old, _ in changed])
-        rows, entries = [], []
+        rows: list[dict[str, Any]] = []
+        entries: list[tuple[Any, ...]] = []
         for old, new in changed:
-            rows.append({f"new_{name}": value for name, value in _row(old.seq, new).items()})
-            entries += [{"entry": key, "seq": old.seq} for key in self._keys(new, state)]
+            rows.append(dict(zip(statements.REVISED, _row(old.seq, new), strict=True)))
+            entries += [(key, old.seq) for key in self._keys(new, state)]
             _note_span(new.times, state)
         seqs = [{"old_seq": old.seq} for old, _ in changed]
         version = state["version"]
-        self._open.execute(_REVISE, rows)
-        self._open.execute(_POST, entries)
-        self._open.execute(_FORGET_REVISION, seqs)
-        self._open.execute(
-            insert(schema.revisions),
-            [{"seq": old.seq, "version": version} for old, _ in changed],
-        )
+        self._open.execute(statements.REVISE, rows)
+        self._insert(schema.postings, entries)
+        self._open.execute(statements.FORGET_REVISION, seqs)
+        self._insert(schema.revisions, [(old.seq, version) for old, _ in changed])
         self._state = {**state, "revised": version}
 
     def remove(self, gone: Sequence[Stored], floor: int | None = None) -> None:
@@ -212,8 +200,8 @@ class SqlStore:
             return
         self._unpost(gone)
         seqs = [{"old_seq": each.seq} for each in gone]
-        self._open.execute(_DELETE, seqs)
-        self._open.execute(_FORGET_REVISION, seqs)
+        self._open.execute(statements.DELETE, seqs)
+        self._open.execute(statements.FORGET_REVISION, seqs)
         state = dict(self._state)
         state["count"] -= len(gone)
         if floor is None:
@@ -224,7 +212,7 @@ class SqlStore:
 
     def _unpost(self, rows: Sequence[Stored]) -> None:
         entries = [{"old_entry": key, "old_seq": row.seq} for row in rows for key in row.keys]
-        self._open.execute(_UNPOST, entries)
+        self._open.execute(statements.UNPOST, entries)
 
     def _keys(self, publication: Publication, state: dict[str, int]) -> list[bytes]:
         keys = keys_of(publication.event)
@@ -251,12 +239,14 @@ class SqlStore:
             spans = [each for each in self._spans() if after is None or each <= span]
             if not spans:
                 return []
-            statement = _overlapping(tuple(spans), after is not None, tuple(map(len, probes)))
+            statement = statements.overlapping(
+                tuple(spans), after is not None, tuple(map(len, probes))
+            )
         else:
-            statement = _page(window.kind, after is not None, tuple(map(len, probes)))
+            statement = statements.page(window.kind, after is not None, tuple(map(len, probes)))
         for place, probe in enumerate(probes):
             values |= {f"entry_{place}_{i}": each for i, each in enumerate(probe)}  # type: ignore[misc]
-        return [_stored(row) for row in self._open.execute(statement, values)]
+        return [_stored(row) for row in self._open.execute(statement, values).fetchall()]
 
     def posted(self, clause: Clause, window: Window, before: int, limit: int) -> Sequence[Stored]:
         ranges = self._ranges(clause)
@@ -268,14 +258,16 @@ class SqlStore:
         }
         for place, (low, high) in enumerate(ranges):
             values |= {f"low_{place}": low, f"high_{place}": high}
-        statement = _posted(tuple(low == high for low, high in ranges), window.kind)
+        statement = statements.posted(tuple(low == high for low, high in ranges), window.kind)
         rows = self._open.execute(statement, values)
         return list({row.seq: _stored(row) for row in rows}.values())
 
     def count_posted(self, clause: Clause, most: int) -> int:
         count = 0
         for low, high in self._ranges(clause):
-            found = self._open.execute(_COUNT_POSTED, {"low": low, "high": high, "limit": most})
+            found = self._open.execute(
+                statements.COUNT_POSTED, {"low": low, "high": high, "limit": most}
+            )
             count += int(found.scalar_one())
             if count >= most:
                 return most
@@ -288,17 +280,17 @@ class SqlStore:
         if window.kind == "overlapping":
             spans = tuple(self._spans())
             return (
-                len(self._open.execute(_overlapping(spans, False, ()), values).all())
+                len(self._open.execute(statements.overlapping(spans, False, ()), values).all())
                 if spans
                 else 0
             )
-        return int(self._open.execute(_counted(window.kind), values).scalar_one())
+        return int(self._open.execute(statements.counted(window.kind), values).scalar_one())
 
     def revisions(self, since: int) -> Sequence[Stored]:
-        return [_stored(row) for row in self._open.execute(_REVISIONS, {"since": since})]
+        return [_stored(row) for row in self._open.execute(statements.REVISIONS, {"since": since})]
 
     def oldest(self, count: int) -> Sequence[Stored]:
-        return [_stored(row) for row in self._open.execute(_OLDEST, {"limit": count})]
+        return [_stored(row) for row in self._open.execute(statements.OLDEST, {"limit": count})]
 
     def close(self) -> None:
         with self._lock:
@@ -324,174 +316,35 @@ class SqlStore:
         return [low for low, _ in ranges] if all(low == high for low, high in ranges) else []
 
 
-# --- statements ---------------------------------------------------------------------------------
-
-_COLUMNS: Final = (
-    _P.seq,
-    _P.identity,
-    _P.start,
-    _P.start_until,
-    _P.finish,
-    _P.finish_until,
-    _P.body,
-)
-_STATE: Final = select(schema.state)
-_BY_KEYS: Final = select(*_COLUMNS).where(_P.identity.in_(_value("identities", expanding=True)))
-_INSERT: Final = insert(schema.publications)
-_POST: Final = insert(schema.postings)
-_UNPOST: Final = delete(schema.postings).where(
-    schema.postings.c.entry == _value("old_entry"),
-    schema.postings.c.seq == _value("old_seq"),
-)
-_DELETE: Final = delete(schema.publications).where(_P.seq == _value("old_seq"))
-_FORGET_REVISION: Final = delete(schema.revisions).where(
-    schema.revisions.c.seq == _value("old_seq")
-)
-_REVISE: Final = (
-    update(schema.publications)
-    .where(_P.seq == _value("new_seq"))
-    .values(
-        {
-            each.name: _value(f"new_{each.name}")
-            for each in schema.publications.c
-            if each.name != "seq"
-        }
-    )
-)
-_REVISIONS: Final = (
-    select(*_COLUMNS)
-    .join(schema.revisions, schema.revisions.c.seq == _P.seq)
-    .where(schema.revisions.c.version > _value("since"))
-)
-_OLDEST: Final = select(*_COLUMNS).order_by(_P.seq).limit(_value("limit"))
-_COUNT_POSTED: Final = select(func.count()).select_from(
-    select(literal(1).label("one"))
-    .where(schema.postings.c.entry.between(_value("low"), _value("high")))
-    .limit(_value("limit"))
-    .subquery()
-)
-
-
-@lru_cache(maxsize=16)
-def _counted(kind: str) -> Select[Any]:
-    """How many lie in a window; the index alone tells, so uncertain ones are counted too."""
-    query = select(literal(1).label("one")).limit(_value("limit"))
-    if kind == "uncertain":
-        query = query.where(_P.span == UNCERTAIN_SPAN)
-    else:
-        column = _P.finish if kind == "ended" else _P.start
-        query = query.where(column.between(_value("low"), _value("high")))
-    return select(func.count()).select_from(query.subquery())
-
-
-@lru_cache(maxsize=256)
-def _page(kind: str, is_next: bool, probes: tuple[int, ...]) -> Select[Any]:
-    """A page of a window; `probes` are the numbers of keys of clauses that must be met."""
-    low, high = _value("low"), _value("high")
-    seq = _value("last_seq")
-    query = select(*_COLUMNS).limit(_value("limit"))
-    match kind:
-        case "ended":
-            query = query.where(_P.finish.between(low, high), _P.span != UNCERTAIN_SPAN)
-            query = query.order_by(_P.finish.desc(), _P.seq.desc())
-            if is_next:
-                last = _value("last_finish")
-                query = query.where(_P.finish <= last, or_(_P.finish < last, _P.seq < seq))
-        case "started":
-            query = query.where(_P.start.between(low, high), _P.span != UNCERTAIN_SPAN)
-            query = query.order_by(_P.start, _P.seq)
-            if is_next:
-                last = _value("last_start")
-                query = query.where(_P.start >= last, or_(_P.start > last, _P.seq > seq))
-        case _:
-            query = query.order_by(_P.seq.desc())
-            if kind == "uncertain":
-                query = query.where(_P.span == UNCERTAIN_SPAN)
-            if is_next:
-                query = query.where(_P.seq < seq)
-    return _probed(query, probes)
-
-
-@lru_cache(maxsize=256)
-def _overlapping(spans: tuple[int, ...], is_next: bool, probes: tuple[int, ...]) -> Any:
-    """The intervals that hold an instant of the window, one span after the other."""
-    arms = []
-    for place, span in enumerate(spans):
-        # The index narrows by the start; how much, the greatest length of the span says.
-        width = _WIDEST if (greatest := width_of(span)) is None else greatest
-        query = (
-            select(*_COLUMNS)
-            .where(
-                _P.span == span,
-                _P.start <= _value("high"),
-                _P.start >= _value("low") - literal(width),
-                _P.finish >= _value("low"),
-            )
-            .order_by(_P.start.desc(), _P.seq.desc())
-            .limit(_value("limit"))
-        )
-        if is_next and place == 0:
-            last = _value("last_start")
-            query = query.where(_P.start <= last, or_(_P.start < last, _P.seq < _value("last_seq")))
-        arms.append(select(*_probed(query, probes).subquery().c))
-    return union_all(*arms).limit(_value("limit")) if len(arms) > 1 else arms[0]
-
-
-@lru_cache(maxsize=256)
-def _posted(points: tuple[bool, ...], kind: str) -> Any:
-    """Publications by keys, one arm a range, the latest arrival first."""
-    entries = schema.postings.c
-    low, high = _value("low"), _value("high")
-    conditions = {
-        "ended": _P.finish.between(low, high),
-        "started": _P.start.between(low, high),
-        "overlapping": and_(_P.start <= high, _P.finish >= low),
-    }
-    arms = []
-    for place, is_point in enumerate(points):
-        lowest, highest = _value(f"low_{place}"), _value(f"high_{place}")
-        key = entries.entry == lowest if is_point else entries.entry.between(lowest, highest)
-        query = (
-            select(*_COLUMNS)
-            .join(schema.postings, entries.seq == _P.seq)
-            .where(key, entries.seq < _value("last_seq"))
-            .order_by(entries.seq.desc())
-            .limit(_value("limit"))
-        )
-        if kind in conditions:
-            query = query.where(or_(conditions[kind], _P.span == UNCERTAIN_SPAN))
-        arms.append(query.subquery())
-    if len(arms) == 1:
-        return select(*arms[0].c)
-    merged = union_all(*(select(*arm.c) for arm in arms)).subquery()
-    return select(*merged.c).order_by(merged.c.seq.desc()).limit(_value("limit"))
-
-
-def _probed(query: Select[Any], probes: tuple[int, ...]) -> Select[Any]:
-    for place, count in enumerate(probes):
-        entries = schema.postings.alias().c
-        keys = [_value(f"entry_{place}_{i}") for i in range(count)]
-        query = query.where(
-            exists(select(literal(1)).where(entries.entry.in_(keys), entries.seq == _P.seq))
-        )
-    return query
+@contextmanager
+def _in_words(what: str) -> Iterator[None]:
+    """Says what a database complains of in a sentence."""
+    try:
+        yield
+    except DBAPIError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        raise HistoryError(
+            f"the history cannot be {what} now: {reason}; what was acknowledged before is kept, so"
+            " try again once that is put right"
+        ) from None
 
 
 # --- rows ---------------------------------------------------------------------------------------
 
 
-def _row(seq: int, publication: Publication) -> dict[str, Any]:
+def _row(seq: int, publication: Publication) -> tuple[Any, ...]:
+    """A row of publications, in the order of the columns."""
     start, start_until, end, end_until = publication.times
-    return {
-        "seq": seq,
-        "identity": publication.key,
-        "start": start,
-        "start_until": start_until,
-        "finish": FOREVER if end is None else end,
-        "finish_until": FOREVER if end_until is None else end_until,
-        "span": span_of(publication.times),
-        "body": body_of(publication),
-    }
+    return (
+        seq,
+        publication.key,
+        start,
+        start_until,
+        FOREVER if end is None else end,
+        FOREVER if end_until is None else end_until,
+        span_of(publication.times),
+        body_of(publication),
+    )
 
 
 def _stored(row: Any) -> Stored:

@@ -26,7 +26,6 @@ from ensue.events.columns import EXTENSION_PREFIX
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.history.keeping import keep
-from ensue.history.opening import sqlite_engine
 from ensue.history.publication import (
     END,
     END_UNTIL,
@@ -35,8 +34,9 @@ from ensue.history.publication import (
     key_of,
     publication_of,
 )
-from ensue.history.sql import SqlStore
 from ensue.history.store import Stored
+from ensue.history.stores.opening import sqlite_engine
+from ensue.history.stores.sql import SqlStore
 
 INDEX: Final = "_index.db"
 FIRST_KEY: Final = b"ensue.first"
@@ -163,6 +163,9 @@ class ParquetStore(SqlStore):
         for number, path in sorted(files.items()):
             if number > version:
                 with super().writing():
+                    if self._state["version"] > number:
+                        # Whoever has written the file has brought it into the index meanwhile.
+                        continue
                     self._state = {**self._state, "version": number}
                     keep(self, [publication_of(event) for event in _read(path)])
 
