@@ -17,7 +17,7 @@ def call(*arguments: object) -> Any:
     return CliRunner().invoke(app, ["bench", *map(str, arguments)], prog_name="ensue")
 
 
-@pytest.fixture(scope="module", params=["machine", "batch", "curves"])
+@pytest.fixture(scope="module", params=["machine", "batch", "curves", "subscriptions"])
 def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What a quick run has written: its subject, table, report and pictures."""
     folder = tmp_path_factory.mktemp("bench")

@@ -159,7 +159,7 @@ def _coming_and_going(effort: Effort) -> Iterator[Figure]:
 
 
 def _growth(effort: Effort) -> Iterator[Finding]:
-    sizes = (1_000, 10_000, 100_000, 1_000_000) if not effort.quick else (100, 300, 1_000)
+    sizes = (1_000, 10_000, 100_000, 1_000_000) if not effort.quick else (100, 1_000)
     market = Market(3)
     events = events_in(market.table(effort.size(2_000, 100)))
     index = Index()
