@@ -19,7 +19,7 @@ def definition(node: s.Definition) -> b.EventType | b.Correlation:
     if isinstance(node, s.EventTypeDeclaration):
         # A mapping holds a name once, and a tree may hold it twice: the text of a duplicate.
         given = {each.name: each.type for each in node.attributes}
-        built = b.eventtype(node.name, given, extends=node.parent)
+        built = b.eventtype(node.name, given, extends=node.parent, wire=node.wire)
         if len(given) == len(node.attributes):
             return built
         return b.EventType(node)
@@ -29,6 +29,7 @@ def definition(node: s.Definition) -> b.EventType | b.Correlation:
         "bind": node.clauses.bind,
     }
     ports = [port(each) for each in node.ports]
+    having = node.clauses.having
     if isinstance(node, s.EclCorrelation):
         return b.ecl(node.output, node.name, ports=ports, body=ecl(node.body), **clauses)
     return b.correlation(
@@ -40,6 +41,9 @@ def definition(node: s.Definition) -> b.EventType | b.Correlation:
         cases=[
             b.case(labels(each.condition), *map(statement, each.statements)) for each in node.cases
         ],
+        keep=node.clauses.keep,
+        unless=[each.name for each in node.clauses.unless],
+        having=None if having is None else value(having),
         **clauses,
     )
 
@@ -51,7 +55,7 @@ def length(duration: s.Duration) -> timedelta:
 def key(node: s.Key) -> str | b.Key:
     if isinstance(node, s.CommonKey):
         return node.name
-    return b.key(*(b.Value(x.Name(each)) for each in node.parts))
+    return b.key(*(b.Value(x.Name((port, *inner.split(".")))) for port, inner in node.parts))
 
 
 def port(node: s.Port) -> b.Port:
@@ -65,10 +69,12 @@ def value(node: x.Expression) -> b.Value:
     return b.expression(print_expression(node))
 
 
-def filters(node: s.Filter) -> b.Filter | b.Port:
+def filters(node: s.Filter) -> Any:
     match node:
         case s.PortRef(name):
             return b.port("T", name)
+        case s.Timeout(after):
+            return b.timeout(length(after))
         case s.Labelled(label, body):
             return filters(body).label(label)
         case s.Times(body, count):

@@ -9,6 +9,7 @@ for tests that compare engines. Both draw every node class.
 from __future__ import annotations
 
 import string
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -100,6 +101,10 @@ def _larger_expressions(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]
             logic,
         ),
         st.builds(x.Like, inner, texts(), st.booleans()),
+        st.builds(lambda a, b: x.Call("MATCHES", (a, x.Literal(b))), inner, texts()),
+        st.builds(lambda *three: x.Call("BETWEEN", three), inner, inner, inner),
+        st.builds(lambda one: x.Call("IS_NULL", (one,)), inner),
+        st.builds(lambda one: x.Call("DISTINCT", (one,)), expression_names()),
         st.builds(x.In, inner, several, st.booleans()),
         st.builds(x.Call, functions, st.lists(inner, max_size=2).map(tuple)),
     )
@@ -125,11 +130,17 @@ def filters(
             st.builds(s.Both, _several(inner)),
             st.builds(s.Either, _several(inner)),
             st.builds(s.Then, _several(inner)),
+            *([st.builds(_with_timeout, _several(inner), durations())] if ports is None else []),
             st.builds(s.Times, inner, st.integers(1, 12)),
             st.builds(s.Labelled, label_names, inner),
         ),
         max_leaves=6,
     )
+
+
+def _with_timeout(parts: tuple[s.Filter, ...], after: s.Duration) -> s.Filter:
+    first, *others = parts
+    return s.Then((first, s.Timeout(after), *others))
 
 
 def label_expressions(
@@ -202,14 +213,28 @@ def ports() -> st.SearchStrategy[s.Port]:
     )
 
 
-def clauses() -> st.SearchStrategy[s.Clauses]:
+def clauses(*, in_ecl: bool = False) -> st.SearchStrategy[s.Clauses]:
     pairs = st.lists(st.tuples(names(), names()), min_size=1, max_size=3).map(tuple)
-    keys = st.builds(s.CommonKey, names()) | st.builds(s.PortKeys, pairs)
-    return st.builds(
+    # A key of one path is a port's only if its first part is a port, which is not known here.
+    nested = st.builds(lambda inner: s.CommonKey(f"no_port.{inner}"), names())
+    several = pairs.filter(lambda each: len(each) > 1)
+    keys = st.builds(s.CommonKey, names()) | nested | st.builds(s.PortKeys, several)
+    plain = st.builds(
         s.Clauses,
         st.none() | durations(),
         st.lists(keys, max_size=2).map(tuple),
-        st.sampled_from([None, "first", "last"]),
+        st.sampled_from([None, "first", "last", "latest"]),
+    )
+    return (
+        plain
+        if in_ecl
+        else st.builds(
+            replace,
+            plain,
+            keep=st.sampled_from([None, "none", "last", "all"]),
+            unless=st.lists(st.builds(s.PortRef, names()), max_size=2).map(tuple),
+            having=st.none() | expressions(),
+        )
     )
 
 
@@ -218,8 +243,11 @@ def event_types(draw: st.DrawFn) -> s.EventTypeDeclaration:
     attributes = []
     for kind in draw(st.lists(value_types(), max_size=3)):
         reserved = ("long",) if kind.name in {"long", "unsigned long"} else ()
-        attributes.append(s.AttributeDeclaration(draw(names(*reserved)), kind))
-    return s.EventTypeDeclaration(draw(names()), draw(st.none() | names()), tuple(attributes))
+        inner = draw(st.lists(names(), max_size=1))
+        name = ".".join([draw(names(*reserved)), *inner])
+        attributes.append(s.AttributeDeclaration(name, kind))
+    parent, wire = draw(st.none() | names()), draw(st.none() | texts())
+    return s.EventTypeDeclaration(draw(names()), parent, tuple(attributes), wire)
 
 
 def definitions() -> st.SearchStrategy[s.Definition]:
@@ -239,7 +267,9 @@ def definitions() -> st.SearchStrategy[s.Definition]:
             few_statements,
             st.lists(cases, max_size=3).map(tuple),
         ),
-        st.builds(s.EclCorrelation, outputs, names(), few_ports, ecl_expressions(), clauses()),
+        st.builds(
+            s.EclCorrelation, outputs, names(), few_ports, ecl_expressions(), clauses(in_ecl=True)
+        ),
     )
 
 
@@ -267,6 +297,7 @@ OUTPUT = s.EventTypeDeclaration(
         s.AttributeDeclaration("s", ValueType("string")),
     ),
 )
+BARE = s.EventTypeDeclaration("Bare")
 _MORE_ATTRIBUTES = ("boolean", "double", "float", "string", "timestamp", "long long")
 _SHORT = st.sampled_from([500_000, 1_000_000, 2_000_000, 5_000_000]).map(s.Duration)
 
@@ -463,5 +494,7 @@ def libraries(draw: st.DrawFn) -> s.LibraryTree:
     for number in range(draw(st.integers(1, 3))):
         output = draw(st.sampled_from(["Base", "Out"])) if number == 0 else "Out"
         kind: Any = draw(st.sampled_from([valid_correlations, valid_ecl]))
+        # ECL carries no data, so it puts out a type without attributes.
+        output = "Bare" if kind is valid_ecl else output
         made.append(draw(kind(f"C{number}", output, types)))
-    return s.LibraryTree((*types, OUTPUT, *made))
+    return s.LibraryTree((*types, OUTPUT, BARE, *made))

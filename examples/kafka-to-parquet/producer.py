@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from ensue import Event
-from ensue.spark.streaming.records import Record, write_record
+from ensue.spark.kafka.records import Record, write_record
 
 START = 1_714_996_800_000_000  # 2024-05-06T12:00:00Z, in microseconds
 SECOND = 1_000_000

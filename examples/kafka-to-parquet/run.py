@@ -19,13 +19,13 @@ from producer import Afternoon
 from pyspark.sql import DataFrame, SparkSession
 
 import ensue
-from ensue.spark.command import session
+from ensue.spark.kafka.broker import TrialBroker
+from ensue.spark.kafka.connector import with_kafka
+from ensue.spark.kafka.records import Record
+from ensue.spark.session import open_session
 from ensue.spark.streaming import pipeline
-from ensue.spark.streaming.broker import TrialBroker
 from ensue.spark.streaming.config import AVAILABLE_NOW, load_config
-from ensue.spark.streaming.connector import with_kafka
 from ensue.spark.streaming.kafka import RECORD_DDL
-from ensue.spark.streaming.records import Record
 
 HERE = Path(__file__).parent
 
@@ -46,7 +46,7 @@ def main() -> None:
 
     print("starting Kafka and Spark; the first time, their jars are fetched")
     with TrialBroker(partitions=4) as broker:
-        spark = with_kafka(session())
+        spark = with_kafka(open_session())
         source = msgspec.structs.replace(config.source, servers=broker.servers)
         stream = msgspec.structs.replace(config.stream, trigger=AVAILABLE_NOW)
         config = msgspec.structs.replace(config, source=source, stream=stream)

@@ -8,6 +8,7 @@
     ├── SnapshotError       bytes that are no snapshot, or one of another library
     ├── TableError          bytes that are no tables, or tables that this version cannot read
     ├── HistoryError        a history that cannot be asked or written to at the moment, and why
+    ├── OntologyError       an ontology, or a name in one, that cannot be used
     ├── JobError            a job of a cluster that has failed, and why
     └── UsageError          an option or argument that does not fit
 
@@ -85,6 +86,17 @@ class HistoryError(EnsueError):
 
     What was being written is not kept; what was acknowledged before is.
     """
+
+
+class OntologyError(EnsueError):
+    """An ontology that cannot be used, or a name that it does not know. `problems` lists why."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(self.problems)
+
+    def __str__(self) -> str:
+        return "\n".join(self.problems)
 
 
 class JobError(EnsueError):

@@ -23,7 +23,9 @@ from ensue.events.types import EventType
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.durations import parse_duration
+from ensue.lang.expressions.binding import Binding
 from ensue.lang.parser import read_source
+from ensue.lang.plain import plain_library
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from ensue.lang.syntax import Correlation
@@ -85,6 +87,13 @@ class Library:
     def warnings(self) -> tuple[Diagnostic, ...]:
         return self._checked.warnings
 
+    def plain(self) -> Library:
+        """The library without its ontology: concept terms are sets of texts, as they stand now.
+
+        A library that is not bound to an ontology is its own. `tables` and Spark are given this.
+        """
+        return Library(plain_library(self._checked))
+
     def start(
         self,
         engine: str = "auto",
@@ -139,7 +148,7 @@ class Library:
         """
         from ensue.machine.tables import save
 
-        return save(self._checked)
+        return save(plain_library(self._checked))
 
     @classmethod
     def from_tables(cls, data: bytes) -> Library:
@@ -184,10 +193,12 @@ def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
     return f"<details><summary>{name}</summary>{to_svg(machine, correlation.name)}</details>"
 
 
-def load(*paths: str | PathLike[str]) -> Library:
+def load(*paths: str | PathLike[str], ontology: Binding | None = None) -> Library:
     """Load a library from one or more files of text, read as one, or from one file of tables.
 
-    Raises `LibraryError` for mistakes in a text, `TableError` for tables that cannot be read.
+    Its predicates may ask the `ontology`, an `ensue.knowledge.Ontology`, by `IS_A` and the like;
+    tables have asked theirs when they were made. Raises `LibraryError` for mistakes in a text,
+    concepts that are unknown included, and `TableError` for tables that cannot be read.
     """
     for path in paths:
         if _holds_tables(path):
@@ -200,12 +211,12 @@ def load(*paths: str | PathLike[str]) -> Library:
     source, problems = read_source(paths)
     if problems:
         raise LibraryError(problems)
-    return _library(source)
+    return _library(source, ontology)
 
 
-def parse(text: str, name: str = "<text>") -> Library:
-    """Load a library from text. Raises `LibraryError`."""
-    return _library(Source.of(text, name))
+def parse(text: str, name: str = "<text>", ontology: Binding | None = None) -> Library:
+    """Load a library from text, as `load` does from files. Raises `LibraryError`."""
+    return _library(Source.of(text, name), ontology)
 
 
 def as_library(given: LibraryLike) -> Library:
@@ -233,8 +244,8 @@ def _holds_tables(path: str | PathLike[str]) -> bool:
         return False
 
 
-def _library(source: Source) -> Library:
-    return Library(checked_source(source))
+def _library(source: Source, ontology: Binding | None) -> Library:
+    return Library(checked_source(source, ontology))
 
 
 def duration_microseconds(value: str | timedelta) -> int:

@@ -14,7 +14,7 @@ from ensue.errors import EnsueError
 def kafka_servers() -> Iterator[str]:
     """The address of the broker. A topic comes into being when it is first written to."""
     pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
-    from ensue.spark.streaming.broker import TrialBroker
+    from ensue.spark.kafka.broker import TrialBroker
 
     broker = TrialBroker(partitions=2)
     try:

@@ -2,9 +2,9 @@
 
     python -m tests.channel.campaign --seconds 600 --start 0 [--only ordering]
 
-Runs one seed after the other through every scenario, and names those that fail. A seed fixes what
-is done but not how threads take turns: one that has failed may have to be run several times
-(`--times`). The exit code is 1 if there was a failure.
+Runs one seed after the other through every scenario, checks that the counts of all channels add up,
+and names the seeds that fail. A seed fixes what is done but not how threads take turns: one that
+has failed may have to be run several times (`--times`). The exit code is 1 if there was a failure.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 
+from tests.channel.accounting import balanced
 from tests.channel.linked_scenarios import LINKED_SCENARIOS
 from tests.channel.scenarios import SCENARIOS
 
@@ -38,7 +39,8 @@ def main() -> int:
         for name in chosen * given.times:
             runs += 1
             try:
-                BY_NAME[name](random.Random(seed))
+                with balanced():
+                    BY_NAME[name](random.Random(seed))
             except Exception:
                 failures += 1
                 print(f"{name} fails with the seed {seed}:", flush=True)

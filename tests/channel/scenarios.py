@@ -30,7 +30,7 @@ from ensue.channel import (
     correlated,
     want,
 )
-from ensue.channel.callouts import Callout, CalloutQueue
+from ensue.channel.timing.callouts import Callout, CalloutQueue
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, eventually, extended, held
 
@@ -163,8 +163,8 @@ def priority(chance: random.Random) -> None:
     assert len(called) == pushed
     assert [each[0] for each in called] == sorted(each[0] for each in called)
     for number in range(len(consumers)):
-        for standing in {each[0] for each in called}:
-            own = [n for place, who, n in called if (place, who) == (standing, number)]
+        for schedule_key in {each[0] for each in called}:
+            own = [n for place, who, n in called if (place, who) == (schedule_key, number)]
             assert own == sorted(own)
     channel.close()
 
@@ -363,9 +363,9 @@ def timers(chance: random.Random) -> None:
         return lambda _: ran.append(number)
 
     for number in range(chance.randint(1, 200)):
-        due, urgency = chance.randint(0, 50), chance.randint(0, 3)
-        callout = queue.schedule(due, calling(number), urgency)
-        model[number] = (due, -urgency, number, callout)
+        due, real_time = chance.randint(0, 50), chance.randint(0, 3)
+        callout = queue.schedule(due, calling(number), real_time)
+        model[number] = (due, -real_time, number, callout)
         if chance.random() < 0.4:
             gone = chance.choice(sorted(model))
             assert queue.cancel(model.pop(gone)[3])

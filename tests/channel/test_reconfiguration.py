@@ -241,7 +241,7 @@ def test_promises_can_be_changed_while_events_flow() -> None:
 def test_a_consumer_gets_nothing_that_only_its_former_wants_would_have_found() -> None:
     channel, got = builder().done(), empty()
     consumer = channel.consumers.connect("one", lambda each: got.append(each.type), "Notify")
-    found = channel.look_up.find(event("Notify"))
+    found = channel.lookup.find(event("Notify"))
     consumer.change("Other")
 
     # As a supplier would that looked it up just before the change.

@@ -115,3 +115,32 @@ def test_ten_thousand_brackets_get_an_answer(ensue: Ensue, tmp_path: Path) -> No
     assert answer.code == 1
     assert "error: " in answer.out
     assert len(answer.out) < 5_000
+
+
+def test_analyses_that_do_not_end_by_the_deadline_are_named(ensue: Ensue, rules: Path) -> None:
+    answer = ensue("check", rules, "--deadline", "1ms")
+
+    assert answer.code == 0
+    assert "[analysis-deadline]" in answer.out
+    assert "did not end: 0.001 s were allowed for all" in answer.out
+
+
+def test_a_deadline_that_is_no_duration_is_refused(ensue: Ensue, rules: Path) -> None:
+    answer = ensue("check", rules, "--deadline", "soon")
+
+    assert answer.code == 2
+    assert "`--deadline`" in answer.err
+
+
+def test_levels_of_inheritance_past_the_limit_are_refused(ensue: Ensue, tmp_path: Path) -> None:
+    path = tmp_path / "deep.cor"
+    lines = ["eventtype T0 {};"] + [f"eventtype T{n} : T{n - 1} {{}};" for n in range(1, 1_001)]
+    path.write_text("\n".join(lines[:-1]))
+    assert ensue("check", path).code == 0
+
+    path.write_text("\n".join(lines))
+    answer = ensue("check", path)
+
+    assert answer.code == 1
+    assert f"{path}:1001:19: error: there are 1,001 levels of event types" in answer.out
+    assert "[limit-levels]" in answer.out

@@ -50,3 +50,25 @@ def test_the_cold_chain(ensue: Ensue, monkeypatch: pytest.MonkeyPatch) -> None:
         ("Silent", "2024-05-06T08:30:00Z"),
     ]
     assert answer.err.startswith("events.csv:10: attribute `celsius` of `Reading`")
+
+
+def test_the_lost_vpn(ensue: Ensue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(EXAMPLES / "lost-vpn")
+    check, run = commands(Path())
+
+    assert ensue(*check).out == "good: 2 event types, 1 correlation\n"
+    assert [output["data"]["device"] for output in ensue(*run).outputs] == [
+        "edge-7/ge-0/0/3",
+        "edge-4",
+    ]
+
+
+def test_an_ontology_that_cannot_be_read_is_a_wrong_call(
+    ensue: Ensue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES / "lost-vpn")
+
+    answer = ensue("check", "rules.cor", "--ontology", "nothing.ttl")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "`nothing.ttl` cannot be read" in answer.err

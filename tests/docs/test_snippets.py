@@ -165,8 +165,8 @@ def _run_apart(blocks: Sequence[Block]) -> Iterator[tuple[Block, str]]:
 
 def _need_a_broker() -> None:
     from ensue.errors import UsageError
-    from ensue.spark.streaming.broker import BROKER
-    from ensue.spark.streaming.jars import fetch
+    from ensue.spark.kafka.broker import BROKER
+    from ensue.spark.kafka.jars import fetch
 
     try:
         fetch([BROKER], with_dependencies=True)

@@ -16,7 +16,7 @@ from ensue.engine.run import Run
 from ensue.engine.step import StepStream, clocked_groups, companies
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
-from tests.engine.batch.test_alarmed import events, expression_rule, library_of, timer_rule
+from tests.engine.random_rules import events, library_text, rule
 
 from .coming_and_going import batches_on_the_way
 
@@ -44,7 +44,7 @@ def with_alarms(run: Run) -> int:
 def test_rules_with_timers_put_out_what_they_put_out_by_the_definitions() -> None:
     held = made = 0
     for seed in range(16):
-        library, draw = library_of(seed), Random(seed)
+        library, draw = ensue.parse(library_text(seed, "timers")), Random(seed)
         plain, visited = library.start("reference"), library.start("step")
         held += with_alarms(visited)
         given = events(seed, 60)
@@ -68,13 +68,15 @@ def test_rules_with_timers_come_and_go_and_move_between_engines() -> None:
     moved = 0
     for seed in range(200, 212):
         draw = Random(seed)
-        rule = partial(rule_with_timers, draw)
-        moved += batches_on_the_way(library_of(seed, rules=5), events(seed, 60), draw, rule)
+        another = partial(rule_with_timers, draw)
+        moved += batches_on_the_way(
+            ensue.parse(library_text(seed, "timers", 5)), events(seed, 60), draw, another
+        )
     assert moved > 5
 
 
 def rule_with_timers(draw: Random, name: str) -> str:
-    return draw.choice([expression_rule, timer_rule])(name, draw, "by k")
+    return rule(name, draw, "timers", "by k")
 
 
 def reading(number: int, time: int, value: int, key: str = "k1") -> Event:
@@ -178,7 +180,7 @@ def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
 
     monkeypatch.setattr(cell_tables, "FREE_ENTRIES", 10)
     for seed in range(5):
-        library = library_of(seed, 6)
+        library = ensue.parse(library_text(seed, "timers", 6))
         plain, visited = library.start("reference"), library.start("step")
         before = with_alarms(visited)
         for event in events(seed, 120):
@@ -188,7 +190,7 @@ def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
 
 def test_a_state_that_cannot_be_is_refused_whoever_wrote_it() -> None:
     """Bytes with a right digest and wrong contents: a clear error, or a run, and never a crash."""
-    library = library_of(3, rules=6)
+    library = ensue.parse(library_text(3, "timers", 6))
     run = library.start("step")
     assert with_alarms(run) > 2
     for event in events(3, 30):

@@ -14,7 +14,8 @@ from typing import Any
 
 from ensue.events.event import Event
 from ensue.events.times import parse_time
-from ensue.lang.expressions.evaluation import holds, stands_in
+from ensue.lang.expressions.comparing import stands_in
+from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.terms import (
     After,

@@ -1,7 +1,8 @@
 """What the gallery of wrong libraries is made of, for its test and for `regenerate_gallery`.
 
 The gallery is a folder of libraries (`NAME.cor`), each with the full text of everything that is
-reported for it (`NAME.txt`).
+reported for it (`NAME.txt`), and with the ontology that it is loaded with where it has one
+(`NAME.ttl`).
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from ensue.knowledge import Ontology
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
+from ensue.lang.expressions.binding import Binding
 from ensue.lang.files import read_source
 from ensue.lang.parser import parse_tree
 from ensue.lang.source import Source
@@ -22,17 +25,20 @@ def libraries() -> list[Path]:
     return sorted(GALLERY.glob("*.cor"))
 
 
-def findings(source: Source) -> tuple[Diagnostic, ...]:
+def findings(source: Source, ontology: Binding | None = None) -> tuple[Diagnostic, ...]:
     """Everything that is reported for a text, from its first word to who feeds whom."""
     diagnostics = Diagnostics(source)
-    check(parse_tree(source, diagnostics), diagnostics)
+    check(parse_tree(source, diagnostics), diagnostics, ontology)
     return diagnostics.in_order()
 
 
 def findings_in(library: Path) -> tuple[Diagnostic, ...]:
     """Everything that is reported for a file, under its name without the folder."""
     source, problems = read_source([library])
-    return tuple(replace(each, file=library.name) for each in problems or findings(source))
+    beside = library.with_suffix(".ttl")
+    ontology = Ontology.load(beside) if beside.exists() else None
+    found = problems or findings(source, ontology)
+    return tuple(replace(each, file=library.name) for each in found)
 
 
 def report_on(library: Path) -> str:

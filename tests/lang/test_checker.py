@@ -39,6 +39,7 @@ def filter_rule(ports: str, *, where: str = "a", clauses: str = "", body: str = 
 
 
 TYPES = """
+    eventtype Shown {};
     eventtype Notify { attribute short SourceID; };
     eventtype DataNotify : Notify { attribute float Value; };
     eventtype Depth : DataNotify { attribute float Metres; attribute string unit; };
@@ -46,7 +47,7 @@ TYPES = """
 """
 
 EXAMPLE = """
-eventtype Airframe {}; eventtype Tactical {}; eventtype Navigational {};
+eventtype Shown {}; eventtype Airframe {}; eventtype Tactical {}; eventtype Navigational {};
 eventtype Pilot { attribute char mode; };
 eventtype Notify { attribute short SourceID; };
 eventtype DataNotify : Notify { attribute float Value; };
@@ -58,7 +59,7 @@ Notify correlation DoubleMatch (DataNotify a from "gps", DataNotify b where Valu
     case l1:       push new Notify { SourceID = b.SourceID };
     case l2 & !l1: push c;
 }
-Notify ecl NavigationDisplay (Airframe af, Tactical tacst, Navigational navst,
+Shown ecl NavigationDisplay (Airframe af, Tactical tacst, Navigational navst,
                               Pilot tm where mode = 't', Pilot nm where mode = 'n')
 {
     modes {
@@ -148,7 +149,7 @@ def test_a_name_on_which_subtypes_disagree_has_no_type() -> None:
 
 
 def test_the_name_of_another_branch_of_the_family_is_unknown() -> None:
-    text = f"{TYPES} Notify ecl Rule (Height a where Depths = 3) {{ notify {{ a }} }}"
+    text = f"{TYPES} Shown ecl Rule (Height a where Depths = 3) {{ notify {{ a }} }}"
 
     assert codes(text) == ["unknown-attribute"]
 
@@ -171,7 +172,7 @@ def test_an_unknown_name_is_an_error_unless_it_may_be_an_extension(name: str, co
 
 
 def test_an_ecl_predicate_knows_the_names_of_every_port() -> None:
-    text = f"""{TYPES} Notify ecl Rule (Depth a, Notify b) {{
+    text = f"""{TYPES} Shown ecl Rule (Depth a, Notify b) {{
         notify {{ accumulate {{ <Metres > 3>, <SourceID = 3>, <Meters > 3> }} }}
     }}"""
 
@@ -198,7 +199,7 @@ def test_a_port_that_only_the_key_names_is_used() -> None:
 
 @pytest.mark.parametrize("body", ["sequential { true, a }", "sequential { <SourceID = 3>, a }"])
 def test_a_port_is_used_where_any_event_will_do(body: str) -> None:
-    text = f"{TYPES} Notify ecl Rule (Notify a, Notify b) {{ notify {{ {body} }} }}"
+    text = f"{TYPES} Shown ecl Rule (Notify a, Notify b) {{ notify {{ {body} }} }}"
 
     assert codes(text) == []
 

@@ -35,7 +35,7 @@ MISTAKES = [
     ("A correlation X (A a) a, a {}", 24, "`within` or `{`", "ports are joined by"),
     ("A correlation X (A a) a wihin 5 s {}", 25, "`within`", "did you mean `within`?"),
     ("A correlation X (A a) a within 10 {}", 32, "a duration such as `10 s`", "ms, s, min, h or d"),
-    ("A correlation X (A a) a bind middle {}", 30, "`first` or `last`", None),
+    ("A correlation X (A a) a bind middle {}", 30, "`first`, `last` or `latest`", None),
     ("A correlation X (A a) (a + a { }", 30, "`)`", "`(` in line 2, column 23 is not closed"),
     ("A correlation X (A a) a { case true: push a;", 25, "`case` or `}`", "close it with `}`"),
     ("A correlation X (A a) a { pussh a; }", 27, "a statement such as", "did you mean `push`?"),

@@ -125,7 +125,7 @@ def golden_correlations() -> tuple[Correlation, ...]:
 
 def correlation_of(text: str) -> Correlation:
     """The first correlation of a library whose event type `T` is declared for it."""
-    library = ensue.parse(f"eventtype T {{ attribute long v; }};\n{text}")
+    library = ensue.parse(f"eventtype T {{ attribute long v; }}; eventtype Told {{}};\n{text}")
     return library.correlations[0]
 
 
@@ -136,4 +136,4 @@ def filter_of(expression: str, ports: str = "T a, T b, T c", clauses: str = "") 
 
 
 def ecl_of(expression: str, ports: str = "T a, T b, T c") -> Correlation:
-    return correlation_of(f"T ecl C ({ports}) {{ {expression} }}")
+    return correlation_of(f"Told ecl C ({ports}) {{ {expression} }}")

@@ -43,7 +43,7 @@ def accumulation(ports: int) -> Machine:
     declared = ", ".join(f"T p{n} where v = {n}" for n in range(ports))
     return machine_of(
         correlation_of(
-            f"T ecl C ({declared}) {{ repeat {{ notify {{ accumulate {{ {names} }} }} }} }}"
+            f"Told ecl C ({declared}) {{ repeat {{ notify {{ accumulate {{ {names} }} }} }} }}"
         )
     )
 

@@ -30,6 +30,7 @@ TYPES = """
 eventtype A { attribute long v; attribute string k; }
 eventtype B : A { attribute double w; }
 eventtype Out { attribute long n; }
+eventtype Told {}
 """
 
 RULES = {
@@ -45,10 +46,10 @@ RULES = {
     "many": """Out correlation X (A a where k LIKE 'x%', B b) (a ; b){9} | l:(b + b)
         { case !l: push new Out {}; }""",
     "sent": "A correlation X (A a, deadline 10 s d) a | d { case true: push a; }",
-    "modes": """Out ecl X (A a where v = 1, A b where v = 2, B c) { modes {
+    "modes": """Told ecl X (A a where v = 1, A b where v = 2, B c) { modes {
         in (a) do { repeat { notify { accumulate { b, c } } } }
-        in (b) do { persist(3) { push(Out) { sequential { <v > 1>, true, c } } } } } }""",
-    "quiet": """Out ecl X (A a, B b) by k { repeat { sequential { a, notify {
+        in (b) do { persist(3) { push(Told) { sequential { <v > 1>, true, c } } } } } }""",
+    "quiet": """Told ecl X (A a, B b) by k { repeat { sequential { a, notify {
         do { timeout(4 s) } unless { select* { b, fail { a } } } } } } }""",
 }
 
@@ -188,7 +189,7 @@ def test_a_switch_that_would_let_a_branch_fire_for_ever_is_refused() -> None:
     """Reviving a label sets its mark, and nothing that completes a branch."""
     saved = tables("labels")
     body = msgspec.msgpack.decode(saved[HEADER:])
-    machine = body[1][-1][-1]
+    machine = body[1][-1][11]
     transitions, switches = machine[2], machine[5]
     needed = [each[0] for each in transitions if each[4] == ["fire", 0]]
     switches[-1][4] += [states[0] for states in needed[0]]

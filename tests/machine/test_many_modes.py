@@ -15,11 +15,11 @@ from .runs import SECOND, correlation_of, ecl_of, golden_correlations, log, mome
 AT_ONCE = 10**9
 
 NESTED = [
-    "modes { in (a) do { repeat { notify { c } } } in (b) do { push(T) { sequential { c, c } } } }",
+    "modes { in (a) do { repeat { notify { c } } } in (b) do { notify { sequential { c, c } } } }",
     "modes { in (a) do { notify { timeout(1 s) } } in (c) do { repeat { notify { b } } } }",
     "modes { in (timeout(1 s)) do { repeat { notify { a } } } in (b) do { notify { true } } }",
     "modes { in (notify { a }) do { notify { b } } in (sequential { a, b }) do { notify { c } } }",
-    "repeat { do { modes { in (a) do { true } in (b) do { push(T) { true } } } } unless { c } }",
+    "repeat { do { modes { in (a) do { true } in (b) do { push(Told) { true } } } } unless { c } }",
     "modes { in (a) do { modes { in (b) do { notify { c } } in (c) do { notify { timeout(1 s) } } "
     "} } in (select { sequential { b, c }, timeout(2 s) }) do { repeat { notify { a } } } }",
 ]
@@ -54,11 +54,11 @@ def twenty_modes() -> str:
     """Every third mode waits for the clock, and every guard for a number, as another does."""
     bodies = [
         "repeat { notify { a } }",
-        "push(T) { accumulate { a, b } }",
+        "push(Told) { accumulate { a, b } }",
         "notify { timeout(2 s) }",
     ]
     modes = [f"in (<v = {n % 10}>) do {{ {bodies[n % 3]} }}" for n in range(20)]
-    return f"T ecl C (T a, T b where v > 10) {{ modes {{ {' '.join(modes)} }} }}"
+    return f"Told ecl C (T a, T b where v > 10) {{ modes {{ {' '.join(modes)} }} }}"
 
 
 @pytest.mark.parametrize("engine", ["step", "batch"])
@@ -78,7 +78,7 @@ def test_twenty_modes_run_as_by_the_definitions(engine: str) -> None:
 def test_the_sets_of_many_modes_grow_with_their_number() -> None:
     def size(count: int) -> int:
         modes = " ".join("in (a) do { notify { b } }" for _ in range(count))
-        correlation = correlation_of(f"T ecl C (T a, T b) {{ modes {{ {modes} }} }}")
+        correlation = correlation_of(f"Told ecl C (T a, T b) {{ modes {{ {modes} }} }}")
         assert isinstance(correlation, EclCorrelation)
         transitions = machine_of_ecl(correlation).transitions
         return sum(len(each.clear) + len(each.target) for each in transitions)

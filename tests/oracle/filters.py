@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ensue.events.event import Event
-from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Times
+from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Timeout, Times
 
 
 @dataclass(frozen=True)
@@ -147,6 +147,7 @@ class Filters:
             return None if body is None else Marked(node.label, floor, body)
         if isinstance(node, Times):
             return chain(";", [self.reduce(node.body) for _ in range(node.count)])
+        assert not isinstance(node, Timeout), "rules with timeouts are for the oracle of values"
         sign = {Both: "+", Either: "|", Then: ";"}[type(node)]
         return chain(sign, [self.reduce(part) for part in node.parts])
 

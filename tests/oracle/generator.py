@@ -118,7 +118,8 @@ class Drawing:
             if self.has_circle():
                 self.rules.pop()
                 continue
-            texts.append(self.ecl_text(rule) if self.chance(0.45) else self.filter_text(rule))
+            is_ecl = self.chance(0.45) and self.tells_without_data(rule)
+            texts.append(self.ecl_text(rule) if is_ecl else self.filter_text(rule))
         events = self.draw_events()
         lateness = None
         if self.chance(0.25):
@@ -153,6 +154,9 @@ class Drawing:
             own = self.random.sample(free, min(len(free), self.random.randint(0, 4)))
             own += ["T"] if "T" not in have and self.chance(0.3) else []
             self.types.append(TypeDraft(f"Out{number + 1}", parent, own))
+        # ECL carries no data, so it puts out types without attributes.
+        self.types.append(TypeDraft("Bare", None, []))
+        self.types.append(TypeDraft("Barer", self.types[-1], []))
 
     def type_text(self, draft: TypeDraft) -> str:
         parent = f" : {draft.parent.name}" if draft.parent else ""
@@ -164,6 +168,7 @@ class Drawing:
     def draw_rule(self) -> RuleDraft:
         inputs = [each for each in self.types if not each.name.startswith("Out")]
         outputs = [each for each in self.types if each.name.startswith("Out")]
+        inputs = [each for each in inputs if each.attributes or self.chance(0.3)] or inputs
         output = self.random.choice(outputs if self.chance(0.8) else inputs)
         ports = []
         for number in range(self.random.randint(2, 5)):
@@ -198,6 +203,13 @@ class Drawing:
             for name in reached:
                 reached[name] |= {far for near in reached[name] for far in feeds[near]}
         return any(name in far for name, far in reached.items())
+
+    def tells_without_data(self, rule: RuleDraft) -> bool:
+        """Let a rule put out a type without attributes, unless that closes a circle."""
+        before, rule.output = rule.output, next(t for t in self.types if t.name == "Bare")
+        if self.has_circle():
+            rule.output = before
+        return rule.output is not before
 
     @staticmethod
     def related(one: TypeDraft, other: TypeDraft) -> bool:

@@ -20,7 +20,7 @@ from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.library import Library, load, parse
-from ensue.spark.command import job_of_events
+from ensue.spark.batch.events import job_of_events
 
 
 def differing(spark: SparkSession, cases: Sequence[Case]) -> list[str]:

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from ensue.errors import JobError, UsageError
 from ensue.library import parse
-from ensue.spark.failures import in_words, reason_of
-from ensue.spark.files import FileRun
+from ensue.spark.batch.files import FileRun
+from ensue.spark.failures import as_job_error, reason_of
 from ensue.spark.streaming.config import Rules
-from ensue.spark.streaming.rules import WatchedTable
+from ensue.spark.streaming.rules_table import WatchedTable
 
 LIBRARY = "eventtype A {}\nA ecl R (A a) { a }\n"
 
@@ -77,7 +77,7 @@ def test_a_file_that_turns_out_to_be_none_while_it_is_read_is_named(
     file.write_bytes(b"x" * file.stat().st_size)
     with (
         pytest.raises(JobError, match=r"the run has failed on Spark: .*a\.parquet") as raised,
-        in_words("the run"),
+        as_job_error("the run"),
     ):
         events.collect()
     assert "\n" not in str(raised.value)

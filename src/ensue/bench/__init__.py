@@ -17,6 +17,7 @@ SUBJECTS: Mapping[str, str] = {
     "curves": "cost against expression, keys, rules and window",
     "channel": "latency, deadlines, spacing and look-up of the event channel, beside the paper",
     "history": "temporal filters over stored events, beside the paper; durable writes",
+    "subscriptions": "an index over very many filters, beside asking each of them",
     "spark": "rules on Spark, in batch and in streams, beside Spark itself and Flink",
     "esper": "the same events and patterns through Esper, beside both engines",
 }

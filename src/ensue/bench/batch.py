@@ -86,18 +86,18 @@ def _loops(effort: Effort, steps: Steps, has_aims: bool) -> Iterator[Figure]:
     )
 
 
-def _read_all(walk: Any, bits: Any, users: Any, times: Any, keys: int, _: None) -> None:
+def _read_all(rule: Any, bits: Any, users: Any, times: Any, keys: int, _: None) -> None:
     """In pieces of the engine's size; the table is filled and the keys are known from round one."""
     for first in range(0, len(bits), ROWS_AT_ONCE):
         piece = slice(first, first + ROWS_AT_ONCE)
-        walk.read(bits[piece], users[piece], times[piece], keys, 0)
+        rule.read_symbols(bits[piece], users[piece], times[piece], keys, 0)
 
 
 def _walk(text: str) -> Any:
     """The loop of a fresh engine."""
     running = BatchEngine(ensue.parse(text).checked).correlations["Leak"]
     assert isinstance(running, ColumnCorrelation)
-    return running.walk
+    return running
 
 
 def _plain_table() -> npt.NDArray[np.int32]:

@@ -1,7 +1,7 @@
-"""The event channel beside the paper that it follows: latency, deadlines, spacing, look-up.
+"""The event channel compared with the paper: latency, deadlines, spacing, look-up.
 
-Unlike elsewhere in this room, what counts is the wall clock: an event is late or it is not. What
-else is at work on the machine therefore shows, in the largest figures first.
+Unlike other measurements of this folder these use the wall clock, since an event is late or not.
+Other work on the machine therefore shows in the results, in the maxima first.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""From the supplier to the consumer: tables 1 and 2 of the paper, with its figures beside ours.
+"""Latency from supplier to consumer: tables 1 and 2 of the paper, with its figures beside ours.
 
-Collocated means that all are in one process; in the other table there are two, which do the same
-and get each other's events over TCP. As the paper's did, the tests run in the real-time scheduling
-class where the system lets them. The tables show the first run of each cell, as one run is what the
-paper had. An interrupt of the machine decides the largest of few values, so there is also the usual
-one, the median over several runs; beside both stands what the machine does of its own: the same
-with a plain call of the consumers instead of a channel, and the pauses that it makes in a thread
-that does nothing. How many events such pauses strike is measured in the same runs: what suppliers
-see of them in their waits says how many to expect.
+"Collocated" means that suppliers and consumers are in one process; the other table has two
+processes, which do the same work and exchange their events over TCP. As in the paper, the tests run
+in the real-time scheduling class where the system allows it. The tables show the first run of each
+cell, since the paper had one run. The largest of few values depends on interrupts of the machine,
+so the median of the maxima of several runs is shown too ("usual"). For comparison, two measurements
+are made without a channel: plain calls of the consumers, and the pauses of a thread that only reads
+the clock. The number of events that such pauses hit is estimated from the pauses that suppliers see
+while they wait, in the same runs.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from ensue.events.event import Event
 
 TIMES_BELOW = 10
 LEAST_PAUSE = 4_000
-"""Nanoseconds: a look at the clock takes a hundredth of that."""
+"""Nanoseconds; reading the clock takes a hundredth of that."""
 NAMES = ("min", "avg", "max", "p99", "usual")
 
 
 @dataclass(frozen=True)
 class Latencies:
-    """Microseconds."""
+    """Statistics of one run, in microseconds."""
 
     least: float
     most: float
@@ -76,7 +76,7 @@ def measure_collocated(effort: Effort) -> Iterator[Figure | Table]:
         pauses = Pauses()
         cells = _runs(effort, partial(collocated, strategy, events, pauses=pauses))
         yield table(f"Collocated, {strategy}", ("first", "last"), cells, paper.COLLOCATED)
-        # A pool is there for consumers that take long; the paper's question is the shortest way.
+        # A pool is for slow consumers; the paper measures the shortest path.
         aim = TIMES_BELOW if strategy == "reactive" else None
         yield from below_the_paper(strategy, cells, paper.COLLOCATED, aim)
         yield from _growth(strategy, cells)
@@ -109,12 +109,12 @@ def _runs(
     run: Callable[[int, int], tuple[Latencies, Latencies]],
     most: int | None = None,
 ) -> Cells:
-    """Every cell several times, all of them in turn."""
+    """Measure every cell several times, in turn."""
     cells: Cells = {size: [] for size in _sizes(effort)}
     for _ in range(effort.times(most)):
         for size, runs in cells.items():
             runs.append(run(*size))
-            # The system takes a processor from whoever keeps it in the real-time class.
+            # Linux throttles real-time threads that never leave the processor free.
             time.sleep(0.03)
     return cells
 
@@ -122,7 +122,7 @@ def _runs(
 def collocated(
     strategy: str, events: int, suppliers: int, consumers: int, pauses: Pauses | None = None
 ) -> tuple[Latencies, Latencies]:
-    """The first and the last consumer, in the order in which they are called."""
+    """Latencies of the first and the last consumer, in the order in which they are called."""
     noted = [Notes(suppliers * events + WARM) for _ in range(consumers)]
     channel = build("full").dispatching(strategy, threads=1, real_time=True).done()
     for number, notes in enumerate(noted):
@@ -141,7 +141,7 @@ def collocated(
 
 
 def plain_calls(events: int, suppliers: int, consumers: int) -> tuple[Latencies, Latencies]:
-    """The same without a channel: a loop over the consumers."""
+    """Latencies without a channel: a loop over the consumers."""
     noted = [Notes(suppliers * events + WARM) for _ in range(consumers)]
     calls = [notes.consumer() for notes in noted]
 
@@ -160,10 +160,10 @@ def plain_calls(events: int, suppliers: int, consumers: int) -> tuple[Latencies,
 
 
 def two_processes(events: int, suppliers: int, consumers: int) -> tuple[Latencies, Latencies]:
-    """What all consumers of this process saw of its own events, and of the other's.
+    """Latencies of all consumers of this process, for its own events and for the other process's.
 
-    All suppliers of a process together push as many events as one does elsewhere: at this pace a
-    cell takes a second.
+    All suppliers of a process together push as many events as one supplier does elsewhere, so that
+    a cell takes a second.
     """
     events = max(10, events // suppliers)
     channel = build("full", "near").dispatching("reactive", real_time=True).done()
@@ -189,7 +189,7 @@ def two_processes(events: int, suppliers: int, consumers: int) -> tuple[Latencie
 
 
 def pauses_of_the_machine(seconds: float) -> list[float]:
-    """Microseconds for which a thread that only looks at the clock was kept from it."""
+    """The pauses of a thread that only reads the clock, in microseconds."""
     now, found = time.perf_counter_ns, []
     channel = build("multiplexer").dispatching("reactive", real_time=True).done()
     with channel.in_real_time(SUPPLYING):
@@ -212,13 +212,10 @@ def merged(noted: Sequence[Notes]) -> Latencies:
     return Latencies.of([value for notes in noted for value in notes.values])
 
 
-# --- the paper beside us -------------------------------------------------------------------------
-
-
 def table(
     title: str, kinds: tuple[str, str], cells: Cells, theirs: dict[tuple[int, int], paper.Cell]
 ) -> Table:
-    """The first run of each cell, theirs in brackets; they have no p99. Last, the usual max."""
+    """The first run of each cell, with the paper's figures in brackets; the paper has no p99."""
     rows = []
     for size, runs in cells.items():
         for place, (kind, their) in enumerate(zip(kinds, theirs[size], strict=True)):
@@ -238,7 +235,7 @@ def table(
 def below_the_paper(
     name: str, cells: Cells, theirs: dict[tuple[int, int], paper.Cell], aim: float | None
 ) -> Iterator[Figure]:
-    """How many times below the paper's figure ours is, in the worst cell."""
+    """The paper's figures divided by ours, in the worst cell."""
     places = [
         (runs, place, their)
         for size, runs in cells.items()
@@ -260,12 +257,12 @@ def _short(microseconds: float) -> str:
 
 
 def _usual_most(runs: Runs, place: int) -> float:
-    """The median of the largest of each run."""
+    """The median of the maxima of all runs."""
     return statistics.median(run[place].most for run in runs)
 
 
 def _growth(name: str, cells: Cells) -> Iterator[Figure]:
-    """What the last of many consumers waits, beside the only one."""
+    """The latency of the last of many consumers, divided by that of a single consumer."""
     one, most = cells.get((1, 1)), cells.get((1, paper.CONSUMERS[-1]))
     if one is not None and most is not None:
         values = (most[0][1].average / one[0][1].average,)

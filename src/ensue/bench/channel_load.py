@@ -1,10 +1,11 @@
-"""How much of a processor consumers can use before deadlines are missed: the paper's section 5.1.
+"""The processor load at which deadlines are missed: section 5.1 of the paper.
 
-A pair of supplier and consumer of high priority is released every 25 ms and one of low priority
-every 50 ms, which computes for 4 ms. The high one computes for longer and longer. Both really
-compute, in Python, for so much processor time of their own thread: whoever is made to wait works no
-less for it. Laxity is what is left of the period when a consumer is done, counted from its release.
-In the federated case every event also goes to a channel of another process, where it costs nothing.
+A supplier and consumer of high priority are released every 25 ms, and a pair of low priority, which
+computes for 4 ms, every 50 ms. The computing time of the high-priority pair is raised step by step.
+Both compute in Python until their thread has used so much processor time, so that waiting does not
+shorten the work. Laxity is the share of the period that is left when a consumer is done, counted
+from its release. In the federated case every event also goes to a channel of another process, which
+does nothing with it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ensue.bench.channel_plot import draw_laxity
 from ensue.bench.effort import Effort
 from ensue.bench.report import Figure, Picture, Table
 from ensue.channel import Channel, Consumer, Laxity, build, nothing
-from ensue.channel.figures import LaxityMeter
-from ensue.channel.urgency import is_permitted
+from ensue.channel.figures.values import LaxityMeter
+from ensue.channel.realtime.threads import is_permitted
 from ensue.events.event import Event
 
 LOADS = (0.80, 0.86, 0.90, 0.93, 0.96, 0.99, 1.02)
@@ -32,7 +33,7 @@ HIGH, LOW = 10, 0
 
 @dataclass(frozen=True)
 class Point:
-    """What was left of the periods under one load."""
+    """The laxities under one load."""
 
     load: float
     federated: bool
@@ -85,11 +86,11 @@ def _drawn(point: Point) -> tuple[bool, float, dict[str, tuple[float, float, flo
 
 
 def utilisation(load: float, seconds: float, federated: bool, real_time: bool = True) -> Point:
-    """Both pairs under a load for some seconds, each counted from its release."""
+    """Run both pairs under a load for some seconds."""
     high_work = load * HIGH_PERIOD - LOW_WORK * HIGH_PERIOD / LOW_PERIOD
     channel = build("full", "near").dispatching("pool", threads=2, real_time=real_time).done()
     meter = LaxityMeter()
-    # The thread that only waits here must not be kept from giving the interpreter back either.
+    # The thread that waits here has to be able to release the interpreter at once, too.
     with in_the_real_time_class(real_time), linked_or_not(channel, federated):
         released = [
             _pair(channel, meter, HIGH, HIGH_PERIOD, high_work),
@@ -116,7 +117,7 @@ def _pair(
 
     def process(event: Event) -> None:
         compute(work)
-        # The channel counts from when an event is published; here it is since its release.
+        # The channel measures from publication; here laxity counts from the release.
         meter.note(priority, microseconds, channel.clock.now() - event.time)
 
     channel.consumers.connect(type_, process, type_, priority=priority)
@@ -128,7 +129,7 @@ def _pair(
 
 
 def compute(seconds: float) -> int:
-    """Use so much processor time of this thread."""
+    """Compute until this thread has used some processor time."""
     until, total = time.thread_time() + seconds, 0
     while time.thread_time() < until:
         for number in range(100):

@@ -1,10 +1,9 @@
-"""How events are supplied while latencies are taken, and under which conditions of the system.
+"""How events are supplied during latency measurements, and under which conditions of the system.
 
-Suppliers of a process push in turn, at a steady pace. While they wait for the next event to be due
-they stay awake, for a thread that has slept finds its caches filled by others, and it is the
-channel that is asked, not the way back to it; where other threads of the process have something to
-do meanwhile they give way all the time. An event carries the time at which it was made; a consumer
-does nothing but keep how long ago that was, in an array that exists already.
+Suppliers of a process push in turn, at a steady pace. They do not sleep until the next event is
+due, since a thread that has slept finds cold caches, which would be measured too; where other
+threads of the process have work meanwhile, suppliers yield to them. An event carries its time of
+creation; a consumer only stores the elapsed time in a preallocated array.
 """
 
 from __future__ import annotations
@@ -20,21 +19,20 @@ from ensue.channel import Channel
 from ensue.events.event import Event
 
 EVENTS = 500
-"""Of each supplier. The paper does not say how many its tables are from; its spacing test has so
-many."""
+"""Events of each supplier, as in the paper's spacing test; its tables do not give a number."""
 WARM = 100
 PAUSE = 0.0001
 PAUSE_OF_TWO = 0.002
 AWAKE = 0.0003
 LONG = 10_000
-"""Nanoseconds in which an event reaches its first consumer, unless something stops it."""
+"""Nanoseconds in which an event reaches its first consumer, unless the machine pauses."""
 SUPPLYING = 5
 CONSUMING = 10
-"""How urgent suppliers are, and how urgent those whom they supply."""
+"""The priorities of suppliers and of consumers."""
 
 
 class Notes:
-    """Nanoseconds, kept without making anything but numbers."""
+    """Latencies in nanoseconds, stored without allocating objects."""
 
     def __init__(self, room: int) -> None:
         self._values = array("q", bytes(8 * room))
@@ -58,9 +56,9 @@ class Notes:
 
 
 class Pauses:
-    """How often the machine stops a thread, seen by suppliers while they wait for an event's time.
+    """Pauses of the machine that suppliers see while they wait until an event is due.
 
-    The same strikes events on their way: as many of them as are under way for a part of that time.
+    The same rate of pauses hits events that are being delivered, in proportion to that time.
     """
 
     def __init__(self) -> None:
@@ -80,13 +78,13 @@ class Pauses:
         self.waited += before - begin
 
     def compare(self, latencies: Sequence[int]) -> None:
-        """Note how long events were under way, and how many of them took so long."""
+        """Add the latencies of some events, and count those over the limit."""
         self.under_way += sum(min(each, LONG) for each in latencies)
         self.struck += sum(each > LONG for each in latencies)
 
     @property
     def expected(self) -> float:
-        """How many events pauses would strike that come when they like."""
+        """How many events pauses at random times would hit."""
         return self.long * self.under_way / max(self.waited, 1)
 
 
@@ -98,7 +96,7 @@ def supply(
     pause: float,
     pauses: Pauses | None = None,
 ) -> None:
-    """Let so many suppliers push in turn, at a steady pace."""
+    """Push by several suppliers in turn, at a steady pace."""
     connected = [
         channel.suppliers.connect(f"{source}-{number}", "Notify", source=source)
         for number in range(suppliers)
@@ -133,7 +131,7 @@ def push_in_turn(
 
 @contextmanager
 def out_of_the_collectors_sight() -> Iterator[None]:
-    """What exists already is no work for the garbage collector while times are taken."""
+    """Keep existing objects from the garbage collector during a measurement."""
     gc.collect()
     gc.freeze()
     try:
@@ -144,7 +142,7 @@ def out_of_the_collectors_sight() -> Iterator[None]:
 
 @contextmanager
 def in_the_real_time_class(is_wanted: bool = True) -> Iterator[None]:
-    """Let this thread, and those that it starts, go first, where the system lets us."""
+    """Run this thread, and threads that it starts, in the real-time class where allowed."""
     if not is_wanted or not hasattr(os, "sched_setscheduler"):
         yield
         return

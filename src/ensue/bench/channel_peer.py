@@ -1,7 +1,7 @@
-"""The other process of a measurement: it links to the channel that is measured, and does its part.
+"""The other process of a measurement, linked to the channel that is measured.
 
-`other_process` starts it and tells it when to begin; started as a module, this file is it. It says
-`ready` once it is linked and `done` once it has supplied all of its events.
+`other_process` starts this module in a process of its own and tells it when to begin. That process
+prints `ready` once it is linked and `done` once it has supplied all of its events.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ensue.channel import Channel, build
 
 @dataclass(frozen=True)
 class Peer:
-    """What the other process does: `supply` events and take them, or `listen` to the rest."""
+    """The role of the other process: `supply` events and consume them, or only `listen`."""
 
     role: str
     suppliers: int = 0
@@ -49,7 +49,7 @@ class Other:
 
 @contextmanager
 def other_process(channel: Channel, peer: Peer) -> Iterator[Other]:
-    """Another process, linked to a channel of this one, until the block ends."""
+    """Another process, linked to a channel of this process until the block ends."""
     _, port = channel.federation.listen()
     with subprocess.Popen(
         [sys.executable, "-m", "ensue.bench.channel_peer", str(port), *peer.arguments],
@@ -93,7 +93,7 @@ def main(port: int, peer: Peer) -> None:
 
 
 def _take_another_processor() -> None:
-    """Leave the one that the channel of the other side stays on, if there is a choice."""
+    """Leave the processor on which the other side's channel runs, if there is another."""
     if hasattr(os, "sched_getaffinity") and len(cores := os.sched_getaffinity(0)) > 1:
         os.sched_setaffinity(0, cores - {max(cores)})
 

@@ -46,7 +46,7 @@ def draw_laxity(points: Sequence[Drawn], loads: Sequence[float]) -> str:
             for is_federated, load, spans in points
             if is_federated is federated
         ]
-        lines += _line(places, colour)
+        lines += _ready_queue(places, colour)
         y = HEIGHT - BOTTOM - 62 + 15 * number
         lines.append(f'<text x="{LEFT + 10}" y="{y}" fill="{colour}">{label}</text>')
     return "\n".join([*lines, "</svg>", ""])
@@ -64,7 +64,7 @@ def _rules() -> Iterator[str]:
         yield f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{percent}</text>'
 
 
-def _line(places: Sequence[tuple[float, Span]], colour: str) -> Iterator[str]:
+def _ready_queue(places: Sequence[tuple[float, Span]], colour: str) -> Iterator[str]:
     path = "L".join(f"{x} {_up(average)}" for x, (_, average, _) in places)
     yield f'<path d="M{path}" stroke="{colour}" stroke-width="2" fill="none"/>'
     for x, (least, _, most) in places:

@@ -1,8 +1,9 @@
-"""How close together events may come, and what consumers cost that do not want them.
+"""The highest rate of events, and the cost of consumers that do not want an event.
 
-Spacing is figure 15 of the paper: suppliers push a fixed number of events at an expected rate, and
-what is measured is the rate at which they did, as a share of it. The other question is the look-up:
-a push to ten consumers among ten thousand, beside one to those ten alone, in processor time.
+Spacing is figure 15 of the paper: suppliers push a fixed number of events at an expected rate; the
+result is the achieved rate as a share of it. The second part measures the look-up: the processor
+time of a push to ten consumers among ten thousand, divided by that of a push to ten consumers
+alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ensue.bench.effort import Effort
 from ensue.bench.report import Figure, Table, cost
 from ensue.bench.timing import Work, ratios, side_by_side
 from ensue.channel import Channel, build, want
-from ensue.channel.wants import Want
+from ensue.channel.lookup.wants import Want
 from ensue.events.event import Event
 
 PAIRS = ((1, 1), (1, 5), (1, 10), (1, 20), (2, 1))
@@ -63,7 +64,7 @@ def effective(suppliers: int, consumers: int, rate: float) -> float:
         for each in range(EVENTS):
             due = start + period * (each + number / suppliers)
             while (left := due - time.perf_counter()) > 0:
-                # Awake only at the end: other suppliers need the interpreter meanwhile.
+                # Sleep first and spin only at the end: other suppliers need the interpreter.
                 if left > 0.001:
                     time.sleep(left - 0.001)
             channel.push(Event("1", "here", "Notify", 0))

@@ -1,4 +1,4 @@
-"""The real-time event channel: suppliers push, consumers are called, correlations sit in between.
+"""The real-time event channel: suppliers push events, consumers are called with what they want.
 
     from ensue.channel import build, want
 
@@ -6,23 +6,25 @@
         channel.consumers.connect("alarms", print, want("Reading", where="celsius > 90"))
         channel.suppliers.connect("boiler", "Reading").send("Reading", {"celsius": 95})
 
-The journey of an event: `channel` takes it in; `index` (or `everyone`) finds who wants it, from the
-`wants` that consumers gave; a `receiver` queues it under its consumer's `policies`; a strategy
-(`reactive`, `pool`, `asynchronous`) gives turns by priority; in a turn, a step (`conditions`,
-`correlating`) reads it or the consumer is called. `timeouts` adds events of the clock, `federation`
-carries events to other channels, over `tcp` if need be. `builder` puts in only what is asked for.
+The way of an event: `channel` takes it in; a look-up (`lookup/`) finds the consumers that want it;
+each consumer's receiver queues it by the consumer's `policies` (`delivery/`); a strategy
+(`dispatch/`) gives turns by priority; in a turn, a step (a group, a Python test or a correlation)
+reads the event, or the consumer is called. `timing/` adds timeouts, `links/` carries events to
+other channels, `realtime/` sets thread priorities, and `figures/` counts. `builder` loads only the
+parts that are asked for.
 """
 
 from ensue.channel.builder import Builder, build, from_toml
 from ensue.channel.channel import Channel
-from ensue.channel.clock import VirtualClock, WallClock
+from ensue.channel.closing import Closing
 from ensue.channel.consumers import Consumer
-from ensue.channel.ending import Closing
-from ensue.channel.figures import ConsumerFigures, Figures, Laxity
+from ensue.channel.delivery.receiver import Failure
+from ensue.channel.figures.values import ConsumerFigures, Figures, Laxity
+from ensue.channel.lookup.wants import all_of, any_of, correlated, nothing, want
 from ensue.channel.policies import Block, Disconnect, DropNewest, DropOldest, Quality, Reason
 from ensue.channel.suppliers import Supplier
-from ensue.channel.turns import TIMEOUT, Failure, Timeout
-from ensue.channel.wants import all_of, any_of, correlated, nothing, want
+from ensue.channel.timing.clock import VirtualClock, WallClock
+from ensue.channel.timing.clock_events import TIMEOUT, Timeout
 
 __all__ = [
     "TIMEOUT",

@@ -1,29 +1,32 @@
-"""Puts a channel together, from code or from TOML, out of the parts that are asked for and no more.
+"""Assembles a channel from the parts that are asked for, in code or from TOML.
 
-The four configurations of the paper: `full`; `dispatching` (priorities and queues, everybody gets
-everything); `filtering` (look-up and correlation, in the supplier's thread); `multiplexer`
-(neither). Each is a start from which parts can be added. A part that is left out is not even
-imported, and asking the channel for it later says so.
+Four configurations follow the paper: `full`; `dispatching` (priorities and queues, every consumer
+gets every event); `filtering` (look-up and correlation, in the supplier's thread); `multiplexer`
+(neither). Parts can be added to each. A part that is left out is not imported, and asking the
+channel for it later is refused with a message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from ensue.channel.callbacks import logging_errors
 from ensue.channel.channel import Channel
-from ensue.channel.clock import Clock, WallClock
-from ensue.channel.listeners import contained
-from ensue.channel.parts import LookUp, Parts
-from ensue.channel.policies import Quality, Reason
-from ensue.channel.turns import Dispatcher, Failure
+from ensue.channel.delivery.receiver import Failure, Receiver
+from ensue.channel.dispatch.dispatcher import Dispatcher
+from ensue.channel.lookup.lookup import Lookup
+from ensue.channel.parts import Parts
+from ensue.channel.policies import OVERFLOW_NAMES, Block, Overflow, Quality, Reason
+from ensue.channel.timing.clock import Clock, WallClock
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
-    from ensue.channel.urgency import Urgency
+    from ensue.channel.realtime.threads import RealTimeThreads
     from ensue.library import Library
 
 STRATEGIES = ("reactive", "pool", "asyncio")
@@ -41,11 +44,11 @@ CONFIGURATIONS = {
 
 
 class Builder:
-    """Collects what a channel is to have. Every method returns the builder; `done` the channel."""
+    """Collects the parts of a channel. Every method returns the builder; `done` the channel."""
 
     def __init__(self, configuration: str = "full", name: str = "channel") -> None:
         chosen: dict[str, Any] = CONFIGURATIONS[
-            known("configuration", configuration, CONFIGURATIONS)
+            one_of("configuration", configuration, CONFIGURATIONS)
         ]
         self._name = name
         self._filtering: bool = chosen["filtering"]
@@ -78,12 +81,12 @@ class Builder:
     def dispatching(
         self, strategy: str | None = None, *, threads: int = 4, real_time: bool = False
     ) -> Self:
-        """How consumers get their turns; without a strategy, by that of the configuration.
+        """Choose the dispatching strategy; by default that of the configuration.
 
-        What `real_time` adds is told in `urgency` and `process`.
+        What `real_time` adds is described in the modules of `realtime`.
         """
         if strategy is not None:
-            self._strategy = known("strategy", strategy, STRATEGIES)
+            self._strategy = one_of("strategy", strategy, STRATEGIES)
         self._threads = threads
         self._real_time = real_time
         return self
@@ -93,23 +96,23 @@ class Builder:
         return self
 
     def library(self, library: Library) -> Self:
-        """The event types that the channel knows, so that a type also stands for its subtypes."""
+        """Add the event types of a library, so that a want for a type includes its subtypes."""
         merged = {**self._types.types, **library.checked.types.types}
         self._types = TypeSystem(merged)
         return self
 
-    def consumers(self, **promises: Any) -> Self:
-        """What consumers are promised if they do not ask for something else."""
-        self._quality = self._quality.changed(**promises)
+    def consumers(self, **quality: Any) -> Self:
+        """Set the default quality of service of consumers."""
+        self._quality = self._quality.changed(**quality)
         return self
 
     def on_failure(self, report: Callable[[Failure], None]) -> Self:
-        self._on_failure = contained(report, "on_failure")
+        self._on_failure = logging_errors(report, "on_failure")
         return self
 
     def on_drop(self, report: Callable[[str, Event, Reason], None]) -> Self:
-        """Have every drop reported: the consumer's name, the event, the reason."""
-        self._on_drop = contained(report, "on_drop")
+        """Report every drop: the consumer's name, the event, the reason."""
+        self._on_drop = logging_errors(report, "on_drop")
         return self
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Self:
@@ -123,14 +126,14 @@ class Builder:
         return self
 
     def done(self) -> Channel:
-        urgency = self._new_urgency()
+        real_time = self._new_real_time()
         channel = Channel(
             Parts(
                 self._name,
-                self._clock or WallClock(urgency),
-                self._new_look_up(),
-                self._new_dispatcher(self._strategy, self._threads, urgency),
-                lambda strategy, threads: self._new_dispatcher(strategy, threads, urgency),
+                self._clock or WallClock(real_time),
+                self._new_lookup(),
+                self._new_dispatcher(self._strategy, self._threads, real_time),
+                lambda strategy, threads: self._new_dispatcher(strategy, threads, real_time),
                 self._types,
                 self._quality,
                 self._filtering,
@@ -139,7 +142,7 @@ class Builder:
                 self._on_failure,
                 self._on_drop,
                 self._strategy,
-                urgency,
+                real_time,
             )
         )
         try:
@@ -148,40 +151,42 @@ class Builder:
             for options in self._links:
                 channel.federation.connect(**options)
         except BaseException:
-            # Nobody else has it yet to close it.
+            # The caller never gets the channel and cannot close it.
             channel.close(drain=False)
             raise
         return channel
 
-    def _new_look_up(self) -> LookUp:
+    def _new_lookup(self) -> Lookup[Receiver]:
         if self._filtering:
-            from ensue.channel.index import Index
+            from ensue.channel.lookup.index import Index
 
             return Index(self._types)
-        from ensue.channel.everyone import Everyone
+        from ensue.channel.lookup.unfiltered import Unfiltered
 
-        return Everyone()
+        return Unfiltered()
 
-    def _new_urgency(self) -> Urgency | None:
+    def _new_real_time(self) -> RealTimeThreads | None:
         if not self._real_time:
             return None
-        from ensue.channel.urgency import Urgency
+        from ensue.channel.realtime.threads import RealTimeThreads
 
-        return Urgency()
+        return RealTimeThreads()
 
-    def _new_dispatcher(self, strategy: str, threads: int, urgency: Urgency | None) -> Dispatcher:
-        known("strategy", strategy, STRATEGIES)
+    def _new_dispatcher(
+        self, strategy: str, threads: int, real_time: RealTimeThreads | None
+    ) -> Dispatcher:
+        one_of("strategy", strategy, STRATEGIES)
         if strategy == "pool":
-            from ensue.channel.pool import ThreadPool
+            from ensue.channel.dispatch.pool import ThreadPool
 
-            return ThreadPool(threads, urgency=urgency)
+            return ThreadPool(threads, real_time=real_time)
         if strategy == "asyncio":
-            from ensue.channel.asynchronous import Asynchronous
+            from ensue.channel.dispatch.asyncio_loop import AsyncioDispatcher
 
-            return Asynchronous()
-        from ensue.channel.reactive import Reactive
+            return AsyncioDispatcher()
+        from ensue.channel.dispatch.reactive import ReactiveDispatcher
 
-        return Reactive(urgency)
+        return ReactiveDispatcher(real_time)
 
 
 def build(configuration: str = "full", name: str = "channel") -> Builder:
@@ -190,13 +195,64 @@ def build(configuration: str = "full", name: str = "channel") -> Builder:
 
 
 def from_toml(path: str | PathLike[str]) -> Builder:
-    """Begin a channel as a TOML file says; see `docs/channel.md` for what may stand in it."""
-    from ensue.channel.written import read
+    """Begin a channel described by a TOML file; `docs/channel.md` lists the keys."""
+    from ensue.channel.toml_config import read
 
-    return read(path)
+    config, place = read(path), Path(path)
+    channel = config.channel.given()
+    builder = Builder(channel.pop("configuration", "full"), channel.pop("name", place.stem))
+    if libraries := channel.pop("library", None):
+        from ensue.library import load
+
+        files = [libraries] if isinstance(libraries, str) else libraries
+        builder.library(load(*(place.parent / each for each in files)))
+    for part, is_wanted in channel.items():
+        getattr(builder, part)(is_wanted)
+    builder.dispatching(**config.dispatching.given())
+    consumers = config.consumers.given()
+    if (overflow := _overflow(consumers, place)) is not None:
+        consumers["overflow"] = overflow
+    builder.consumers(**consumers)
+    for listen in config.listen:
+        builder.listen(**_link_options(listen.given(), place))
+    for link in config.link:
+        builder.link(**_link_options(link.given(), place))
+    return builder
 
 
-def known(what: str, given: str, known: Any) -> str:
+def _link_options(table: dict[str, Any], place: Path) -> dict[str, Any]:
+    """The options of a link: files are relative to the TOML file, a secret is in its own file."""
+    if (overflow := _overflow(table, place)) is not None:
+        table["overflow"] = overflow
+    for name in ("certificate", "key", "authority"):
+        if name in table:
+            table[name] = place.parent / table[name]
+    if (given := table.pop("secret_file", None)) is not None:
+        try:
+            table["secret"] = (place.parent / given).read_bytes().strip()
+        except OSError as error:
+            raise UsageError(
+                f"`{place}`: the secret in `{given}` cannot be read: {error.strerror}"
+            ) from None
+    return table
+
+
+def _overflow(table: dict[str, Any], place: Path) -> Overflow | None:
+    """The policy that `overflow = "block"` names, with `within` beside it."""
+    name, within = table.pop("overflow", None), table.pop("within", None)
+    if within is not None and name != "block":
+        raise UsageError(
+            f"`{place}`: `within` says how long a supplier waits for room and goes with"
+            ' `overflow = "block"`'
+        )
+    if name is None:
+        return None
+    policy = OVERFLOW_NAMES[one_of("overflow", name, OVERFLOW_NAMES)]
+    return Block(within) if within is not None else policy()
+
+
+def one_of(what: str, given: str, known: Any) -> str:
+    """The given name, if it is a known one."""
     if given not in known:
         names = ", ".join(f"`{each}`" for each in known)
         raise UsageError(f"there is no {what} `{given}`; choose one of {names}")

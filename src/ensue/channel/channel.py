@@ -1,9 +1,8 @@
-"""The event channel: suppliers push, those who want it are called, correlations sit in between.
+"""The event channel: connects suppliers, look-up, dispatching, timeouts and links.
 
-A channel is put together by `builder` from a look-up (`index`, or `everyone`), a dispatching
-strategy (`reactive`, `pool` or `asynchronous`), and, only once they are asked for, timeouts and
-links to other channels. This module is what holds them together: an event comes in by `push` or
-`publish`, is forwarded to other channels that want it, and is spread to those here who do.
+`builder` assembles a channel from a look-up, a dispatching strategy and, once they are asked for,
+timeouts and links. An event comes in by `push` or `publish`, is forwarded to linked channels that
+want it, and is offered to the consumers of this channel that want it.
 """
 
 from __future__ import annotations
@@ -15,51 +14,54 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from ensue.channel.accounts import Accounts
-from ensue.channel.clock import DurationLike, microseconds_in
+from ensue.channel.closing import Closing, are_idle, disconnect_all, wait_until
 from ensue.channel.consumers import ConsumerAdmin, needs_step
-from ensue.channel.ending import Closing, are_idle, let_go, wait_until
-from ensue.channel.figures import Figures
+from ensue.channel.delivery.blocked import Blocked, blocked_offers, wait_each
+from ensue.channel.delivery.mailbox import Call
+from ensue.channel.delivery.receiver import ChannelContext, Failure, Receiver
+from ensue.channel.figures.counts import ChannelCounts
+from ensue.channel.figures.values import Figures
+from ensue.channel.lookup.interests import interests
+from ensue.channel.lookup.wants import Want, Wants
 from ensue.channel.parts import Parts
 from ensue.channel.policies import Quality
-from ensue.channel.receivers import Receiver, offer_each
 from ensue.channel.suppliers import SupplierAdmin
-from ensue.channel.turns import Call, Failure, Surroundings
-from ensue.channel.wants import Want, Wants, interests
+from ensue.channel.timing.clock import DurationLike, microseconds_in
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.awaiting import Subscription
-    from ensue.channel.federation import Federation
-    from ensue.channel.steps import Step
-    from ensue.channel.timeouts import Timeouts
+    from ensue.channel.asyncio_api import Subscription
+    from ensue.channel.delivery.steps import Step
+    from ensue.channel.links.federation import Departure, Federation
+    from ensue.channel.timing.timeouts import Timeouts
 
 log = logging.getLogger("ensue.channel")
 
 
 class Channel:
-    """Made by `ensue.channel.build(...)`. Close it when done, or use it in a `with` block."""
+    """Created by `ensue.channel.build(...)`. Close it when done, or use it in a `with` block."""
 
     def __init__(self, parts: Parts) -> None:
         self.name = parts.name
         self.clock = parts.clock
-        self.look_up = parts.look_up
+        self.lookup = parts.lookup
         self.types = parts.types
         self.quality = parts.quality
-        self.urgency = parts.urgency
+        self.real_time = parts.real_time
         self.consumers = ConsumerAdmin(self)
         self.suppliers = SupplierAdmin(self)
         self._parts = parts
-        self._accounts = Accounts()
-        self._published = self._accounts.published.steps
-        self._unwanted = self._accounts.unwanted.steps
-        self._around = Surroundings(
+        self._dispatcher = parts.dispatcher
+        self._counts = ChannelCounts()
+        self._published = self._counts.published.steps
+        self._unwanted = self._counts.unwanted.steps
+        self._context = ChannelContext(
             parts.clock,
             parts.dispatcher,
             self._report,
             parts.on_drop,
-            self._left,
+            self._remove_disconnected,
         )
         self._timeouts: Timeouts | None = None
         self._federation: Federation | None = None
@@ -67,83 +69,96 @@ class Channel:
         self._is_closed = False
         self._changing = threading.Lock()
         self._pulls = 0
-        self._held_back = 0
-        if self.urgency is not None:
-            self.urgency.begin()
-        parts.dispatcher.start(self._around)
-
-    # --- publishing ----------------------------------------------------------------------------
+        self._held_updates = 0
+        if self.real_time is not None:
+            self.real_time.begin()
+        parts.dispatcher.start(self._context)
 
     def push(self, event: Event) -> None:
-        """Publish an event; waits where a consumer's overflow policy says so."""
+        """Publish an event. Waits for room where a consumer's overflow policy is `Block`."""
         if self._is_closing:
-            self._refuse_if_closed()
+            self._check_open()
         next(self._published)
-        ways = self._federation.publish(event) if self._federation is not None else ()
+        departure = self._federation.publish(event) if self._federation is not None else None
         try:
-            receivers = self.look_up.ready[event.type][event.source]
+            receivers = self.lookup.ready[event.type][event.source]
         except KeyError:
             receivers = None
         if receivers is None:
-            receivers = self.look_up.find(event)
-        if receivers:
-            full = self._around.dispatcher.spread(event, receivers)
-            for link, _ in ways:
-                link.set_off()
+            receivers = self.lookup.find(event)
+        if departure is not None:
+            self._push_and_depart(event, receivers, departure)
+        elif receivers:
+            full = self._dispatcher.spread(event, receivers)
             if full:
-                self.wait_for_room(event, full)
-            return
-        next(self._unwanted)
-        for link, _ in ways:
-            link.set_off()
+                self.wait_for_room(blocked_offers(event, full))
+        else:
+            next(self._unwanted)
+
+    def _push_and_depart(
+        self, event: Event, receivers: Sequence[Receiver], departure: Departure
+    ) -> None:
+        """Serve local consumers, then let the event leave over links."""
+        try:
+            blocked = self._spread(event, receivers)
+        except BaseException:
+            departure.set_off()
+            for each in departure.blocked:
+                each.give_up()
+            raise
+        departure.set_off()
+        if blocked or departure.blocked:
+            self.wait_for_room([*blocked, *departure.blocked])
 
     async def publish(self, event: Event) -> None:
-        """Publish an event from a coroutine; where `push` would wait, the loop goes on."""
+        """Publish an event from a coroutine; waiting for room does not block the loop."""
         if self._is_closing:
-            self._refuse_if_closed()
+            self._check_open()
         next(self._published)
-        ways = self._federation.publish(event) if self._federation is not None else ()
-        full = self.spread_here(event)
-        for link, _ in ways:
-            link.set_off()
-        if full:
-            from ensue.channel.awaiting import offer_all
+        departure = self._federation.publish(event) if self._federation is not None else None
+        blocked = self.spread_here(event)
+        if departure is not None:
+            departure.set_off()
+            blocked = [*blocked, *departure.blocked]
+        if blocked:
+            from ensue.channel.delivery.async_waiting import wait_all
 
-            await offer_all(event, full)
+            await wait_all(blocked)
 
-    def spread_here(self, event: Event) -> list[Receiver]:
-        """Offer an event to this channel's consumers. Returns those whose supplier has to wait."""
-        receivers = self.look_up.find(event)
-        if not receivers:
-            next(self._unwanted)
-            return []
-        return self._around.dispatcher.spread(event, receivers)
+    def spread_here(self, event: Event) -> Sequence[Blocked]:
+        """Offer an event to this channel's consumers. Returns the offers that wait for room."""
+        return self._spread(event, self.lookup.find(event))
 
-    def wait_for_room(self, event: Event, full: Sequence[Receiver]) -> None:
-        offer_each(event, full, self._around.dispatcher.may_wait())
+    def _spread(self, event: Event, receivers: Sequence[Receiver]) -> Sequence[Blocked]:
+        if receivers:
+            full = self._dispatcher.spread(event, receivers)
+            return blocked_offers(event, full) if full else ()
+        next(self._unwanted)
+        return ()
 
-    def _refuse_if_closed(self) -> None:
-        # While it drains, a channel still takes what its own consumers push in their turns.
-        if self._is_closed or not self._around.dispatcher.is_in_turn():
+    def wait_for_room(self, blocked: Sequence[Blocked]) -> None:
+        wait_each(blocked, self._dispatcher.may_wait())
+
+    def _check_open(self) -> None:
+        # While a channel drains, its own consumers may still push in their turns.
+        if self._is_closed or not self._dispatcher.is_in_turn():
             raise UsageError(f"the channel `{self.name}` is closed and takes no more events")
 
-    # --- subscribing ---------------------------------------------------------------------------
-
     def subscribe(
-        self, wants: Wants | str | None = None, *, name: str | None = None, **promises: Any
+        self, wants: Wants | str | None = None, *, name: str | None = None, **quality: Any
     ) -> Subscription:
         """Events to iterate over: `for event in ...` waits, `async for event in ...` awaits."""
-        from ensue.channel.awaiting import Subscription
+        from ensue.channel.asyncio_api import Subscription
 
         self._pulls += 1
         return Subscription(
-            self.consumers.connect(name or f"subscription-{self._pulls}", None, wants, **promises)
+            self.consumers.connect(name or f"subscription-{self._pulls}", None, wants, **quality)
         )
 
     def new_receiver(
         self, name: str, number: int, call: Call | None, quality: Quality, step: Step | None
     ) -> Receiver:
-        receiver = Receiver(name, number, call, quality, self._around, step)
+        receiver = Receiver(name, number, call, quality, self._context, step)
         if receiver.is_coroutine and self.strategy != "asyncio":
             raise UsageError(
                 f"the consumer `{name}` is a coroutine, which the strategy `{self.strategy}` cannot"
@@ -152,7 +167,7 @@ class Channel:
         return receiver
 
     def step_for(self, wants: Wants, owner: str) -> Step | None:
-        """What has to stand between the look-up and a consumer."""
+        """The step that wants need; None if the look-up alone can decide."""
         if not needs_step(wants):
             return None
         if not self._parts.has_filtering:
@@ -160,7 +175,7 @@ class Channel:
                 f"the channel `{self.name}` was built without filtering, so a consumer gets every"
                 " event: leave out what it wants, or build the channel with filtering"
             )
-        from ensue.channel.conditions import has_correlation, step_for
+        from ensue.channel.delivery.conditions import has_correlation, step_for
 
         if has_correlation(wants) and not self._parts.has_correlation:
             raise UsageError(
@@ -170,89 +185,91 @@ class Channel:
         return step_for(wants, self.types, owner)
 
     def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None:
-        """Whether wants that need no step still want an event that was found by earlier ones."""
+        """A test of wants that need no step, for events that were looked up by earlier wants."""
         if not self._parts.has_filtering:
             return None
-        from ensue.channel.conditions import matches
+        from ensue.channel.delivery.conditions import matches
 
         each = tuple(interests(wants))
         return lambda event: any(matches(one, event, self.types) for one in each)
 
     def timeouts(self) -> Timeouts:
-        """The timers of this channel, from the first that is asked for on."""
+        """The timers of this channel, created with the first timeout."""
         if not self._parts.has_timeouts:
             raise UsageError(
                 f"the channel `{self.name}` was built without timeouts: build it with `.timeouts()`"
             )
         with self._changing:
             if self._timeouts is None:
-                from ensue.channel.timeouts import Timeouts
+                from ensue.channel.timing.timeouts import Timeouts
 
                 self._timeouts = Timeouts(self.clock)
             return self._timeouts
-
-    # --- wants and demand ----------------------------------------------------------------------
 
     def with_subtypes(self, types: Iterable[str]) -> frozenset[str]:
         return frozenset(each for one in types for each in (one, *self.types.subtypes(one)))
 
     def is_wanted(self, types: Iterable[str], source: str | None) -> bool:
-        """Whether anybody, here or in a linked channel, might want one of these types."""
+        """Whether a consumer, here or in a linked channel, might want one of these types."""
         named = tuple(types)
         if not named:
             return True
-        asked: list[Any] = [self.look_up]
+        asked: list[Any] = [self.lookup]
         if self._federation is not None:
             asked.append(self._federation.remote)
         return any(each.is_wanted(type_, source) for each in asked for type_ in named)
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Connect or change many consumers, and tell suppliers and linked channels once."""
-        self._held_back += 1
+        """Connect or change many consumers; suppliers and linked channels are told once, after."""
+        self._held_updates += 1
         try:
             yield
         finally:
-            self._held_back -= 1
+            self._held_updates -= 1
             self.wants_changed()
 
     def wants_changed(self) -> None:
-        """Tell suppliers and linked channels what is wanted now."""
-        if self._held_back:
+        """Tell linked channels and suppliers that wants have changed."""
+        if self._held_updates:
             return
         if self._federation is not None:
             self._federation.wants_changed()
-        self.suppliers.look_again()
+        self.demand_changed()
+
+    def demand_changed(self) -> None:
+        """Tell suppliers whether their events are wanted now."""
+        self.suppliers.update_demand()
+
+    def prepare(self, type_: str, source: str) -> None:
+        """Compute the look-up for a kind of event before the first one comes."""
+        self.lookup.prepare(type_, source)
 
     def local_wants(self) -> Iterable[Want]:
-        """All that this channel's consumers might want."""
+        """The wants of this channel's consumers, by type, source and predicate."""
         for consumer in self.consumers:
             if consumer.state != "disconnected":
                 yield from interests(consumer.wants)
 
-    # --- several channels ----------------------------------------------------------------------
-
     @property
     def federation(self) -> Federation:
-        """This channel's place among linked channels; from the first link on it costs something."""
+        """The links of this channel. Created on first use; without it, links cost nothing."""
         with self._changing:
             if self._federation is None:
-                from ensue.channel.federation import Federation
+                from ensue.channel.links.federation import Federation
 
                 self._federation = Federation(self)
         return self._federation
 
-    # --- dispatching ---------------------------------------------------------------------------
-
     @contextmanager
     def in_real_time(self, priority: int = 1) -> Iterator[bool]:
-        """Let the thread of a supplier be as urgent as a consumer; whether the system lets it."""
-        if self.urgency is None:
+        """Give the calling thread a real-time priority. Yields whether the system allows it."""
+        if self.real_time is None:
             raise UsageError(
                 f"the channel `{self.name}` is not in real time: build it with"
                 " `.dispatching(..., real_time=True)`"
             )
-        with self.urgency.joined(priority) as is_in:
+        with self.real_time.joined(priority) as is_in:
             yield is_in
 
     @property
@@ -260,9 +277,9 @@ class Channel:
         return self._parts.strategy
 
     def dispatch_by(self, strategy: str, threads: int = 4) -> None:
-        """Swap the dispatching strategy, or resize its pool, while events flow."""
+        """Replace the dispatching strategy, or resize its pool, under load."""
         with self._changing:
-            current: Any = self._around.dispatcher
+            current: Any = self._dispatcher
             if strategy == self.strategy == "pool":
                 current.resize(threads)
                 return
@@ -274,26 +291,24 @@ class Channel:
                             f" `{strategy}` cannot await: disconnect it first"
                         )
             successor = self._parts.new_dispatcher(strategy, threads)
-            successor.start(self._around)
+            successor.start(self._context)
             self._parts.strategy = strategy
-            self._around.dispatcher = successor
+            self._dispatcher = self._context.dispatcher = successor
         current.stop(successor)
 
-    # --- figures, failures, end ----------------------------------------------------------------
-
     def figures(self) -> Figures:
-        """What happened so far."""
+        """Counts of what happened so far."""
         unsent = self._federation.dropped() if self._federation is not None else {}
         unmade = sum(each.unwanted for each in self.suppliers)
-        return self._accounts.read([each.receiver for each in self.consumers], unmade, unsent)
+        return self._counts.read([each.receiver for each in self.consumers], unmade, unsent)
 
     def reset_laxity(self) -> None:
-        """Measure laxity afresh from here."""
-        self._accounts.reset_laxity([each.receiver for each in self.consumers])
+        """Restart the measurement of laxity."""
+        self._counts.reset_laxity([each.receiver for each in self.consumers])
 
-    def remember(self, receiver: Receiver) -> None:
-        """Keep the counts of a consumer that has left."""
-        self._accounts.remember(receiver)
+    def keep_counts_of(self, receiver: Receiver) -> None:
+        """Keep the counts of a consumer that leaves."""
+        self._counts.keep(receiver)
 
     def _report(self, failure: Failure) -> None:
         end = "; it is suspended now" if failure.suspended else ""
@@ -307,24 +322,24 @@ class Channel:
         if self._parts.on_failure is not None:
             self._parts.on_failure(failure)
 
-    def _left(self, receiver: Receiver) -> None:
-        """A receiver was disconnected for not keeping up."""
+    def _remove_disconnected(self, receiver: Receiver) -> None:
+        """Remove a consumer that its overflow policy has disconnected."""
         consumer = self.consumers.of(receiver)
         if consumer is not None:
             consumer.stop_timers()
-            self.look_up.remove(receiver)
+            self.lookup.remove(receiver)
             self.wants_changed()
 
     def settle(self, within: DurationLike = "10 s") -> bool:
-        """Wait until every queue is empty and every call has returned. False if time ran out."""
+        """Wait until every queue is empty and every call has returned. False if time runs out."""
         return wait_until(self.is_settled, within)
 
     def is_settled(self) -> bool:
-        """Whether nothing waits or runs. Events that are pulled wait for whoever pulls."""
+        """Whether no event waits and no call runs. Events that are pulled may wait."""
         return are_idle(self.consumers)
 
     def close(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
-        """End the channel: empty the queues first, or not, and in no more than the time given."""
+        """Close the channel, in no more than the given time; by default empty the queues first."""
         if self._is_closed:
             return Closing(True, 0)
         deadline = time.monotonic() + microseconds_in(within) / 1_000_000
@@ -335,30 +350,33 @@ class Channel:
         return self._end(drain, drained)
 
     async def aclose(self, *, drain: bool = True, within: DurationLike = "5 s") -> Closing:
-        """The same from a coroutine."""
-        from ensue.channel.awaiting import leave, settle
+        """Close the channel from a coroutine."""
+        import asyncio
+
+        from ensue.channel.asyncio_api import settled
 
         if self._is_closed:
             return Closing(True, 0)
         deadline = time.monotonic() + microseconds_in(within) / 1_000_000
         self._is_closing = True
-        drained = await settle(self, within) if drain else self.is_settled()
+        drained = await settled(self.is_settled, within) if drain else self.is_settled()
         if self._federation is not None:
-            drained = await leave(self._federation, deadline) and drained
+            closed = await asyncio.to_thread(self._federation.close, deadline)
+            drained = closed and drained
         return self._end(drain, drained)
 
     def _end(self, drains: bool, drained: bool) -> Closing:
         with self._changing:
             if self._is_closed:
-                # Another thread has closed it meanwhile.
+                # Another thread was quicker.
                 return Closing(drained, 0)
             self._is_closed = True
         if self._timeouts is not None:
             self._timeouts.close()
-        self._around.dispatcher.stop(None)
-        if self.urgency is not None:
-            self.urgency.end()
-        discarded = let_go(self.consumers, drains)
+        self._dispatcher.stop(None)
+        if self.real_time is not None:
+            self.real_time.end()
+        discarded = disconnect_all(self.consumers, drains)
         return Closing(drained and discarded == 0, discarded)
 
     def __enter__(self) -> Self:

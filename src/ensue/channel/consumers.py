@@ -1,34 +1,61 @@
-"""Consumers: who is called, what they want, and what they are promised.
+"""Consumers: their wants, their quality of service and their timeouts.
 
-`ConsumerAdmin` connects and disconnects them; a `Consumer` is what the outside holds of one. Its
-wants, its promises and its timeouts can be changed at any time. How it gets its turns is the
-business of `receivers` and of the dispatching strategy.
+`ConsumerAdmin` connects and disconnects them; a `Consumer` is the handle that the user gets. Wants,
+quality and timeouts can be changed at any time. Queueing and turns are handled in `delivery`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ensue.channel.delivery.mailbox import Call
+from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.lookup.interests import interests
+from ensue.channel.lookup.lookup import Lookup
+from ensue.channel.lookup.wants import Wants, as_wants, is_decided_by_one_event
 from ensue.channel.policies import Quality
-from ensue.channel.receivers import Receiver
-from ensue.channel.turns import Call
-from ensue.channel.wants import Wants, as_wants, interests, is_decided_by_one_event
 from ensue.errors import UsageError
 
 if TYPE_CHECKING:
-    from ensue.channel.channel import Channel
-    from ensue.channel.clock import DurationLike
-    from ensue.channel.figures import ConsumerFigures
-    from ensue.channel.steps import Step
-    from ensue.channel.timeouts import Timer
+    from ensue.channel.delivery.steps import Step
+    from ensue.channel.figures.values import ConsumerFigures
+    from ensue.channel.timing.clock import DurationLike
+    from ensue.channel.timing.timeouts import Timeouts, Timer
+    from ensue.events.event import Event
+
+
+class ConsumerHost(Protocol):
+    """What consumers need of their channel."""
+
+    quality: Quality
+
+    @property
+    def lookup(self) -> Lookup[Receiver]: ...
+
+    def new_receiver(
+        self, name: str, number: int, call: Call | None, quality: Quality, step: Step | None
+    ) -> Receiver: ...
+
+    def step_for(self, wants: Wants, owner: str) -> Step | None: ...
+
+    def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None: ...
+
+    def timeouts(self) -> Timeouts: ...
+
+    def wants_changed(self) -> None: ...
+
+    def keep_counts_of(self, receiver: Receiver) -> None: ...
 
 
 class Consumer:
     """A connected consumer."""
 
-    def __init__(self, channel: Channel, receiver: Receiver, wants: Wants) -> None:
+    def __init__(
+        self, admin: ConsumerAdmin, channel: ConsumerHost, receiver: Receiver, wants: Wants
+    ) -> None:
+        self._admin = admin
         self._channel = channel
         self._receiver = receiver
         self._timers: list[Timer] = []
@@ -50,7 +77,7 @@ class Consumer:
 
     @property
     def receiver(self) -> Receiver:
-        """What the rooms of a channel work with."""
+        """The consumer's queue and turns, for use inside the channel."""
         return self._receiver
 
     @property
@@ -58,30 +85,30 @@ class Consumer:
         return self._receiver.figures()
 
     def change(self, wants: Wants | str | None) -> None:
-        """Want something else from now on. What is queued is still dealt with as it was wanted."""
+        """Replace the wants. Events that are queued are still read under the old wants."""
         new = as_wants(wants)
         with self._changing:
             step = self._channel.step_for(new, self.name)
-            # First the alarm, so that the step finds it when it reads its first event.
+            # The alarm first: the new step sets it when it reads its first event.
             self.set_alarm_for(step)
             self._receiver.change_step(step, self._channel.guard_for(new) if step is None else None)
-            self._channel.look_up.put(self._receiver, tuple(interests(new)))
+            self._channel.lookup.put(self._receiver, tuple(interests(new)))
             self.wants = new
         self._channel.wants_changed()
 
-    def require(self, **promises: Any) -> None:
-        """Change what is promised: priority, capacity, overflow and the rest of `Quality`."""
+    def require(self, **quality: Any) -> None:
+        """Change the quality of service: priority, capacity and the other fields of `Quality`."""
         with self._changing:
-            self._receiver.require(self._receiver.quality.changed(**promises))
+            self._receiver.require(self._receiver.quality.changed(**quality))
             if self._receiver.state != "disconnected":
-                self._channel.look_up.put(self._receiver, tuple(interests(self.wants)))
+                self._channel.lookup.put(self._receiver, tuple(interests(self.wants)))
 
     def every(self, period: DurationLike, name: str = "interval") -> Timer:
-        """Have the consumer called with a timeout at an interval."""
+        """Call the consumer with a timeout at an interval."""
         return self._timer("interval", period, name)
 
     def deadline(self, period: DurationLike, name: str = "deadline") -> Timer:
-        """Have the consumer called with a timeout whenever it was told nothing for so long."""
+        """Call the consumer with a timeout after every period without a notification."""
         return self._timer("deadline", period, name)
 
     def resume(self) -> None:
@@ -89,12 +116,12 @@ class Consumer:
         self._receiver.resume()
 
     def disconnect(self) -> int:
-        """Leave the channel. Says how many waiting events are dropped by that."""
+        """Leave the channel; returns how many waiting events are dropped."""
         self.stop_timers()
-        is_known = self._channel.consumers.forget(self)
+        is_known = self._admin.remove(self)
         dropped = self._receiver.disconnect()
         if is_known:
-            self._channel.remember(self._receiver)
+            self._channel.keep_counts_of(self._receiver)
         return dropped
 
     def stop_timers(self) -> None:
@@ -104,7 +131,7 @@ class Consumer:
         self.set_alarm_for(None)
 
     def set_alarm_for(self, step: Step | None) -> None:
-        """Let the channel's clock move a step that has timers in it."""
+        """Replace the alarm by one for a step with timers; cancel it for a step without."""
         before, self._receiver.alarm = self._receiver.alarm, None
         if before is not None:
             before.cancel()
@@ -120,7 +147,7 @@ class Consumer:
 class ConsumerAdmin:
     """Connects consumers, and finds them by name."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ConsumerHost) -> None:
         self._channel = channel
         self._consumers: dict[str, Consumer] = {}
         self._lock = threading.Lock()
@@ -131,40 +158,40 @@ class ConsumerAdmin:
         name: str,
         call: Call | None,
         wants: Wants | str | None = None,
-        **promises: Any,
+        **quality: Any,
     ) -> Consumer:
-        """Connect a consumer: what to call, what it wants (everything, if left out), and what it
-        is promised, by the names of `Quality`. Without a `call`, its events are pulled."""
+        """Connect a consumer: the function to call, the wants (every event, if left out), and
+        fields of `Quality` by name. Without a `call`, its events are pulled."""
         if call is not None and not callable(call):
             raise UsageError(
                 f"the consumer `{name}` is to be called with events; given is `{call!r}`"
             )
         wanted = as_wants(wants)
-        quality = self._channel.quality.changed(**promises)
+        required = self._channel.quality.changed(**quality)
         step = self._channel.step_for(wanted, name)
         before = self._consumers.get(name)
         if before is not None and before.state == "disconnected":
-            # It did not keep up and was taken off; its name is free again.
+            # Its overflow policy has disconnected it; the name can be used again.
             before.disconnect()
         with self._lock:
             if name in self._consumers:
                 raise UsageError(f"a consumer `{name}` is connected already: choose another name")
             self._connected += 1
-            receiver = self._channel.new_receiver(name, self._connected, call, quality, step)
-            consumer = Consumer(self._channel, receiver, wanted)
+            receiver = self._channel.new_receiver(name, self._connected, call, required, step)
+            consumer = Consumer(self, self._channel, receiver, wanted)
             consumer.set_alarm_for(step)
-            self._channel.look_up.put(receiver, tuple(interests(wanted)))
+            self._channel.lookup.put(receiver, tuple(interests(wanted)))
             self._consumers[name] = consumer
         self._channel.wants_changed()
         return consumer
 
-    def forget(self, consumer: Consumer) -> bool:
-        """Take a consumer off the list. False if it was not on it."""
+    def remove(self, consumer: Consumer) -> bool:
+        """Remove a consumer. False if it was not connected."""
         with self._lock:
             is_known = self._consumers.get(consumer.name) is consumer
             if is_known:
                 del self._consumers[consumer.name]
-        self._channel.look_up.remove(consumer.receiver)
+        self._channel.lookup.remove(consumer.receiver)
         self._channel.wants_changed()
         return is_known
 

@@ -1,51 +1,30 @@
-"""What a channel is put together from: chosen by `builder`, held together by `channel`."""
+"""The parts of a channel: chosen by `builder`, used by `channel`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ensue.channel.clock import Clock
+from ensue.channel.delivery.receiver import Failure, Receiver
+from ensue.channel.dispatch.dispatcher import Dispatcher
+from ensue.channel.lookup.lookup import Lookup
 from ensue.channel.policies import Quality, Reason
-from ensue.channel.receivers import Receiver
-from ensue.channel.turns import Dispatcher, Failure
-from ensue.channel.wants import Want
+from ensue.channel.timing.clock import Clock
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
-    from ensue.channel.urgency import Urgency
-
-
-class LookUp(Protocol):
-    """Who wants what.
-
-    `ready` has those who get an event by its type and source, where that is known beforehand, and
-    None where `find` has to look closer. It is another mapping after every change.
-    """
-
-    @property
-    def ready(self) -> Mapping[str, Mapping[str, Sequence[Receiver] | None]]: ...
-
-    def put(self, target: Receiver, wants: Iterable[Want]) -> None: ...
-
-    def remove(self, target: Receiver) -> None: ...
-
-    def find(self, event: Event) -> Sequence[Receiver]: ...
-
-    def prepare(self, type_: str, source: str) -> None: ...
-
-    def is_wanted(self, type_: str, source: str | None) -> bool: ...
+    from ensue.channel.realtime.threads import RealTimeThreads
 
 
 @dataclass(slots=True)
 class Parts:
-    """A part that was left out says so when it is asked for."""
+    """A part that was left out is refused with a message when it is asked for."""
 
     name: str
     clock: Clock
-    look_up: LookUp
+    lookup: Lookup[Receiver]
     dispatcher: Dispatcher
     new_dispatcher: Callable[[str, int], Dispatcher]
     types: TypeSystem
@@ -56,4 +35,4 @@ class Parts:
     on_failure: Callable[[Failure], None] | None = None
     on_drop: Callable[[str, Event, Reason], None] | None = None
     strategy: str = "reactive"
-    urgency: Urgency | None = None
+    real_time: RealTimeThreads | None = None

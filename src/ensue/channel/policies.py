@@ -1,8 +1,7 @@
-"""What is promised to a consumer: its place in line, its queue, and what happens when that is full.
+"""Quality of service of a consumer: priority, queue, overflow policy, deadlines.
 
-These are values: they are chosen when a consumer connects and read by `receivers`, which acts on
-them. Whatever does not reach its consumer is counted under one of the `Reason`s; there is no
-other way to lose an event.
+These are plain values, chosen when a consumer connects and applied in `delivery`. An event that
+does not reach its consumer is counted under one of the `Reason`s; none is lost in another way.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ensue.channel.clock import DurationLike, microseconds_in
+from ensue.channel.timing.clock import DurationLike, microseconds_in
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
@@ -22,24 +21,25 @@ log = logging.getLogger("ensue.channel")
 class Reason(StrEnum):
     """Why an event did not reach a consumer that wanted it."""
 
-    OLDEST = "oldest"  # made room for a newer one in a full queue
+    OLDEST = "oldest"  # made room for a newer event in a full queue
     NEWEST = "newest"  # came to a full queue
     BLOCKED = "blocked"  # its supplier waited for room until the deadline
-    DISCONNECTED = "disconnected"  # its consumer was taken off the channel
+    DISCONNECTED = "disconnected"  # its consumer was disconnected
     SUSPENDED = "suspended"  # its consumer had failed too often
-    EXPIRED = "expired"  # its time was over before its turn came
-    CONFLATED = "conflated"  # a newer value took its place
+    EXPIRED = "expired"  # its time to live was over before its turn came
+    CONFLATED = "conflated"  # a newer event of the same conflation key replaced it
     DISCARDED = "discarded"  # the channel closed without draining, or its deadline passed
     FAILED = "failed"  # the consumer raised an exception
     LATE = "late"  # came later than the lateness of the correlation that would have read it
     MALFORMED = "malformed"  # does not fit the type that the correlation's library declares
     UNSENT = "unsent"  # a link could neither send it nor keep it
     UNROUTED = "unrouted"  # no way to a channel that wants it
+    UNCONFIRMED = "unconfirmed"  # a link sent it and ended unacknowledged: it may have arrived
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Let the supplier wait for room, up to a deadline; then the event is dropped."""
+    """Make the supplier wait for room, up to a time; then drop the event."""
 
     within: DurationLike = "1 s"
 
@@ -53,7 +53,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class DropOldest:
-    """Make room by dropping what has waited longest, of the lowest event priority."""
+    """Make room by dropping the oldest event of the lowest event priority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class DropNewest:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """Take a consumer that cannot keep up off the channel."""
+    """Disconnect a consumer whose queue is full."""
 
 
 Overflow = Block | DropOldest | DropNewest | Disconnect
@@ -80,14 +80,14 @@ ConflationKey = bool | str | Callable[[Event], object]
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What a consumer is promised.
+    """The quality of service of a consumer.
 
     `priority`, then `sub_priority`, order consumers: the larger first. `capacity` bounds the queue,
-    and `overflow` says what happens beyond it. With `deadline`, each event should be dealt with so
-    long after it was published, and how well that went is measured. `time_to_live` bounds how long
-    an event may wait. `conflate` keeps only the latest waiting value: of each type and source
-    (`True`), of each value of an attribute of the data, or of whatever a function says.
-    After `failures` exceptions in a row the consumer is suspended; `None` means never.
+    and `overflow` is the policy for a full queue. With a `deadline`, laxity is measured: the time
+    left of the deadline when the consumer is done. `time_to_live` bounds how long an event may
+    wait. `conflate` keeps only the latest waiting event of each key: type and source (`True`), an
+    attribute of the data, or the result of a function. After `failures` exceptions in a row the
+    consumer is suspended; `None` means never.
     """
 
     priority: int = 0
@@ -122,7 +122,7 @@ class Quality:
                 microseconds_in(duration, at_least=1)
 
     def changed(self, **given: object) -> Quality:
-        """The same, but for what is given. Unknown names are refused with the known ones."""
+        """A copy with some fields replaced. Unknown names are refused with the known ones."""
         unknown = sorted(given.keys() - set(Quality.__dataclass_fields__))
         if unknown:
             known = ", ".join(f"`{name}`" for name in Quality.__dataclass_fields__)
@@ -130,8 +130,8 @@ class Quality:
         return replace(self, **given)  # type: ignore[arg-type]
 
 
-def conflation(key: ConflationKey) -> Callable[[Event], object] | None:
-    """What makes two events values of one thing, or None where nothing is conflated."""
+def conflation_key(key: ConflationKey) -> Callable[[Event], object] | None:
+    """The function from an event to its conflation key, or None if nothing is conflated."""
     if key is False:
         return None
     if key is True:
@@ -139,11 +139,11 @@ def conflation(key: ConflationKey) -> Callable[[Event], object] | None:
     if isinstance(key, str):
         name = key
         return lambda event: (event.type, _comparable(event.attributes.get(name)))
-    return _asked(key)
+    return _key_by_function(key)
 
 
-def _asked(key: Callable[[Event], object]) -> Callable[[Event], object]:
-    """What a function says; where it fails, an event is a value of nothing and keeps its place."""
+def _key_by_function(key: Callable[[Event], object]) -> Callable[[Event], object]:
+    """A key by a user's function. Where it fails, the event has no key and is not conflated."""
 
     def ask(event: Event) -> object:
         try:

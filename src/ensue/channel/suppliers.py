@@ -1,35 +1,54 @@
-"""Suppliers: who publishes, what they declare, and whether anybody wants it.
+"""Suppliers: what they publish, and whether any consumer wants it.
 
-`SupplierAdmin` connects and disconnects them. A supplier declares the types that it publishes,
-their subtypes included, and perhaps its source; the channel tells it when nobody wants any of that
-(it is quenched) and when somebody does again. What a quenched supplier pushes is counted and goes
-no further. Finding those who want an event is the look-up's business.
+`SupplierAdmin` connects and disconnects them. A supplier declares the types that it publishes
+(subtypes included) and perhaps its source. The channel tells it when no consumer wants any of them
+(the supplier is quenched) and when one does again. Events that a quenched supplier pushes are
+counted and go no further. The consumers of an event are found by the look-up.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
-from ensue.channel.figures import Tally
-from ensue.channel.listeners import contained
+from ensue.channel.callbacks import logging_errors
+from ensue.channel.figures.values import Tally
+from ensue.channel.timing.clock import Clock
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.channel import Channel
+    from ensue.channel.realtime.threads import RealTimeThreads
 
 Demand = Callable[[bool], None]
 
 
+class SupplierHost(Protocol):
+    """What suppliers need of their channel."""
+
+    clock: Clock
+    real_time: RealTimeThreads | None
+
+    def push(self, event: Event) -> None: ...
+
+    async def publish(self, event: Event) -> None: ...
+
+    def with_subtypes(self, types: Iterable[str]) -> frozenset[str]: ...
+
+    def is_wanted(self, types: Iterable[str], source: str | None) -> bool: ...
+
+    def prepare(self, type_: str, source: str) -> None: ...
+
+
 class Supplier:
-    """A connected supplier. `is_wanted` says whether anybody wants what it declares."""
+    """A connected supplier. `is_wanted` is false while it is quenched."""
 
     def __init__(
         self,
-        channel: Channel,
+        admin: SupplierAdmin,
+        channel: SupplierHost,
         name: str,
         publishes: tuple[str, ...],
         source: str | None,
@@ -40,8 +59,9 @@ class Supplier:
         self.source = source
         self.unwanted = 0
         self._pushed = Tally()
+        self._admin = admin
         self._channel = channel
-        self._on_demand = on_demand and contained(on_demand, f"on_demand of {name}")
+        self._on_demand = on_demand and logging_errors(on_demand, f"on_demand of {name}")
         self._types = channel.with_subtypes(publishes)
         self._is_connected = True
         self.is_wanted = channel.is_wanted(self._types, source)
@@ -58,7 +78,7 @@ class Supplier:
             not self._is_open
             or event.type not in self._types
             or (self.source is not None and event.source != self.source)
-        ) and self._is_refused(event):
+        ) and self._is_withheld(event):
             return
         try:
             self._channel.push(event)
@@ -66,14 +86,14 @@ class Supplier:
             next(self._pushed.steps)
 
     async def publish(self, event: Event) -> None:
-        """Publish an event, waiting for room without holding up the loop."""
-        if self._is_refused(event):
+        """Publish an event from a coroutine; waiting for room does not block the loop."""
+        if self._is_withheld(event):
             return
         next(self._pushed.steps)
         await self._channel.publish(event)
 
     def make(self, type: str, data: Any = None, **extensions: str | bool | int | None) -> Event:  # noqa: A002
-        """An event of this supplier, now."""
+        """Create an event of this supplier with the present time."""
         return Event.of(
             type,
             time=self._channel.clock.now(),
@@ -84,7 +104,7 @@ class Supplier:
         )
 
     def send(self, type: str, data: Any = None, **extensions: str | bool | int | None) -> None:  # noqa: A002
-        """Make an event and push it; if nobody wants it, it is not even made."""
+        """Create an event and push it. While the supplier is quenched, none is created."""
         if self.is_wanted or not self._is_connected:
             self.push(self.make(type, data, **extensions))
         else:
@@ -92,9 +112,9 @@ class Supplier:
 
     def disconnect(self) -> None:
         self._is_connected = self._is_open = False
-        self._channel.suppliers.forget(self)
+        self._admin.remove(self)
 
-    def _is_refused(self, event: Event) -> bool:
+    def _is_withheld(self, event: Event) -> bool:
         if not self._is_connected:
             raise UsageError(f"the supplier `{self.name}` is not connected any more")
         if self._types and event.type not in self._types:
@@ -113,35 +133,35 @@ class Supplier:
             return True
         return False
 
-    def tell_if_unwanted(self) -> None:
+    def report_if_unwanted(self) -> None:
         if self._on_demand is not None and not self.is_wanted:
             self._on_demand(False)
 
     def prepare(self) -> None:
-        """Have the look-up ready for its events."""
+        """Compute look-ups for this supplier's events before the first one comes."""
         for type_ in self._types:
-            self._channel.look_up.prepare(type_, self.source or self.name)
+            self._channel.prepare(type_, self.source or self.name)
 
-    def look_again(self) -> None:
-        """Ask whether anybody wants its events, and tell it if that has changed."""
+    def update_demand(self) -> None:
+        """Check whether its events are wanted, and report a change to `on_demand`."""
         wanted = self._channel.is_wanted(self._types, self.source)
         if wanted != self.is_wanted:
             self.is_wanted = wanted
             self._is_open = wanted and self._is_connected
             if self._on_demand is not None:
                 self._on_demand(wanted)
-        if self._channel.urgency is not None:
+        if self._channel.real_time is not None:
             self.prepare()
 
 
 class SupplierAdmin:
     """Connects suppliers, and finds them by name."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: SupplierHost) -> None:
         self._channel = channel
         self._suppliers: dict[str, Supplier] = {}
         self._lock = threading.Lock()
-        self._asking = threading.RLock()
+        self._updating = threading.RLock()
 
     def connect(
         self,
@@ -151,36 +171,36 @@ class SupplierAdmin:
         source: str | None = None,
         on_demand: Demand | None = None,
     ) -> Supplier:
-        """Connect a supplier of certain types, or of any if none are declared.
+        """Connect a supplier of certain types, or of any type if none are declared.
 
-        `on_demand` is called with False when nobody wants them any more, and with True when
-        somebody does again; at once with False if nobody wants them now.
+        `on_demand` is called with False when no consumer wants them any more, and with True when
+        one does again; at once with False if none wants them now.
         """
         types = (publishes,) if isinstance(publishes, str) else tuple(publishes)
-        supplier = Supplier(self._channel, name, types, source, on_demand)
+        supplier = Supplier(self, self._channel, name, types, source, on_demand)
         with self._lock:
             if name in self._suppliers:
                 raise UsageError(f"a supplier `{name}` is connected already: choose another name")
             self._suppliers[name] = supplier
-        supplier.tell_if_unwanted()
-        # Wants may have changed between asking and joining the list.
-        supplier.look_again()
+        supplier.report_if_unwanted()
+        # Wants may have changed since the supplier was created.
+        supplier.update_demand()
         supplier.prepare()
         return supplier
 
-    def forget(self, supplier: Supplier) -> None:
+    def remove(self, supplier: Supplier) -> None:
         with self._lock:
             if self._suppliers.get(supplier.name) is supplier:
                 del self._suppliers[supplier.name]
 
-    def look_again(self) -> None:
-        """Wants have changed."""
+    def update_demand(self) -> None:
+        """Wants have changed: check the demand for every supplier."""
         if not self._suppliers:
             return
-        # One after the other, so that a supplier hears of changes in the order of their happening.
-        with self._asking:
+        # One thread at a time, so that a supplier is told of changes in their order.
+        with self._updating:
             for supplier in list(self._suppliers.values()):
-                supplier.look_again()
+                supplier.update_demand()
 
     def __getitem__(self, name: str) -> Supplier:
         return self._suppliers[name]

@@ -1,25 +1,22 @@
 """What leaves a run at its side: records that are refused, and events that came too late.
 
 Both are counted, named on the standard error as far as a person can take it in, and kept in a file
-if there is one. A dead letter from JSON lines is the line as it was, so that it can be mended and
-run again. A row of CSV or Parquet makes no line of its own: it becomes a JSON object with its
-number, the row and the problems.
+if there is one, as `ensue.events.dead_letters` writes them.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from ensue.cli.hints import looks_like_an_object
 from ensue.cli.terminal import listed, say
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
+from ensue.events.dead_letters import dead_letter
 from ensue.events.event import Event, Rejected
 from ensue.events.reading import STDIN
 
@@ -36,7 +33,7 @@ class RefusedRecords:
         self.objects = 0
         self.as_lines = as_lines
         self._name = name
-        self._path = dead_letter
+        self.path = dead_letter
         self._file = _open(dead_letter, files)
 
     def take(self, record: Rejected, place: str | None = None) -> None:
@@ -44,17 +41,16 @@ class RefusedRecords:
         self.count += 1
         self.objects += looks_like_an_object(record.raw)
         if self._file:
-            raw = _bytes(record.raw) if self.as_lines else _as_json(record)
-            self._file.write(raw + b"\n")
+            self._file.write(dead_letter(record, self.as_lines) + b"\n")
         if self.count <= MOST_NAMED or not sys.stderr.isatty():
             where = place or f"{self._name}:{record.number}"
             say(f"{where}: {'; '.join(record.problems)}", "red")
         elif self.count == MOST_NAMED + 1:
-            rest = f"all are in `{self._path}`" if self._path else "`--dead-letter FILE` keeps them"
+            rest = f"all are in `{self.path}`" if self.path else "`--dead-letter FILE` keeps them"
             say(f"{self._name}: more records are refused than are named here; {rest}", "red")
 
     def summary(self) -> str:
-        kept = f" (kept in `{self._path}`)" if self._path else ""
+        kept = f" (kept in `{self.path}`)" if self.path else ""
         return f"{self.count:,} refused{kept}"
 
 
@@ -78,25 +74,6 @@ class LateEvents:
 
 def _open(path: Path | None, files: ExitStack) -> BinaryIO | None:
     return files.enter_context(path.open("wb")) if path else None
-
-
-def _bytes(raw: bytes | str) -> bytes:
-    return raw if isinstance(raw, bytes) else raw.encode("utf-8", "backslashreplace")
-
-
-def _as_json(record: Rejected) -> bytes:
-    row: dict[str, Any]
-    try:
-        # A row of Parquet comes as JSON already, a row of CSV as its text.
-        row = {
-            "row": record.raw.decode() if isinstance(record.raw, bytes) else json.loads(record.raw)
-        }
-    except UnicodeDecodeError:
-        row = {"row_base64": base64.b64encode(_bytes(record.raw)).decode()}
-    except ValueError:
-        row = {"row": record.raw}
-    whole = {"number": record.number, **row, "problems": list(record.problems)}
-    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def refuse_shared_files(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import typer
 
-from ensue.cli.libraries import LibraryFiles, load_library
+from ensue.cli.deadlines import Deadline, seconds_of
+from ensue.cli.libraries import LibraryFiles, OntologyFiles, load_library
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show, show_findings
 from ensue.errors import LibraryError
 from ensue.lang.diagnostics import Diagnostic
@@ -15,7 +16,9 @@ from ensue.lang.parser import read_source
 from ensue.library import Library
 
 
-def check(libraries: LibraryFiles) -> None:
+def check(
+    libraries: LibraryFiles, deadline: Deadline = "5s", ontology: OntologyFiles = None
+) -> None:
     """Check a library: every mistake in it, at once.
 
     Every error and warning is shown with its place, its line and what to do about it. They are the
@@ -25,6 +28,7 @@ def check(libraries: LibraryFiles) -> None:
     Example:
       ensue check rules.cor
       ensue check types.cor rules.cor
+      ensue check generated.cor --deadline 1min
 
     \b
     Exit codes:
@@ -32,22 +36,23 @@ def check(libraries: LibraryFiles) -> None:
       1  there is an error
       2  a file cannot be read, or a wrong call
     """
+    seconds = seconds_of(deadline)
     try:
-        library = load_library(libraries)
+        library = load_library(libraries, ontology)
     except LibraryError as error:
         show_findings(error.diagnostics)
         raise typer.Exit(EXIT_FINDINGS) from None
-    show_findings(_with_analyses(libraries, library))
+    show_findings(_with_analyses(libraries, library, seconds))
     types = counted(len(library.types), "event type")
     correlations = counted(len(library.correlations), "correlation")
     show(f"good: {types}, {correlations}", "bold green")
 
 
-def _with_analyses(paths: Sequence[Path], library: Library) -> Sequence[Diagnostic]:
+def _with_analyses(paths: Sequence[Path], library: Library, seconds: float) -> Sequence[Diagnostic]:
     """The warnings of the checker and those of the analyses, from top to bottom."""
     from ensue.machine.analyses.warnings import analysis_warnings
 
     source, _ = read_source(paths)
     files = [name for name, _ in source.files]
-    found = [*library.warnings, *analysis_warnings(library.checked, source)]
+    found = [*library.warnings, *analysis_warnings(library.checked, source, seconds)]
     return sorted(found, key=lambda each: (files.index(each.file), each.line, each.column))

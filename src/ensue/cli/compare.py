@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ensue.cli.deadlines import Deadline, seconds_of
 from ensue.cli.libraries import load_library, require_correlation
 from ensue.cli.terminal import EXIT_UNUSABLE, say, show
 from ensue.errors import UsageError
@@ -36,6 +37,7 @@ def compare_correlations(
             show_default=False,
         ),
     ],
+    deadline: Deadline = "1min",
 ) -> None:
     """Compare two correlations: equivalent, contained, contains or different.
 
@@ -52,6 +54,7 @@ def compare_correlations(
       0  an answer was found, whichever it is
       2  undecided, a library with errors, a name that is not in it, or a wrong call
     """
+    seconds = seconds_of(deadline)
     *files, first, second = ["", "", *arguments][-max(len(arguments), 2) :]
     if not files:
         raise UsageError("name a library and two of its correlations: `ensue compare LIB A B`")
@@ -59,7 +62,7 @@ def compare_correlations(
     for name in (first, second):
         require_correlation(library, name)
     one, two = library.correlations[first], library.correlations[second]
-    found = compare(one, two, library.checked.types)
+    found = compare(one, two, library.checked.types, seconds=seconds)
     for line in answer(first, second, found):
         show(line)
     for note in found.notes:

@@ -205,13 +205,14 @@ def _tell_on_spark(library: Library, events: Sequence[Event], outputs: Sequence[
     if lacking is not None:
         _say(f"  skipped: {lacking}")
         return True
-    from ensue.spark.command import run_events, started_session
+    from ensue.spark.batch.events import outputs_of_events
+    from ensue.spark.session import temporary_session
 
     begun = time.monotonic()
     _progress("starting Spark on this machine; that takes some seconds")
-    with started_session() as session:
+    with temporary_session() as session:
         _progress(f"running the rule over the {counted(len(events), 'event')}")
-        again = list(run_events(library, events, Counts(), spark=session))
+        again = list(outputs_of_events(library, events, Counts(), spark=session))
     for output in again:
         _line((f"  {output.data['user']:<6}", "bold"), (output.data["advice"], "bold red"))
     seconds = time.monotonic() - begun

@@ -246,10 +246,10 @@ def _on_spark(url: str, library: Library, since: int | None, until: int | None) 
         )
     if (lacking := missing_for_spark()) is not None:
         raise UsageError(f"`--engine {SPARK}` cannot be used here: {lacking}")
-    from ensue.spark.failures import in_words
+    from ensue.spark.failures import as_job_error
     from ensue.spark.history import replayed
 
-    with in_words(f"the replay of `{url}`"):
+    with as_job_error(f"the replay of `{url}`"):
         yield from replayed(folder, library, since, until)
 
 

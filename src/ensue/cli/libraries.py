@@ -26,12 +26,21 @@ LibraryFiles = Annotated[
     ),
 ]
 
+OntologyFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--ontology",
+        metavar="FILE",
+        help="An ontology that predicates ask (.ttl, .rdf, .owl, .nt). Several are read as one.",
+    ),
+]
+
 EngineName = Annotated[
     str, typer.Option("--engine", metavar="NAME", help=f"{', '.join(['auto', *ENGINES])}.")
 ]
 
 
-def load_library(paths: Sequence[Path]) -> Library:
+def load_library(paths: Sequence[Path], ontology: Sequence[Path] | None = None) -> Library:
     """Raises `UsageError` for files that are not there, and `LibraryError` for mistakes in them."""
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
@@ -41,7 +50,12 @@ def load_library(paths: Sequence[Path]) -> Library:
             inside = sorted(str(each) for each in path.glob("*.cor"))
             hint = f"; name the files in it: {listed(inside)}" if inside else ""
             raise UsageError(f"`{path}` is a folder, and a library is read from files{hint}")
-    return load(*paths)
+    if not ontology:
+        return load(*paths)
+    # rdflib takes a while to import, and few libraries ask an ontology.
+    from ensue.knowledge import Ontology
+
+    return load(*paths, ontology=Ontology.load(*ontology))
 
 
 def mention_warnings(library: Library, paths: Sequence[Path], but: str | None = None) -> None:

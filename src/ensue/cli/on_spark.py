@@ -1,13 +1,14 @@
 """`ensue run --engine spark`: what differs from a run in this process.
 
 PySpark is loaded only here, when it is asked for, and a machine that lacks it is told what to
-install. A single file is read here and run on Spark. Folders, patterns and places that only Spark
-can reach are read by its executors, and so is all that goes to a folder of Parquet. What streams
-(`--lateness`) and what explains itself as it goes (`--explain`) is refused.
+install. Files, folders, patterns and places that only Spark can reach are read by its executors;
+the standard input, and a file whose rows have no ids, are read here and run on Spark. A stream
+(`--lateness`) and explanations (`--explain`) are refused.
 """
 
 from __future__ import annotations
 
+import csv
 import os
 import re
 import shutil
@@ -21,17 +22,17 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import typer
 
-from ensue.cli.asides import RefusedRecords
+from ensue.cli import hints
+from ensue.cli.asides import MOST_NAMED, RefusedRecords
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
-from ensue.engine.counts import Counts
 from ensue.engine.run import Run
 from ensue.errors import UsageError
-from ensue.events.cloudevents import encode
-from ensue.events.reading import FORMATS, STDIN
+from ensue.events.reading import FORMATS, LINES, STDIN
+from ensue.events.times import format_time
 from ensue.library import Library
 
 if TYPE_CHECKING:
-    from ensue.spark.files import FileRun
+    from ensue.spark.batch.files import FileOutputs
 
 SPARK = "spark"
 _PATTERN = re.compile(r"[*?\[{]")
@@ -58,10 +59,10 @@ def start_on_spark(
 ) -> Run:
     """A run that gathers its events and has Spark run them when it is finished."""
     _refuse([lateness is not None and "--lateness", explain and "--explain"])
-    from ensue.spark.command import CollectedRun
+    from ensue.spark.batch.events import SparkRun
 
     # It answers as a `Run` does in all that a bounded input asks of it.
-    return cast(Run, CollectedRun(library, correlation))
+    return cast(Run, SparkRun(library, correlation))
 
 
 def _refuse(given: Sequence[str | bool]) -> None:
@@ -97,14 +98,43 @@ class FilesOnSpark:
     def writes_folder(self) -> bool:
         return self.out is not None and _is_folder(self.out)
 
+    @property
+    def is_one_file(self) -> bool:
+        return Path(self.events).is_file()
 
-def is_for_executors(events: str, out: Path | None) -> bool:
-    """Whether the events are many files, or the outputs are to be."""
+
+def is_for_executors(events: str, format_: str | None = None) -> bool:
+    """Whether executors can read the events: files whose records have ids of their own.
+
+    In one process the number of a row stands in for an id; rows that many workers read have none.
+    """
     if events == STDIN:
         return False
     path = Path(events)
-    many = path.is_dir() or (_PATTERN.search(events) is not None and not path.exists())
-    return many or _SCHEME.match(events) is not None or (out is not None and _is_folder(out))
+    if not path.is_file():
+        return path.exists() or _PATTERN.search(events) is not None or _has_scheme(events)
+    known = format_ or FORMATS.get(path.suffix.lower(), LINES)
+    if known == "csv":
+        with path.open("rb") as file:
+            return "id" in next(csv.reader([file.readline().decode("utf-8-sig", "replace")]), [])
+    if known == "parquet":
+        return "id" in _parquet_names(path)
+    return known == LINES
+
+
+def _parquet_names(path: Path) -> list[str]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        names: list[str] = pq.read_schema(path).names
+    except (pa.ArrowException, OSError):
+        return []
+    return names
+
+
+def _has_scheme(path: str) -> bool:
+    return _SCHEME.match(path) is not None
 
 
 def _is_folder(out: Path) -> bool:
@@ -117,37 +147,102 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
     `given` has the options that were given and may have no meaning here.
     """
     _refuse(given)
-    from ensue.spark.failures import in_words
+    from ensue.spark.failures import as_job_error
 
-    with in_words(f"the run over `{asked.events}`"):
+    with as_job_error(f"the run over `{asked.events}`"):
         _run_on_executors(asked)
 
 
 def _run_on_executors(asked: FilesOnSpark) -> None:
-    from ensue.spark.command import session
-    from ensue.spark.files import FileRun, taken
+    from ensue.spark.batch.files import FileRun, taken
+    from ensue.spark.session import open_session
 
     format_ = asked.format or _format_of(asked.events)
     if asked.out is not None and asked.writes_folder and asked.out.exists():
         raise taken(str(asked.out))
-    run = FileRun.of(
-        session(), asked.library, asked.events, format_, asked.until, asked.correlation
-    )
-    say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
-    events, refused = run.counted()
+    spark = open_session()
+    given = spark, asked.library, asked.events, format_, asked.until, asked.correlation
+    run = FileRun.of(*given)
+    if not asked.is_one_file:
+        say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
+    in_lines = not asked.writes_folder
+    outputs = run.outputs(in_lines)
+    if outputs.has_line_breaks:
+        outputs.close()
+        outputs = FileRun.of(*given, line_breaks=True).outputs(in_lines)
+    try:
+        _write(asked, outputs, format_)
+    finally:
+        outputs.close()
+
+
+def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
+    """Write the outputs and what was refused, and say how many there were."""
     with ExitStack() as files:
-        aside = RefusedRecords(asked.events, asked.dead_letter, format_ == "jsonl", files)
-        if refused:
-            for place, record in run.rejected():
-                aside.take(record, place or asked.events)
-                if asked.strict:
-                    say("stopped at the first record that was refused, as `--strict` asks", "red")
-                    raise typer.Exit(EXIT_FINDINGS)
-    say(f"{counted(events, 'event')} to be read; looking for what follows", "dim")
-    counts = Counts()
-    write = _write_folder if asked.writes_folder else _write_lines
-    written = write(run, asked, counts)
-    parts = [f"{counted(events, 'event')} read"]
+        aside = RefusedRecords(asked.events, None, format_ == LINES, files)
+        _name_refused(asked, outputs, aside)
+        if outputs.rejected_count and asked.strict:
+            say("stopped at the first record that was refused, as `--strict` asks", "red")
+            raise typer.Exit(EXIT_FINDINGS)
+        if asked.writes_folder:
+            # A path of this machine has lost one of the two slashes after a scheme.
+            outputs.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
+        else:
+            sink: BinaryIO = (
+                files.enter_context(asked.out.open("wb")) if asked.out else sys.stdout.buffer
+            )
+            for block in outputs.lines():
+                sink.write(block)
+            sink.flush()
+    _tell(asked, outputs, aside)
+
+
+def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:
+    """Name a sample of the refused records, and keep all of them if that is asked for."""
+    path, count = asked.dead_letter, outputs.rejected_count
+    named = 1 if asked.strict else MOST_NAMED
+    if count:
+        for file, record in outputs.rejected.sample(named):
+            place = asked.events if asked.is_one_file else _local(file or asked.events)
+            aside.take(record, f"{place}:{record.number}")
+    if count > aside.count and not asked.strict:
+        rest = f"all are in `{path}`" if path else "`--dead-letter FOLDER` keeps them"
+        say(f"{asked.events}: more records are refused than are named here; {rest}", "red")
+    aside.count, aside.path = count, path
+    if path is None:
+        return
+    if path.suffix:
+        with path.open("wb") as letters:
+            for block in outputs.rejected.dead_letters(count) if count else ():
+                letters.write(block)
+    elif count:
+        outputs.rejected.write_folder(str(path))
+
+
+def _local(file: str) -> str:
+    """A path of this machine without its scheme."""
+    return "/" + file.removeprefix("file:").lstrip("/") if file.startswith("file:/") else file
+
+
+def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:
+    counts = outputs.counts
+    if asked.until is not None:
+        latest = outputs.latest_time()
+        if latest is not None and asked.until < latest:
+            say(
+                f"`--until` lies before the last event ({format_time(latest)}):"
+                " it has changed nothing",
+                "yellow",
+            )
+    if not counts.outputs and counts.events:
+        hint = hints.about_types(outputs.event_types(), asked.library.types.names)
+        if hint is not None:
+            say(hint, "yellow")
+    if aside.as_lines and not counts.events:
+        hint = hints.about_lines(0, aside.count, aside.objects)
+        if hint is not None:
+            say(hint, "yellow")
+    parts = [f"{counted(counts.events, 'event')} read"]
     parts += [aside.summary()] if aside.count else []
     parts += [
         f"{counts.without_key[name]:,} without a key for `{name}`"
@@ -155,25 +250,7 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
         if counts.without_key[name]
     ]
     place = f" in `{asked.out}`" if asked.out else ""
-    say(f"{', '.join(parts)}; {counted(written, 'output')}{place}", "dim")
-
-
-def _write_folder(run: FileRun, asked: FilesOnSpark, counts: Counts) -> int:
-    # A path of this machine has lost one of the two strokes after a scheme.
-    return run.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)), counts)
-
-
-def _write_lines(run: FileRun, asked: FilesOnSpark, counts: Counts) -> int:
-    written = 0
-    with ExitStack() as files:
-        sink: BinaryIO = (
-            files.enter_context(asked.out.open("wb")) if asked.out else sys.stdout.buffer
-        )
-        for output in run.outputs(counts):
-            sink.write(encode(output) + b"\n")
-            written += 1
-        sink.flush()
-    return written
+    say(f"{', '.join(parts)}; {counted(counts.outputs, 'output')}{place}", "dim")
 
 
 def _format_of(events: str) -> str:
@@ -182,7 +259,7 @@ def _format_of(events: str) -> str:
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     shown = [each for each in files if each.name[:1] not in ("_", ".")]
     if path.is_dir() and not shown:
-        from ensue.spark.files import without_files
+        from ensue.spark.batch.files import without_files
 
         raise without_files(events)
     found = {FORMATS[each.suffix.lower()] for each in shown if each.suffix.lower() in FORMATS}
@@ -192,4 +269,4 @@ def _format_of(events: str) -> str:
             f"`{events}` has files of several formats ({names}): choose one with `--format`, and"
             f" its files with a pattern, as `{events.rstrip('/')}/*.parquet`"
         )
-    return next(iter(found), "parquet")
+    return next(iter(found), LINES if path.is_file() else "parquet")

@@ -20,6 +20,7 @@ from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
     LibraryFiles,
+    OntologyFiles,
     load_library,
     mention_warnings,
     require_correlation,
@@ -114,6 +115,7 @@ def run(
             "--engine", metavar="NAME", help=f"{', '.join(['auto', *ENGINES])} or {SPARK}."
         ),
     ] = "auto",
+    ontology: OntologyFiles = None,
 ) -> None:
     """Run a library over events, and put out what follows.
 
@@ -151,7 +153,7 @@ def run(
         {"--events": events, "--out": out, "--dead-letter": dead_letter, "--late": late},
         libraries,
     )
-    library = load_library(libraries)
+    library = load_library(libraries, ontology)
     if correlation is not None:
         require_correlation(library, correlation)
     mention_warnings(library, libraries, None if history is None else NEEDS_HISTORY)
@@ -159,7 +161,7 @@ def run(
         raise UsageError(
             "`--history` is asked event by event, which Spark does not do: choose the engine `step`"
         )
-    if engine == SPARK and is_for_executors(events, out):
+    if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(library, events, format, out, dead_letter, correlation, end, strict),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],

@@ -22,7 +22,7 @@ from ensue.library import Library
 if TYPE_CHECKING:
     from ensue.spark.streaming.config import PipelineConfig
     from ensue.spark.streaming.figures import Figures
-    from ensue.spark.streaming.rules import WatchedTable
+    from ensue.spark.streaming.rules_table import WatchedTable
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -64,11 +64,10 @@ def stream(files: StreamFiles) -> None:
                 "rules come from files, as `ensue stream rules.cor stream.toml`, or from the"
                 " table in `[rules]` of the configuration: give one of them, and only one"
             )
-        from ensue.spark.command import session
-        from ensue.spark.failures import FAILURES
+        from ensue.spark.failures import FAILURES, reason_with_advice
+        from ensue.spark.session import open_session
         from ensue.spark.streaming import pipeline
-        from ensue.spark.streaming.advice import told
-        from ensue.spark.streaming.rules import WatchedTable
+        from ensue.spark.streaming.rules_table import WatchedTable
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j", "pandas"):
             raise
@@ -79,17 +78,19 @@ def stream(files: StreamFiles) -> None:
         library = watched.load()
         mention_warnings(library, watched.files)
     else:
-        watched = WatchedTable(session(), config.rules)
+        watched = WatchedTable(open_session(), config.rules)
         library = watched.load()
-    resumed = pipeline.remembered(config)
+    resumed = pipeline.is_resumed(config)
     try:
-        running = RunningStream(session(), library, config)
+        running = RunningStream(open_session(), library, config)
         rules = counted(len(library.correlations), "rule")
         how = "going on from" if resumed else "begun, with"
         say(f"{rules} over `{config.source.name}`; {how} checkpoint `{config.stream.checkpoint}`")
         _follow(running, watched)
     except FAILURES as failure:
-        raise JobError(f"the stream has failed: {told(failure, config)}") from None
+        raise JobError(
+            f"the stream has failed: {reason_with_advice(failure, config.stream.checkpoint)}"
+        ) from None
 
 
 def _check_call(libraries: Sequence[Path], config_path: Path) -> None:

@@ -16,6 +16,7 @@ from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
+from ensue.lang.expressions.binding import Binding
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.parser import parse_tree
 from ensue.lang.printer import print_library
@@ -41,10 +42,13 @@ class HasTree(Protocol):
     def checked(self) -> CheckedLibrary: ...
 
 
-def checked_source(source: Source) -> CheckedLibrary:
-    """The library that a text holds. Raises `LibraryError` with every mistake."""
+def checked_source(source: Source, ontology: Binding | None = None) -> CheckedLibrary:
+    """The library that a text holds, bound to an ontology where one is given.
+
+    Raises `LibraryError` with every mistake.
+    """
     diagnostics = Diagnostics(source)
-    checked = check(parse_tree(source, diagnostics), diagnostics)
+    checked = check(parse_tree(source, diagnostics), diagnostics, ontology)
     if checked is None or diagnostics.has_errors:
         raise LibraryError(diagnostics.in_order())
     return checked
@@ -60,11 +64,12 @@ def with_definitions(
     kept = [each for each in running.tree.definitions if not _gives_way(each, given, replacing)]
     order = [_name(each) for each in running.tree.definitions]
     if not found:
-        quick = _checked_as_it_is(_in_order((*kept, *new.definitions), order))
+        quick = _checked_as_it_is(_in_order((*kept, *new.definitions), order), running.ontology)
         if quick is not None:
             return quick
     source = Source(((RUNNING, print_library(LibraryTree(tuple(kept)))), ("<text>", text)))
-    checked = check(_in_order(checked_source(source).tree.definitions, order), Diagnostics(source))
+    whole = checked_source(source, running.ontology).tree.definitions
+    checked = check(_in_order(whole, order), Diagnostics(source), running.ontology)
     assert checked is not None, "the order of definitions makes no mistakes"
     return checked
 
@@ -84,8 +89,9 @@ def without(running: CheckedLibrary, names: Iterable[str]) -> CheckedLibrary:
             hint = did_you_mean(name, known)
             raise UsageError(f"there is no `{name}` in the library that runs; {hint}")
     kept = LibraryTree(tuple(each for each in running.tree.definitions if each.name not in gone))
-    quick = _checked_as_it_is(kept)
-    return quick or checked_source(Source.of(print_library(kept), RUNNING))
+    quick = _checked_as_it_is(kept, running.ontology)
+    source = Source.of(print_library(kept), RUNNING)
+    return quick or checked_source(source, running.ontology)
 
 
 def is_unchanged(old: Correlation, new: Correlation, types: TypeSystem, now: TypeSystem) -> bool:
@@ -121,7 +127,7 @@ class _FindingError(Exception):
     pass
 
 
-def _checked_as_it_is(tree: LibraryTree) -> CheckedLibrary | None:
+def _checked_as_it_is(tree: LibraryTree, ontology: Binding | None) -> CheckedLibrary | None:
     """The library of definitions that were read before; None if anything is to be said of it.
 
     Then it has to be read again as one text, so that each finding has its place. Reading a thousand
@@ -131,7 +137,7 @@ def _checked_as_it_is(tree: LibraryTree) -> CheckedLibrary | None:
     if len(tree.definitions) > limits.definitions or size > limits.bytes:
         return None
     try:
-        return check(tree, _SaysSomething(Source.of("")))
+        return check(tree, _SaysSomething(Source.of("")), ontology)
     except _FindingError:
         return None
 

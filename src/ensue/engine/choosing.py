@@ -24,6 +24,7 @@ from ensue.lang.syntax import (
     Labelled,
     PortRef,
     Then,
+    Timeout,
     Times,
 )
 
@@ -118,7 +119,7 @@ def choose_bounded_engine(name: str, library: CheckedLibrary) -> str:
 
 def _places(x: Filter) -> int:
     match x:
-        case PortRef():
+        case PortRef() | Timeout():
             return 1
         case Labelled(_, body):
             return _places(body)

@@ -27,6 +27,7 @@ from ensue.engine.progress import (
 )
 from ensue.engine.reference.ecl import EclInstance
 from ensue.engine.reference.filters import FilterInstance
+from ensue.engine.reference.memory import BranchMemory, Place
 from ensue.engine.stream import InstanceStart, RunningCorrelation, Stream
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -264,15 +265,14 @@ class _RecordingOutputs(Outputs):
 class _ExplainedFilter(FilterInstance):
     """A filter that says of each trigger what has completed it."""
 
-    def _triggers(self, reading: Reading) -> list[Trigger]:
-        within, first = self.clauses.within, self.clauses.bind == "first"
-        matched = []
-        for branch in self.branches:
-            start = branch.first_since(reading.time - within.microseconds) if within else 0
-            if branch.matches(start):
-                matched.append(matched_by(branch, start, first))
-        triggers = super()._triggers(reading)
-        return [replace(each, matched=by) for each, by in zip(triggers, matched, strict=True)]
+    def _trigger(self, branch: BranchMemory, start: Place, reading: Reading) -> Trigger | None:
+        trigger = super()._trigger(branch, start, reading)
+        if trigger is None:
+            return None
+        if self.clauses.bind == "latest":
+            # What is bound is a match by itself.
+            return replace(trigger, matched=list(trigger.bound.items()))
+        return replace(trigger, matched=matched_by(branch, start, self.clauses.bind == "first"))
 
 
 def _starter(correlation: Correlation) -> InstanceStart:

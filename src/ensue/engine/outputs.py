@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ensue.engine.ports import Key, Reading, key_text
-from ensue.events.conformance import conform_value
+from ensue.events.conformance import conform_value, with_whole_numbers
 from ensue.events.event import Event
+from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem, ValueType
+from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import PortScope, TimerScope, evaluate
-from ensue.lang.syntax import PushNew
+from ensue.lang.expressions.evaluation import PortScope, StretchScope, TimerScope, evaluate
+from ensue.lang.syntax import Correlation, EclCorrelation, PushNew
 
 TIMER = "timer"
 """The `trigger` of what the clock completed."""
@@ -27,7 +29,8 @@ TIMER = "timer"
 class Trigger:
     """The moment at which a correlation puts something out, and what it knows then.
 
-    `bound` holds what each port stands for, in the order in which it was read. For explanations
+    `bound` holds what each port stands for, in the order in which it was read, and `stretches` all
+    readings of a port in its stretch, where the correlation has aggregates. For explanations
     only, `because` is what completed the parts of an expression that binds nothing, and `matched`
     what completed each port of a filter.
     """
@@ -36,6 +39,7 @@ class Trigger:
     event_id: str | None
     labels: frozenset[str] = frozenset()
     bound: Mapping[str, Reading] = field(default_factory=dict)
+    stretches: Mapping[str, Sequence[Reading]] = field(default_factory=dict)
     because: Sequence[Reading] = ()
     matched: Sequence[tuple[str, Reading]] = ()
 
@@ -104,13 +108,24 @@ class Outputs:
 
     def build(self, trigger: Trigger, statement: PushNew) -> Event:
         """`push new`: a value that cannot be had, or does not fit its attribute, is null."""
-        scope = port_scope(trigger.bound)
+        scope = port_scope(trigger.bound, trigger.stretches)
         attributes = self._types.attributes(statement.type)
         data = {
             assignment.name: value_for(assignment.value, scope, attributes[assignment.name])
             for assignment in statement.assignments
         }
-        return self.create(trigger, statement.type, data)
+        return self.create(trigger, statement.type, nested(data))
+
+    def filled(self, type_name: str, places: Mapping[str, int]) -> Mapping[str, Any]:
+        """The data of an output that carries nothing but its key: `places` by attribute names."""
+        attributes = self._types.attributes(type_name)
+        return nested(
+            {
+                name: fitting_key(self.key[place][1], attributes[name])
+                for name, place in places.items()
+                if name in attributes
+            }
+        )
 
     def make(
         self,
@@ -165,9 +180,35 @@ class Outputs:
         return self.provenance(trigger.name, labels, ",".join(trigger.causes))
 
 
-def port_scope(bound: Mapping[str, Reading]) -> PortScope:
-    """What the values of a transformer are read from."""
-    return PortScope({port: read.event or TimerScope(read.time) for port, read in bound.items()})
+def carries_key(correlation: Correlation, types: TypeSystem) -> bool:
+    """Whether the outputs of an ECL expression have attributes, which are filled with its key."""
+    return isinstance(correlation, EclCorrelation) and any(
+        types.attributes(each.type) for each in outputs_of(correlation)
+    )
+
+
+def port_scope(
+    bound: Mapping[str, Reading], stretches: Mapping[str, Sequence[Reading]] | None = None
+) -> PortScope:
+    """What `having` and the values of a transformer are read from."""
+    bindings = {port: _asked(read) for port, read in bound.items()}
+    if not stretches:
+        return PortScope(bindings)
+    events = {port: [_asked(each) for each in read] for port, read in stretches.items()}
+    return StretchScope(bindings, events)
+
+
+def _asked(reading: Reading) -> Event | TimerScope:
+    return reading.event or TimerScope(reading.time)
+
+
+def fitting_key(value: Any, type_: ValueType) -> Any:
+    """A key as an attribute holds it; both zeros are one key, and what does not fit is null."""
+    held = value + 0.0 if isinstance(value, float) else value
+    try:
+        return conform_value(with_whole_numbers(held, type_), type_)
+    except ValueError:
+        return None
 
 
 def value_for(expression: Expression, scope: PortScope, type_: ValueType) -> Any:

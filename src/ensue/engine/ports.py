@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ensue.events.event import Event
+from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.evaluation import MISSING, EventScope, holds, text_of
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, TimerPort
@@ -87,7 +88,7 @@ def _key_names(correlation: Correlation, port: EventPort) -> tuple[str, ...]:
 
 def key_of(event: Event, names: tuple[str, ...]) -> Key | None:
     scope = EventScope(event)
-    values = [scope.lookup((name,)) for name in names]
+    values = [scope.lookup(path_of(name)) for name in names]
     if any(value is MISSING or isinstance(value, list | dict) for value in values):
         return None
     return tuple((_kind(value), value) for value in values)

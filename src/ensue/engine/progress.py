@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ensue.engine.conditions import found_values
+from ensue.engine.outputs import port_scope
 from ensue.engine.ports import Reading
 from ensue.engine.reference.ecl import RUNNING, EclInstance, Part
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.reference.memory import NEVER, BranchMemory, Place
 from ensue.events.times import format_time
+from ensue.lang.expressions.printing import print_expression
 from ensue.lang.printer import print_ecl, print_filter, print_port
 from ensue.lang.syntax import (
     Both,
@@ -111,13 +114,37 @@ def filter_progress(
 ) -> Progress | None:
     """The branch of which most is complete; None if all of them are aborted."""
     found = [
-        _branch_progress(correlation, branch, now)
+        _with_clauses(instance, branch, _branch_progress(correlation, branch, now), now)
         for branch in instance.branches
         if not branch.is_left_out(branch.expression)
     ]
     nearest = max(found, key=lambda each: len(each.done), default=None)
     aborted = sorted({label for branch in instance.branches for label in branch.aborted})
     return nearest and replace(nearest, aborted=tuple(aborted))
+
+
+def _with_clauses(
+    instance: FilterInstance, branch: BranchMemory, progress: Progress, now: int
+) -> Progress:
+    """What a branch waits for that is complete already, or that an event can make void."""
+    clauses = instance.clauses
+    waits = progress.waits
+    if not waits.words:
+        # Complete, and still there: `having` was false, or `keep` has kept it.
+        waits = Waits(f"another event that completes `{print_filter(branch.expression)}`")
+    if clauses.having is not None:
+        shown = f"`having {print_expression(clauses.having)}`"
+        found = instance.looked_at(branch, now)
+        if found is None:
+            waits = replace(waits, words=f"{waits.words}, with {shown}")
+        else:
+            values = found_values(clauses.having, port_scope(found.bound, found.stretches))
+            state = "holds" if instance.having_holds(found) else "was false"
+            waits = replace(waits, words=f"{waits.words}; {shown} {state}: {values}")
+    if clauses.unless and progress.done:
+        void = " or ".join(f"`{each.name}`" for each in clauses.unless)
+        waits = Waits(f"{waits.words}, unless {void} comes first", waits.ports)
+    return replace(progress, waits=waits)
 
 
 def _branch_progress(correlation: FilterCorrelation, branch: BranchMemory, now: int) -> Progress:
@@ -187,14 +214,19 @@ def _matched(branch: BranchMemory, x: Filter, start: Place) -> Iterator[tuple[in
             yield from _matched_in_turn(branch, branch.alive(parts), start)
         case Times(body, count):
             yield from _matched_in_turn(branch, [body] * count, start)
+        case Timeout():
+            raise AssertionError("`;` asks for its timeouts itself")
 
 
 def _matched_in_turn(
     branch: BranchMemory, parts: Sequence[Filter], start: Place
 ) -> Iterator[tuple[int, str]]:
-    for part in parts:
-        yield from _matched(branch, part, start)
-        start = branch.complete(part, start)
+    begins = [*branch.begins(parts, start), branch.complete_chain(parts, start)]
+    for part, begin, end in zip(parts, begins, begins[1:], strict=False):
+        if not isinstance(part, Timeout):
+            yield from _matched(branch, part, begin)
+        elif end < NEVER:
+            yield int(end) - 1, print_filter(part)
 
 
 def _look(branch: BranchMemory, x: Filter, start: Place) -> _Look:
@@ -217,12 +249,30 @@ def _look(branch: BranchMemory, x: Filter, start: Place) -> _Look:
             return _in_turn(branch, branch.alive(parts), start)
         case Times(body, count):
             return _in_turn(branch, [body] * count, start)
+        case Timeout():
+            raise AssertionError("`;` looks for its timeouts itself")
+
+
+def _look_at_clock(
+    branch: BranchMemory, left: Sequence[Filter], part: Timeout, start: Place
+) -> _Look:
+    place = branch.complete_chain([*left, part], start)
+    shown = f"`{print_filter(part)}`"
+    if place < NEVER:
+        return _Look(place, (Done(shown, branch.readings[int(place) - 1]),), Waits(""))
+    due = branch.next_firing(left, start, part.after.microseconds)
+    words = shown if due is None else f"the clock to reach {format_time(due)}"
+    return _Look(NEVER, (), Waits(words))
 
 
 def _in_turn(branch: BranchMemory, parts: Sequence[Filter], start: Place) -> _Look:
     done: list[Done] = []
+    begin = start
     for number, part in enumerate(parts):
-        look = _look(branch, part, start)
+        if isinstance(part, Timeout):
+            look = _look_at_clock(branch, parts[:number], part, begin)
+        else:
+            look = _look(branch, part, start)
         done += look.done
         start = look.place
         if start == NEVER:

@@ -362,7 +362,8 @@ class Run:
     ) -> Run:
         match history:
             case [("library", str(text)), *rest]:
-                begun = library if text == print_library(library.tree) else _parsed(text)
+                is_same = text == print_library(library.tree)
+                begun = library if is_same else checked_source(Source.of(text), library.ontology)
             case _:
                 raise SnapshotError("the snapshot is damaged: its history has no beginning")
         explains = saved.explains and engine == saved.engine
@@ -374,7 +375,7 @@ class Run:
                 case "time", int(time):
                     run.advance(time)
                 case "library", str(text):
-                    run._change(_parsed(text))
+                    run._change(checked_source(Source.of(text), library.ontology))
                 case _:
                     raise SnapshotError(f"the snapshot is damaged: `{entry[0]}` is no history")
         return run
@@ -401,10 +402,6 @@ class Run:
     def _count(self, outputs: list[Event]) -> list[Event]:
         self.counts.outputs += len(outputs)
         return outputs
-
-
-def _parsed(text: str) -> CheckedLibrary:
-    return checked_source(Source.of(text))
 
 
 def time_microseconds(time: Instant) -> int:

@@ -29,6 +29,7 @@ from ensue.events.columns import (
 )
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
+from ensue.events.nesting import value_at, without
 from ensue.events.times import EARLIEST, LATEST, datetime_of, format_time
 from ensue.events.types import Attribute, EventType, TypeSystem, ValueType
 
@@ -90,7 +91,7 @@ def table_of(events: Iterable[Event], types: TypeSystem) -> pa.Table:
     ]
     for name, type_ in attributes.items():
         values = [
-            event.attributes.get(name) if name in types.attributes(event.type) else None
+            value_at(event.data, name)[1] if name in types.attributes(event.type) else None
             for event in held
         ]
         fields.append(field_of(name, type_))
@@ -182,11 +183,7 @@ def _rest(event: Event, columns: Mapping[str, ValueType], types: TypeSystem) -> 
     data = event.data
     if isinstance(data, Mapping):
         declared = types.attributes(event.type)
-        data = {
-            name: value
-            for name, value in data.items()
-            if name not in columns or name not in declared
-        }
+        data = without([name for name in declared if name in columns], data)
     return None if data is None or data == {} else write_json(data)
 
 

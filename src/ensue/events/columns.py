@@ -5,7 +5,8 @@
   row is the id, and without a `source` the name of the file is the source.
 - `data` is the whole data: a struct, a map, or JSON text.
 - `ce_<name>` is the extension `<name>`.
-- Every other column is an attribute of the data, and goes before what `data` says of it.
+- Every other column is an attribute of the data, and goes before what `data` says of it. One that
+  is named like a declared attribute inside of nested data, such as `host.name`, is just that.
 
 An empty cell is null. A null attribute is kept where the event's type declares it, else left out.
 In come rows of plain values; out go conformed events. Bytes are read in `reading` and `arrow`.
@@ -29,6 +30,7 @@ from ensue.events.cloudevents import (
 )
 from ensue.events.conformance import conform, with_whole_numbers
 from ensue.events.event import RESERVED, Event, instant_of
+from ensue.events.nesting import is_nested, with_values
 from ensue.events.types import TypeSystem, ValueType
 
 NEEDED = ("type", "time")
@@ -151,13 +153,18 @@ class RowReader:
     def _data(self, row: Sequence[Any], type_name: str, problems: list[str]) -> Any:
         known = self.types.attributes(type_name)
         attributes: dict[str, Any] = {}
+        inner: dict[str, Any] = {}
         for name, place in self.layout.attributes:
             value, declared = row[place], known.get(name)
             if declared is None:
                 if value is not None:
                     attributes[name] = value
+            elif is_nested(name):
+                inner[name] = None if value is None else self.convert(value, declared)
             else:
                 attributes[name] = None if value is None else self.convert(value, declared)
+        if inner:
+            attributes = with_values(attributes, inner)
         whole = self._whole_data(row, known, problems)
         if whole is None:
             return attributes or None

@@ -19,6 +19,7 @@ import msgspec
 
 from ensue.errors import EventError
 from ensue.events.event import Event
+from ensue.events.nesting import value_at, with_values
 from ensue.events.times import EXAMPLE, datetime_of, parse_time
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 
@@ -40,9 +41,9 @@ def conform(event: Event, types: TypeSystem) -> Event:
     changed: dict[str, Any] = {}
     problems: list[str] = []
     for name, type_ in attributes.items():
-        value = data.get(name)
+        value = value_at(data, name)[1] if "." in name else data.get(name)
         if value is None:
-            if name not in data:
+            if not value_at(data, name)[0]:
                 problems.append(
                     f"attribute `{name}` of `{event.type}` is missing:"
                     f" {describe(type_)} is needed, or null"
@@ -59,7 +60,7 @@ def conform(event: Event, types: TypeSystem) -> Event:
         raise EventError(problems)
     if not changed:
         return event
-    return msgspec.structs.replace(event, data={**data, **changed})
+    return msgspec.structs.replace(event, data=with_values(data, changed))
 
 
 def with_whole_numbers(value: Any, type_: ValueType) -> Any:

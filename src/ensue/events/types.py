@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 INTEGER_RANGES: Mapping[str, tuple[int, int]] = {
     "octet": (0, 2**8 - 1),
@@ -101,11 +102,50 @@ class TypeSystem:
 
     def is_subtype(self, name: str, of: str) -> bool:
         """Every type is a subtype of itself. A type that is not declared has no relatives."""
-        return of in self.lineage(name)
+        below = self._ranges.get(of, range(0))
+        return name == of or self._ranges.get(name, range(-1, 0)).start in below
 
     def subtypes(self, of: str) -> tuple[str, ...]:
         """`of` and everything below it, in order of declaration."""
-        return tuple(name for name in self.types if self.is_subtype(name, of))
+        below = self._ranges.get(of, range(0))
+        places = sorted(self._walk[below.start : below.stop])
+        return tuple(self._names[place] for place in places)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(self.types)
+
+    @cached_property
+    def _walk(self) -> list[int]:
+        """The types from parents to children, each by its place among the declarations."""
+        places = {name: place for place, name in enumerate(self.types)}
+        children: dict[str | None, list[int]] = {}
+        for each in self.types.values():
+            parent = each.parent if each.parent in self.types else None
+            children.setdefault(parent, []).append(places[each.name])
+        walk: list[int] = []
+        waiting = children.get(None, [])[::-1]
+        while waiting:
+            place = waiting.pop()
+            walk.append(place)
+            waiting += children.get(self._names[place], [])[::-1]
+        return walk
+
+    @cached_property
+    def _ranges(self) -> dict[str, range]:
+        """Where in the walk each type and all below it stand: a type is below another if it stands
+        in its range, however many levels lie between them."""
+        names = self._names
+        sizes = [1] * len(names)
+        places = {name: place for place, name in enumerate(names)}
+        for place in reversed(self._walk):
+            parent = self.types[names[place]].parent
+            if parent in places:
+                sizes[places[parent]] += sizes[place]
+        return {
+            names[place]: range(start, start + sizes[place])
+            for start, place in enumerate(self._walk)
+        }
 
     def attributes(self, name: str) -> Mapping[str, ValueType]:
         """All attributes of a declared type, the inherited ones first."""

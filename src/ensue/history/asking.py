@@ -21,8 +21,9 @@ from ensue.history.publication import Publication, Times
 from ensue.history.references import Instant, plain_value, value_of
 from ensue.history.store import FOREVER, State, Store, Stored, Window
 from ensue.history.windows import Search, search_of
-from ensue.lang.expressions.asking import Ontology, concept_holds
-from ensue.lang.expressions.evaluation import evaluate, holds, stands_in
+from ensue.lang.expressions.asking import Ontology, as_it_stands, concept_holds
+from ensue.lang.expressions.comparing import stands_in
+from ensue.lang.expressions.evaluation import evaluate, holds
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.terms import (
     Compared,
@@ -65,11 +66,12 @@ class Asker:
 
     def __init__(self, store: Store, ontology: Ontology | None = None) -> None:
         self._store = store
-        self._ontology = ontology
-        self._generation = None if ontology is None else ontology.generation
+        self._live = ontology
+        self._ontology = as_it_stands(ontology)
         self._filters = Filters()
         self._latest = LatestMatches(store, self._is_match)
         self._state: State | None = None
+        self._generation = None if self._ontology is None else self._ontology.generation
 
     def matches(self, expression: Expression, x: Publication, possibly: bool) -> bool:
         """Whether a publication matches. To be called inside of `reading`."""
@@ -107,8 +109,9 @@ class Asker:
                 rows = self._store.revisions(seen.version)
                 self._filters.revise(row.seq for row in rows)
                 self._latest.revise(rows)
-        if self._ontology is not None and self._ontology.generation != self._generation:
-            self._generation = self._ontology.generation
+        standing = as_it_stands(self._live)
+        if standing is not None and standing.generation != self._generation:
+            self._ontology, self._generation = standing, standing.generation
             self._filters.forget_concepts()
             self._latest.clear()
 

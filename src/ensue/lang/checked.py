@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ensue.events.types import TypeSystem
 from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.expressions.binding import Binding
 from ensue.lang.syntax import Correlation, LibraryTree
+from ensue.lang.wire_names import wired_correlations
 
 
 @dataclass(frozen=True)
 class CheckedLibrary:
-    """`feeds` says for each correlation which others read what it puts out; it has no circles."""
+    """`feeds` says for each correlation which others read what it puts out; it has no circles.
+
+    `tree` is the library as it was written. In `types` and `correlations` a type goes by the name
+    that its events carry, which is another one where the declaration says so (`wire_names`).
+    The concept terms of its predicates are bound to the ontology, where there is one.
+    """
 
     tree: LibraryTree
     types: TypeSystem
     feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
+    ontology: Binding | None = field(default=None, compare=False)
 
-    @property
+    @cached_property
     def correlations(self) -> tuple[Correlation, ...]:
-        return self.tree.correlations
+        return wired_correlations(self.tree)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.clauses import check_clauses
 from ensue.lang.checking.ecl import check_ecl
 from ensue.lang.checking.event_types import check_event_types
 from ensue.lang.checking.feeding import check_feeding
@@ -19,11 +20,20 @@ from ensue.lang.checking.ports import check_keys, check_ports, warn_unused
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.transformers import Transformer
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.expressions.binding import Binding, bound
 from ensue.lang.syntax import Correlation, EclCorrelation, LibraryTree
+from ensue.lang.wire_names import wire_names, wired_types
 
 
-def check(tree: LibraryTree, diagnostics: Diagnostics) -> CheckedLibrary | None:
-    """The library, or None where it has an error (one that was reported before counts too)."""
+def check(
+    tree: LibraryTree, diagnostics: Diagnostics, ontology: Binding | None = None
+) -> CheckedLibrary | None:
+    """The library, or None where it has an error (one that was reported before counts too).
+
+    With an ontology the concept terms of its predicates are bound to it.
+    """
+    if ontology is not None:
+        tree = bound(tree, ontology, diagnostics)
     scope = check_event_types(tree.types, diagnostics)
     correlations = tree.correlations
     _check_names(correlations, scope)
@@ -32,7 +42,8 @@ def check(tree: LibraryTree, diagnostics: Diagnostics) -> CheckedLibrary | None:
     feeds = check_feeding(correlations, scope)
     if diagnostics.has_errors:
         return None
-    return CheckedLibrary(tree, scope.types.type_system(), feeds, diagnostics.in_order())
+    types = wired_types(scope.types.type_system(), wire_names(tree))
+    return CheckedLibrary(tree, types, feeds, diagnostics.in_order(), ontology)
 
 
 def _check_names(correlations: Sequence[Correlation], scope: LibraryScope) -> None:
@@ -58,5 +69,7 @@ def _check_correlation(correlation: Correlation, scope: LibraryScope) -> None:
         facts = check_filter(correlation, ports, scope)
         transformer = Transformer(correlation, ports, facts, scope)
         transformer.check()
-        used = facts.ports | transformer.used_ports
+        used = (
+            facts.ports | transformer.used_ports | check_clauses(correlation, ports, facts, scope)
+        )
     warn_unused(ports, used, correlation.clauses.by, scope)

@@ -18,6 +18,7 @@ from itertools import islice
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 # Written so that there is one way only to match any text: a lookahead over it never blows up.
 _COMMENT = r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/"
+_COUNT = r"\{\s*\d+\s*(?:,\s*\d*\s*)?\}"
 _GAP = rf"(?>\s+|{_COMMENT})"
 # `where correlation in (...)` begins like a definition and is none.
 _IN_A_BODY = re.compile(
@@ -47,15 +48,15 @@ def _scanner(nesting: int) -> re.Pattern[str]:
     more = f"{{{nesting},}}"
     return re.compile(
         rf"""
-          (?P<runs>\{{\s*\d+\s*\}}(?:\s*\{{\s*\d+\s*\}}){more})
+          (?P<runs>{_COUNT}(?:\s*{_COUNT}){more})
         | (?P<skip>//[^\n]* | /\*[\s\S]*?(?:\*/|\Z)
                  | "(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?
-                 | \{{\s*\d+\s*\}})
+                 | {_COUNT})
         | (?P<open>[({{])
         | (?P<close>[)}}](?:\s*[)}}])*)
         | (?P<run>!(?:\s*!){more} | -(?:\s*-){more} | (?i:not)(?:\s+(?i:not)\b){more}
                 | {_NAME}\s*:(?:\s*{_NAME}\s*:){more})
-        | (?P<definition>eventtype\b(?={_GAP}+{_NAME}{_GAP}*[:{{])
+        | (?P<definition>eventtype\b(?={_GAP}+{_NAME}{_GAP}*[=:{{])
                 | {_NAME}(?={_GAP}+(?:correlation|ecl)\b{_GAP}+{_NAME}{_GAP}*\())
         | (?P<eventtype>eventtype\b)
         | (?P<word>[A-Za-z0-9_]+)

@@ -36,6 +36,11 @@ class Limits:
         "levels of brackets and operators inside each other",
         "take brackets away, or write a flat chain",
     )
+    levels: int = _limit(
+        1_000,
+        "levels of event types that inherit from each other",
+        "let types inherit from one that is further up",
+    )
     ports: int = _limit(1_000, "ports of a correlation", "split the correlation into several")
     repetition: int = _limit(
         100_000, "repetitions in `x{n}`", "use a smaller count, or count in a rule below this one"

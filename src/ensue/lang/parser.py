@@ -20,7 +20,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 from lark.utils import TextSlice
 
-from ensue.lang import cutting
+from ensue.lang import cutting, recovering
 from ensue.lang.cutting import Piece
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.files import read_source
@@ -37,6 +37,7 @@ __all__ = ["grammar", "parse_tree", "read_source"]
 _CHARACTERS_AT_ONCE = 32_768
 # A reader has seen enough after so many; a file that is no library could give any number.
 _MOST_SYNTAX_ERRORS = 100
+_MOST_IN_A_DEFINITION = 20
 
 # The rules that make a node deeper than its parts. A bracket around one of them adds nothing.
 _NESTING = frozenset(
@@ -62,7 +63,11 @@ _NESTING = frozenset(
         "additive",
         "multiplicative",
         "like",
+        "matches",
         "in_set",
+        "between",
+        "not_between",
+        "is_null",
         "not_",
         "negate",
         "call",
@@ -180,8 +185,31 @@ class _Reader:
             broken = failure is not None
             if failure is not None:
                 self._report(failure, part)
+                self._look_further(failure, part)
             elif tree is not None:
                 yield from self._definitions(tree)
+
+    def _look_further(self, error: UnexpectedInput, piece: Piece) -> None:
+        """Report the mistakes in a definition behind its first one."""
+        text, units = self.text, recovering.units_of(self.text, piece)
+        for _ in range(_MOST_IN_A_DEFINITION):
+            unit = recovering.unit_with(units, place_of(error, piece.end).start)
+            patched = None if unit is None else recovering.blanked(text, unit)
+            if unit is None or patched is None or self.syntax_errors >= _MOST_SYNTAX_ERRORS:
+                return
+            text = patched
+            units.remove(unit)
+            try:
+                grammar().parse(TextSlice(text, piece.start, piece.end))
+            except UnexpectedInput as further:
+                place = place_of(further, piece.end).start
+                if place <= max(unit.end, place_of(error, piece.end).start):
+                    # What stands in for the unit has not helped: nothing is known of the rest.
+                    return
+                self._report(further, piece)
+                error = further
+            else:
+                return
 
     def _report(self, error: UnexpectedInput, piece: Piece) -> None:
         self.syntax_errors += 1

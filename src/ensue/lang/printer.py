@@ -69,8 +69,9 @@ def print_definition(node: syntax.Definition) -> str:
 
 
 def _print_event_type(node: syntax.EventTypeDeclaration) -> str:
+    wire = f" = {quote(node.wire)}" if node.wire is not None else ""
     parent = f" : {node.parent}" if node.parent is not None else ""
-    heading = f"eventtype {node.name}{parent}"
+    heading = f"eventtype {node.name}{wire}{parent}"
     attributes = [print_attribute(each) for each in node.attributes]
     if not attributes:
         return f"{heading} {{}};"
@@ -117,6 +118,12 @@ def _print_clauses(clauses: syntax.Clauses) -> Iterable[str]:
         yield f"{_INDENT}by {', '.join(map(print_key, clauses.by))}"
     if clauses.bind is not None:
         yield f"{_INDENT}bind {clauses.bind}"
+    if clauses.keep is not None:
+        yield f"{_INDENT}keep {clauses.keep}"
+    if clauses.unless:
+        yield f"{_INDENT}unless {', '.join(each.name for each in clauses.unless)}"
+    if clauses.having is not None:
+        yield f"{_INDENT}having {print_expression(clauses.having)}"
 
 
 # --- filters ---------------------------------------------------------------------------------
@@ -138,6 +145,8 @@ def _filter(node: syntax.Filter, at_least: int) -> str:
     match node:
         case syntax.PortRef(name):
             return name
+        case syntax.Timeout(after):
+            return f"timeout({print_duration(after)})"
         case syntax.Labelled(label, body):
             tightness, text = _LABELLED, f"{label}:{_filter(body, _LABELLED)}"
         case syntax.Times(body, count):

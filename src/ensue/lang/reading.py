@@ -10,7 +10,7 @@ reported: duplicate clauses, values out of range, limits passed. Predicates are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from lark import Token, Transformer, v_args
 from lark.tree import Meta
@@ -50,20 +50,25 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
     # --- event types -------------------------------------------------------------------------
 
     def eventtype(self, _meta: Meta, children: list[Any]) -> syntax.EventTypeDeclaration:
-        name, parent, *groups = children
+        name, wire, parent, *groups = children
         return syntax.EventTypeDeclaration(
             str(name),
             None if parent is None else str(parent),
             tuple(each for group in groups for each in group),
+            None if wire is None else self._text(wire),
             _at(name),
             syntax.NOWHERE if parent is None else _at(parent),
+            syntax.NOWHERE if wire is None else _at(wire),
         )
 
     def attribute(
         self, _meta: Meta, children: list[Any]
     ) -> tuple[syntax.AttributeDeclaration, ...]:
-        kind, *names = children
-        return tuple(syntax.AttributeDeclaration(str(each), kind, _at(each)) for each in names)
+        kind, *paths = children
+        return tuple(syntax.AttributeDeclaration(each.text, kind, each.span) for each in paths)
+
+    def path(self, meta: Meta, names: list[Token]) -> expressions.Name:
+        return expressions.Name(tuple(map(str, names)), _over(meta))
 
     def scalar(self, _meta: Meta, words: list[Token]) -> ValueType:
         return ValueType(" ".join(words))
@@ -83,7 +88,7 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
             str(name),
             ports,
             branches,
-            self._clauses(clauses),
+            self._clauses(clauses, ports),
             initially,
             cases,
             _at(name),
@@ -93,7 +98,13 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
     def ecl(self, _meta: Meta, children: list[Any]) -> syntax.EclCorrelation:
         output, name, ports, *clauses, body = children
         return syntax.EclCorrelation(
-            str(output), str(name), ports, body, self._clauses(clauses), _at(name), _at(output)
+            str(output),
+            str(name),
+            ports,
+            body,
+            self._clauses(clauses, ports),
+            _at(name),
+            _at(output),
         )
 
     def ports(self, _meta: Meta, ports: list[syntax.Port]) -> tuple[syntax.Port, ...]:
@@ -115,21 +126,46 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
     def within(self, meta: Meta, children: list[Token]) -> _Clause:
         return _Clause("within", self._duration(children[0]), _over(meta))
 
-    def by(self, meta: Meta, keys: list[syntax.Key]) -> _Clause:
+    def by(self, meta: Meta, keys: list[_Paths]) -> _Clause:
         return _Clause("by", tuple(keys), _over(meta))
+
+    def keep(self, meta: Meta, children: list[Token]) -> _Clause:
+        return _Clause("keep", str(children[0]), _over(meta))
+
+    def unless_ports(self, meta: Meta, children: list[Token]) -> _Clause:
+        ports = tuple(syntax.PortRef(str(each), _at(each)) for each in children)
+        return _Clause("unless", ports, _over(meta))
+
+    def having(self, meta: Meta, children: list[Any]) -> _Clause:
+        return _Clause("having", children[0], _over(meta))
 
     def bind(self, meta: Meta, children: list[Token]) -> _Clause:
         return _Clause("bind", str(children[0]), _over(meta))
 
-    def common_key(self, meta: Meta, children: list[Token]) -> syntax.CommonKey:
-        return syntax.CommonKey(str(children[0]), _over(meta))
+    def key(self, meta: Meta, paths: list[expressions.Name]) -> _Paths:
+        return _Paths(paths, _over(meta))
 
-    def port_keys(self, meta: Meta, children: list[Token]) -> syntax.PortKeys:
-        words = [str(each) for each in children]
-        pairs = tuple(zip(words[::2], words[1::2], strict=True))
-        return syntax.PortKeys(pairs, _over(meta))
+    def _key(self, key: _Paths, ports: Sequence[syntax.Port]) -> syntax.Key:
+        """A key of one path is that of all ports, unless the path begins with a port's name."""
+        names = {each.name for each in ports}
+        first, *others = key.paths
+        if not others and (len(first.parts) == 1 or first.parts[0] not in names):
+            return syntax.CommonKey(first.text, key.span)
+        pairs = []
+        for path in key.paths:
+            port, *rest = path.parts
+            if not rest:
+                self.diagnostics.error(
+                    "bad-key",
+                    f"`{port}` is joined to another key by `=`, and does not say whose it is",
+                    path.span,
+                    f"name the port: `by {ports[0].name}.{port} = ...`",
+                )
+                rest = [port]
+            pairs.append((port, ".".join(rest)))
+        return syntax.PortKeys(tuple(pairs), key.span)
 
-    def _clauses(self, given: list[_Clause]) -> syntax.Clauses:
+    def _clauses(self, given: list[_Clause], ports: Sequence[syntax.Port]) -> syntax.Clauses:
         values: dict[str, Any] = {}
         for clause in given:
             if clause.word in values:
@@ -137,11 +173,13 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
                     "duplicate-clause",
                     f"there is a second `{clause.word}`, and a correlation has at most one",
                     clause.span,
-                    "give several keys as `by x, y`" if clause.word == "by" else None,
+                    _ONE_CLAUSE.get(clause.word),
                 )
                 continue
             values[clause.word] = clause.value
-            if clause.word != "by":
+            if clause.word == "by":
+                values["by"] = tuple(self._key(each, ports) for each in clause.value)
+            else:
                 values[f"{clause.word}_span"] = clause.span
         return syntax.Clauses(**values)
 
@@ -168,8 +206,22 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
         return syntax.Labelled(str(name), body, _at(name))
 
     def repeated(self, meta: Meta, children: list[Any]) -> syntax.Times:
-        body, count = children
+        body, count, *_ = children
         return syntax.Times(body, self._count(count, "repetition"), _over(meta))
+
+    def repeated_between(self, meta: Meta, children: list[Any]) -> syntax.Times:
+        body, fewest, most = children
+        counted = body.name if isinstance(body, syntax.PortRef) else "x"
+        self.diagnostics.error(
+            "bounded-repetition",
+            f"`{{{fewest},{most}}}` gives a most, and a filter has matched once there are enough",
+            _over(meta),
+            f"write `{{{fewest}}}` and the clause `having count({counted}) <= {most}`",
+        )
+        return syntax.Times(body, self._count(fewest, "repetition"), _over(meta))
+
+    def filter_timeout(self, meta: Meta, children: list[Token]) -> syntax.Timeout:
+        return syntax.Timeout(self._duration(children[0]), _over(meta))
 
     def port_ref(self, _meta: Meta, children: list[Token]) -> syntax.PortRef:
         return syntax.PortRef(str(children[0]), _at(children[0]))
@@ -208,7 +260,7 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
 
     def assignment(self, _meta: Meta, children: list[Any]) -> syntax.Assignment:
         name, value = children
-        return syntax.Assignment(str(name), value, _at(name))
+        return syntax.Assignment(name.text, value, name.span)
 
     def change(self, meta: Meta, children: list[Token]) -> syntax.Change:
         kind, *labels = children
@@ -292,6 +344,20 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
             return _SOME_DURATION
 
 
+_ONE_CLAUSE = {
+    "by": "give several keys as `by x, y`",
+    "unless": "give several ports as `unless a, b`",
+    "having": "join the conditions by `AND`: `having (x) AND (y)`",
+}
+
+
+class _Paths(NamedTuple):
+    """A key on its way: what stands between the `=` signs."""
+
+    paths: list[expressions.Name]
+    span: Span
+
+
 class _Clause:
     """A clause on its way to `Clauses`."""
 
@@ -304,7 +370,7 @@ class _Clause:
 def count_places(node: syntax.Filter) -> int:
     """How many ports a filter waits for, once every `x{n}` in it is written out."""
     match node:
-        case syntax.PortRef():
+        case syntax.PortRef() | syntax.Timeout():
             return 1
         case syntax.Labelled(body=body):
             return count_places(body)
@@ -334,3 +400,10 @@ class LibraryReading(DefinitionReading, TermReading):
         except UnreadableError as error:
             self.refuse(error)
             return expressions.Literal(EPOCH, error.span)
+
+    def between(self, children: Sequence[Any]) -> expressions.Expression:
+        try:
+            return super().between(children)
+        except UnreadableError as error:
+            self.diagnostics.error(error.code, error.message, error.span, error.hint)
+            return expressions.Literal(True, error.span)

@@ -30,6 +30,8 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class AttributeDeclaration:
+    """`attribute type name;`. A name with dots is that of a value inside nested data."""
+
     name: str
     type: ValueType
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -37,11 +39,20 @@ class AttributeDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class EventTypeDeclaration:
+    """`eventtype Name = "wire" : Parent { ... }`. Without `wire`, events carry the name itself."""
+
     name: str
     parent: str | None = None
     attributes: tuple[AttributeDeclaration, ...] = ()
+    wire: str | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     parent_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    wire_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def wire_name(self) -> str:
+        """The `type` of its events."""
+        return self.name if self.wire is None else self.wire
 
 
 # --- ports and clauses -----------------------------------------------------------------------
@@ -75,7 +86,7 @@ Port = EventPort | TimerPort
 
 @dataclass(frozen=True, slots=True)
 class CommonKey:
-    """`by name`: one attribute name for all ports."""
+    """`by name` or `by outer.inner`: one attribute for all ports."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -98,9 +109,15 @@ class Clauses:
 
     within: Duration | None = None
     by: tuple[Key, ...] = ()
-    bind: Literal["first", "last"] | None = None
+    bind: Literal["first", "last", "latest"] | None = None
+    keep: Literal["none", "last", "all"] | None = None
+    unless: tuple[PortRef, ...] = ()
+    having: Expression | None = None
     within_span: Span = field(default=NOWHERE, compare=False, repr=False)
     bind_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    keep_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    unless_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    having_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 # --- filters ---------------------------------------------------------------------------------
@@ -156,7 +173,15 @@ class Times:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-Filter = PortRef | Labelled | Both | Either | Then | Times
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """`timeout(D)`: an ECL expression, and in a filter a part of `Then` that is not its first."""
+
+    after: Duration
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Filter = PortRef | Labelled | Both | Either | Then | Times | Timeout
 
 
 # --- transformers ----------------------------------------------------------------------------
@@ -256,14 +281,6 @@ class Constant:
     """`true` (any event that is read) or `false` (none)."""
 
     value: bool
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Timeout:
-    """`timeout(D)`."""
-
-    after: Duration
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

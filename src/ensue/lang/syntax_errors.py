@@ -16,6 +16,7 @@ from lark.lexer import TerminalDef
 
 from ensue.lang.cutting import Piece, last_written, open_brackets
 from ensue.lang.diagnostics import Diagnostics, close_match
+from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.parsing import window_hint
 from ensue.lang.source import Span
 
@@ -23,6 +24,8 @@ _MOST_ALTERNATIVES = 6
 _LONGEST_SHOWN = 30
 
 _OPERATORS = frozenset(["LOGIC", "COMPARE", "ADDITIVE", "MULTIPLICATIVE", "_LIKE", "_IN"])
+_MORE_OPERATORS = frozenset(["NOT", "_MATCHES", "_IS", "_BETWEEN", "_NOT_BETWEEN"])
+_CLAUSES = frozenset(["_WITHIN", "_BY", "_BIND", "_KEEP", "_UNLESS", "_HAVING"])
 _VALUES = frozenset(
     ["STRING", "INTEGER", "REAL", "TIMESTAMP", "TRUE", "FALSE", "_EXISTS", "_MINUS"]
 )
@@ -70,7 +73,8 @@ _TOGETHER: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     ),
     (_EXPRESSIONS, _EXPRESSIONS | {"NAME"}, "an expression such as a port or `accumulate`"),
     (_VALUES, _VALUES | {"NAME", "NOT", "LPAR", "ONTPROP"}, "a value"),
-    (_OPERATORS, _OPERATORS | _TERMS | {"NOT"}, "an operator"),
+    (_OPERATORS, _OPERATORS | _MORE_OPERATORS | _TERMS | {"NOT"}, "an operator"),
+    (_CLAUSES, _CLAUSES, "a clause such as `within`"),
     (_TYPES, _TYPES, "a type such as `long` or `string`"),
     (
         frozenset({"_PUSH", "ABORT", "REVIVE", "TOGGLE"}),
@@ -97,6 +101,11 @@ _PLAIN = {
     "_REPEAT": "a count such as `{3}`",
     "FIRST": "`first`",
     "LAST": "`last`",
+    "LATEST": "`latest`",
+    "NONE": "`none`",
+    "ALL": "`all`",
+    "_FILTER_TIMEOUT": "`timeout`",
+    "_NOT_BETWEEN": "`NOT BETWEEN`",
     "LOGIC": "`AND` or `OR`",
     "COMPARE": "a comparison",
     "_MINUS": "`-`",
@@ -195,8 +204,9 @@ def _listed(accepted: frozenset[str], terminals: dict[str, TerminalDef]) -> str:
     """The alternatives in words, the most telling first."""
     left = set(accepted)
     if len(left) > 1:
-        # A definition can end almost anywhere, and a `;` is never what was missing there.
-        left -= {"$END"}
+        # A definition can end almost anywhere, and a `;` is never what was missing there; nor is
+        # the dot with which a name goes on.
+        left -= {"$END", "DOT"}
     words: list[str] = []
     for needed, covered, name in _TOGETHER:
         if needed <= left:
@@ -272,10 +282,19 @@ def _hint(
     if "_EXISTS" in accepted and found == "!":
         return "a condition is turned around by `NOT`"
     if "DURATION" in accepted and found[:1].isdigit():
-        return "give the duration a unit: ms, s, min, h or d"
+        return _duration_hint(text[span.start : span.start + 40])
+    if "_FILTER_TIMEOUT" in accepted and found == "!":
+        return _ABSENCE
+    if in_filter and _LAST_WORD_IS_NOT.search(text[max(0, span.start - 10) : span.start]):
+        return _ABSENCE
+    called = _word_before(text, span.start).lower()
+    if in_filter and found == "(" and called.upper() in AGGREGATES:
+        return f"what is counted or added up is asked in a clause: `having {called}(...)`"
+    if found == "." and (hint := _dotted_type_hint(text, span.start, accepted)):
+        return hint
     if found == "(" and (unit := window_hint(text[: span.start])) is not None:
         return unit
-    if accepted == {"COMMA", "SEMICOLON"}:
+    if accepted == {"COMMA", "SEMICOLON", "DOT"}:
         return "an attribute ends with `;`"
     if accepted >= _TYPES and found in _OTHER_TYPES:
         return f"the type is called `{_OTHER_TYPES[found]}` here"
@@ -286,6 +305,53 @@ def _hint(
         if hint is not None:
             return hint
     return _misspelt_before(text, span.start, found, accepted)
+
+
+_ABSENCE = (
+    "what must not come is named in a clause: `a ; c` with `unless b` is c after a with no b "
+    "between, and `a ; timeout(30 s)` with `unless b` is a with no b for so long"
+)
+_LAST_WORD_IS_NOT = re.compile(r"\bnot\s+\Z", re.IGNORECASE)
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_UNITS = {
+    **dict.fromkeys(("m", "mn", "mins", "minute", "minutes"), "min"),
+    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("day", "days"), "d"),
+    **dict.fromkeys(("msec", "millis", "millisecond", "milliseconds"), "ms"),
+}
+
+
+def _duration_hint(rest: str) -> str:
+    found = _QUANTITY.match(rest)
+    unit = _UNITS.get(found[2].lower()) if found else None
+    if found and unit:
+        return f"write `{found[1]} {unit}`"
+    return "give the duration a unit: ms, s, min, h or d"
+
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+
+
+def _word_before(text: str, at: int) -> str:
+    before = _LAST_WORD.search(text[max(0, at - 100) : at])
+    return before[1] if before else ""
+
+
+def _dotted_type_hint(text: str, dot: int, accepted: frozenset[str]) -> str | None:
+    """A type with dots in its name, where it is declared or where a port or a rule names it."""
+    is_declared = accepted == {"EQUAL", "COLON", "LBRACE"}
+    if not is_declared and accepted != {"NAME"} and accepted != {"_CORRELATION", "_ECL"}:
+        return None
+    first = _word_before(text, dot)
+    found = _DOTTED.match(text, dot - len(first))
+    if found is None:
+        return None
+    name = found[0].rpartition(".")[2]
+    written = f'eventtype {name[:1].upper()}{name[1:]} = "{found[0]}"'
+    if is_declared:
+        return f"a type has a name without dots, and says which one events carry: `{written} {{}}`"
+    return f"declare the type by a name without dots, `{written} {{ ... }}`, and use that here"
 
 
 def _is_word(found: str) -> bool:

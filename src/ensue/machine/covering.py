@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Times
+from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Timeout, Times
 from ensue.machine.model import State
 
 Read = tuple[str, tuple[State, ...]]
@@ -57,3 +57,5 @@ class Cover:
                 return self.reads(parts[0], alive)
             case Times(body, _):
                 return self.reads(body, alive)
+            case Timeout():
+                return _NONE

@@ -36,6 +36,7 @@ from ensue.lang.syntax import (
     Labelled,
     PortRef,
     Then,
+    Timeout,
     Times,
 )
 from ensue.machine.counting import Counter
@@ -172,6 +173,8 @@ class _FilterMachine:
                 if self._hands_on and count >= self._long_chain:
                     return self._counted(x, body, count, around)
                 return self._then(x, (body,) * count, around)
+            case Timeout():
+                raise ValueError("a filter with `timeout` runs from memory and has no machine")
 
     def _port(self, name: str, around: Around) -> Node:
         complete = self._growth.state(name)

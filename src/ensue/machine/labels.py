@@ -1,7 +1,8 @@
 """Which labels of a filter change, and whether that needs more than a machine can say.
 
 A label that is aborted to the left of a `;` changes which earlier events count for the right side.
-A machine has forgotten them; such a correlation runs from remembered events.
+A machine has forgotten them; such a correlation runs from remembered events. So does one that asks
+how events relate (`ensue.lang.relating`).
 """
 
 from __future__ import annotations
@@ -9,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ensue.lang.parts import labels_in
-from ensue.lang.syntax import Both, Change, Either, Filter, FilterCorrelation, Labelled, Then
+from ensue.lang.relating import relating_clauses
+from ensue.lang.syntax import (
+    Both,
+    Change,
+    Either,
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    PushNew,
+    Then,
+)
 
 
 def changed_labels(correlation: FilterCorrelation) -> frozenset[str]:
@@ -28,12 +39,36 @@ def left_label_aborted(correlation: FilterCorrelation) -> str | None:
 
 def needs_memory(correlation: FilterCorrelation) -> str | None:
     """Why this correlation cannot be run without remembering its events, if it cannot."""
+    relating = relating_clauses(correlation)
+    if relating:
+        ask = "ask" if len(relating) > 1 else "asks"
+        return f"{_listed(relating)} {ask} how events relate, and not only which have come"
+    inner = _set_inside(correlation)
+    if inner is not None:
+        return f"`{inner}` is set inside of nested data"
     label = left_label_aborted(correlation)
     if label is not None:
         return f"label `{label}` is aborted to the left of a `;`"
     if correlation.clauses.within and correlation.clauses.bind == "first":
         return "`bind first` within a window asks for the first event that is still inside"
     return None
+
+
+def _set_inside(correlation: FilterCorrelation) -> str | None:
+    """An attribute inside of nested data that some `push new` sets, if there is one."""
+    statements = [*correlation.initially, *(s for c in correlation.cases for s in c.statements)]
+    names = (
+        each.name
+        for statement in statements
+        if isinstance(statement, PushNew)
+        for each in statement.assignments
+    )
+    return next((name for name in names if "." in name), None)
+
+
+def _listed(words: list[str]) -> str:
+    *first, last = (f"`{each}`" for each in words)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _left_of_then(x: Filter) -> Iterator[str]:

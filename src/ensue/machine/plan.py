@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ensue.events.types import TypeSystem
+from ensue.lang.relating import relates_events
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.from_ecl import machine_of_ecl
 from ensue.machine.from_filter import left_label_aborted, machine_of_filter, needs_memory
@@ -82,7 +83,7 @@ def _plan(correlation: Correlation, limits: MachineLimits) -> Plan:
         built = machine_of_ecl(correlation, limits)
         return Plan(correlation, "table", _why_a_table(limits), optimise(built), built)
     reason = needs_memory(correlation)
-    if left_label_aborted(correlation) is not None:
+    if left_label_aborted(correlation) is not None or relates_events(correlation):
         return Plan(correlation, "memory", f"{reason}, which needs earlier events back", None, None)
     built = machine_of_filter(correlation, limits)
     machine = optimise(built)

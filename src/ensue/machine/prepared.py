@@ -33,7 +33,9 @@ def prepare(
 
 
 def with_plans(library: CheckedLibrary, plans: Mapping[str, Plan]) -> PreparedLibrary:
-    return PreparedLibrary(library.tree, library.types, library.feeds, library.warnings, plans)
+    return PreparedLibrary(
+        library.tree, library.types, library.feeds, library.warnings, library.ontology, plans
+    )
 
 
 def plan_in(

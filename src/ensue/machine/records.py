@@ -44,6 +44,7 @@ class TypeRecord(Record, frozen=True, tag="type"):
     name: str
     parent: str | None
     attributes: list[tuple[str, str]]
+    wire: str | None = None
 
 
 class EventPortRecord(Record, frozen=True, tag="event"):
@@ -111,12 +112,15 @@ class CorrelationRecord(Record, frozen=True, tag="correlation"):
     ports: list[PortRecord]
     within: int | None
     by: list[str | list[tuple[str, str]]]
-    bind: Literal["first", "last"] | None
+    bind: Literal["first", "last", "latest"] | None
     expression: str
     transformer: list[str] | None
     form: Literal["table", "linear", "memory"]
     why: str
     machine: MachineRecord | None
+    keep: Literal["none", "last", "all"] | None = None
+    unless: list[str] = []
+    having: str | None = None
 
 
 class BodyRecord(Record, frozen=True):

@@ -25,7 +25,7 @@ from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.durations import print_duration
 from ensue.lang.expressions.parsing import parse_expression
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.printing import print_expression, quote
 from ensue.lang.parser import parse_tree
 from ensue.lang.printer import (
     print_case,
@@ -64,7 +64,7 @@ from ensue.machine.records import (
 from ensue.version import __version__
 
 MAGIC = b"ENSUETAB"
-VERSION = 2
+VERSION = 3
 _CHECKSUM = 32
 _HEADER = len(MAGIC) + 2 + _CHECKSUM
 
@@ -147,7 +147,7 @@ def _body(data: bytes) -> BodyRecord:
 
 def _type_record(declared: EventTypeDeclaration) -> TypeRecord:
     attributes = [(each.name, str(each.type)) for each in declared.attributes]
-    return TypeRecord(declared.name, declared.parent, attributes)
+    return TypeRecord(declared.name, declared.parent, attributes, declared.wire)
 
 
 def _correlation_record(planned: Plan) -> CorrelationRecord:
@@ -172,6 +172,9 @@ def _correlation_record(planned: Plan) -> CorrelationRecord:
         planned.form,
         planned.why,
         None if planned.machine is None else record_of_machine(planned.machine, print_expression),
+        clauses.keep,
+        [each.name for each in clauses.unless],
+        None if clauses.having is None else print_expression(clauses.having),
     )
 
 
@@ -203,7 +206,8 @@ def _library(body: BodyRecord) -> CheckedLibrary:
 
 
 def _type_text(record: TypeRecord) -> str:
-    parent = f" : {record.parent}" if record.parent is not None else ""
+    wire = f" = {quote(record.wire)}" if record.wire is not None else ""
+    parent = f"{wire} : {record.parent}" if record.parent is not None else wire
     attributes = "".join(f" attribute {type_} {name};" for name, type_ in record.attributes)
     return f"eventtype {record.name}{parent} {{{attributes} }};"
 
@@ -215,6 +219,12 @@ def _correlation_text(record: CorrelationRecord) -> str:
         clauses.append(f"by {', '.join(map(_key_text, record.by))}")
     if record.bind is not None:
         clauses.append(f"bind {record.bind}")
+    if record.keep is not None:
+        clauses.append(f"keep {record.keep}")
+    if record.unless:
+        clauses.append(f"unless {', '.join(record.unless)}")
+    if record.having is not None:
+        clauses.append(f"having {print_expression(parse_expression(record.having))}")
     if record.transformer is None:
         heading = f"{record.output} ecl {record.name} ({ports})"
         return " ".join([heading, *clauses, "{", record.expression, "}"])

@@ -1,9 +1,9 @@
-"""How a library would run over a DataFrame, in words, before it does.
+"""`explain`: the plan of `correlate` as text. Nothing runs.
 
-In come the same things as for `correlate`, bounded or a stream; out goes text: the groups of rules
-that share a shuffle, what runs in SQL and what in Python and why, which columns travel, and what
-timers, buckets and rules without a key cost. If asked, Spark's own plan stands below. Nothing is
-run, and what cannot work is refused as `correlate` refuses it.
+In come the arguments of `correlate`, for a bounded DataFrame or a stream; out goes text: the groups
+of rules that share a shuffle, what runs in SQL and what in Python and why, which columns are
+shuffled, and what timers, buckets and rules without a key cost. On request Spark's own plan
+follows. What `correlate` refuses is refused here too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,17 @@ from datetime import timedelta
 
 from pyspark.sql import DataFrame
 
-from ensue.spark.job import Job, LibraryLike
+from ensue.library import LibraryLike
+from ensue.spark.batch.job import BatchOptions, Job
+from ensue.spark.failures import FAILURES
 from ensue.spark.plan import Group
-from ensue.spark.reading import Reading
+from ensue.spark.sql.scan import Scan
 from ensue.spark.streaming.groups import StreamGroup
-from ensue.spark.streaming.job import StreamJob
+from ensue.spark.streaming.job import StreamJob, StreamOptions
+from ensue.spark.worker.tasks import runs_in_columns
+
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_UNLIMITED = 2**31 - 1
 
 
 def explain(
@@ -35,42 +41,51 @@ def explain(
     buckets: int | None = None,
     spark_plan: bool = False,
 ) -> str:
-    """The plan of `correlate` with the same arguments, as text.
+    """The plan of `correlate` with these arguments, as text.
 
-    With `spark_plan`, what Spark makes of it stands at the end: the scan with the filters and
+    With `spark_plan`, Spark's physical plan stands at the end: the scan with the filters and
     columns that are pushed down to it, the shuffles, and the workers.
     """
     if events.isStreaming:
-        streamed = StreamJob.of(
-            events,
-            library,
-            columns,
-            lateness=lateness or "0 s",
-            buckets=buckets,
-            correlations=correlations,
-            whole_events=whole_events,
-        )
-        lines, made = list(_stream(streamed)), streamed.outputs()
+        stream_options = StreamOptions(lateness, buckets, correlations, whole_events)
+        streamed = StreamJob.of(events, library, columns, stream_options)
+        lines, outputs = list(_stream(streamed)), streamed.outputs()
     else:
-        job = Job.of(
-            events,
-            library,
-            columns,
+        options = BatchOptions(
             correlations=correlations,
             order=order,
             whole_events=whole_events,
             partitions=partitions,
         )
-        lines, made = list(_bounded(job)), job.outputs()
+        job = Job.of(events, library, columns, options)
+        lines, outputs = list(_bounded(job)), job.outputs()
+    if (limit := _batch_limit(events)) is not None:
+        lines += ["", limit]
     if spark_plan:
-        lines += ["", "Spark's plan", *_plan_of_spark(made)]
+        lines += ["", "Spark's plan", *_plan_of_spark(outputs)]
     return "\n".join(lines)
 
 
-def _plan_of_spark(made: DataFrame) -> Iterator[str]:
+def _batch_limit(events: DataFrame) -> str | None:
+    """What the limit on the bytes of an Arrow batch costs; None if there is none."""
+    try:
+        limit = events.sparkSession.conf.get(_BATCH_BYTES)
+    except FAILURES:
+        # A Spark without this setting has no limit.
+        return None
+    # A limit with a unit, as `256m`, is below.
+    if limit is None or (limit.isdigit() and int(limit) >= _UNLIMITED):
+        return None
+    return (
+        f"setting: with `{_BATCH_BYTES}` below {_UNLIMITED}, Spark measures every row that it hands"
+        " to Python, a third of the time of a job"
+    )
+
+
+def _plan_of_spark(outputs: DataFrame) -> Iterator[str]:
     printed = io.StringIO()
     with redirect_stdout(printed):
-        made.explain("formatted")
+        outputs.explain("formatted")
     yield from (line.rstrip() for line in printed.getvalue().strip().splitlines())
 
 
@@ -97,14 +112,14 @@ def _group(job: Job, group: Group) -> Iterator[str]:
     if group.fed_by:
         fed = ", ".join(rule.name for rule in group.fed_by)
         yield f"  also reads what these put out, which run once more for it: {fed}"
-    reading = job.readings[group.number]
-    if isinstance(reading, Reading):
-        yield from _in_sql(reading)
+    scan = job.scans[group.number]
+    if isinstance(scan, Scan):
+        yield from _in_sql(scan)
     else:
-        yield f"  rows are read in Python before the shuffle, because {reading}"
+        yield f"  rows are read in Python before the shuffle, because {scan}"
     if group.has_timers:
         yield "  clock: timers need the latest time of all events, one more pass over the input"
-    fast = isinstance(reading, Reading) and not job.task.with_order and not job.columns.structs
+    fast = isinstance(scan, Scan) and runs_in_columns(job.plan, group, job.task)
     yield f"  engine: {'batch, in columns' if fast else 'step, event by event'}"
 
 
@@ -115,8 +130,8 @@ def _stream(job: StreamJob) -> Iterator[str]:
     rules = sum(len(each.group.rules) for each in job.groups)
     yield f"{_counted(rules, 'rule')} in one shuffle and one state, whatever their keys"
     yield f"lateness: {job.task.lateness / 1_000_000:g} s; events wait in the state for as long"
-    if job.in_python:
-        yield f"rows are read in Python before the shuffle, because {job.in_python}"
+    if job.python_reason:
+        yield f"rows are read in Python before the shuffle, because {job.python_reason}"
     for group in job.groups:
         yield ""
         yield from _stream_group(job, group)
@@ -133,11 +148,11 @@ def _stream_group(job: StreamJob, each: StreamGroup) -> Iterator[str]:
     yield f"  rules: {', '.join(rule.name for rule in each.group.rules)}"
     if not key:
         yield "  cost: every event that these rules want goes through one worker, in one pass"
-    if job.readings:
+    if job.scans:
         left_out = (
             "what no rule wants or has no key is dropped, what does not fit is put out as such"
         )
-        yield from _in_sql(job.readings[each.group.number], left_out)
+        yield from _in_sql(job.scans[each.group.number], left_out)
 
 
 # --- both -----------------------------------------------------------------------------------------
@@ -148,12 +163,12 @@ def _key(group: Group) -> str:
 
 
 def _in_sql(
-    reading: Reading, left_out: str = "what no rule wants, has no key or does not fit is dropped"
+    scan: Scan, left_out: str = "what no rule wants, has no key or does not fit is dropped"
 ) -> Iterator[str]:
     yield f"  before the shuffle, in SQL: {left_out}"
-    for text in reading.in_python:
+    for text in scan.python_predicates:
         yield f"  not in SQL, asked in the worker: {text}"
-    yield f"  columns that travel: {', '.join(name for name, _ in reading.travelling)}"
+    yield f"  columns that travel: {', '.join(name for name, _ in scan.shuffled)}"
 
 
 def _counted(number: int, what: str) -> str:

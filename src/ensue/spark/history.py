@@ -18,8 +18,8 @@ from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.history.replaying import asks_history
 from ensue.library import Library
-from ensue.spark.command import session
-from ensue.spark.job import correlate
+from ensue.spark.dispatch import correlate
+from ensue.spark.session import open_session
 
 ARRIVAL = "arrival"
 _ROWS_OF_A_FILE = 1 << 32
@@ -52,7 +52,7 @@ def replayed(
             "rules that ask a history are not replayed on Spark: choose the engine `step`, which"
             " reads the same folder"
         )
-    events = read_history(session(), folder, since, until)
+    events = read_history(open_session(), folder, since, until)
     outputs = correlate(
         events,
         library,

@@ -1,10 +1,9 @@
-"""What comes out: one row an output, with columns that the library decides.
+"""The columns of the outputs, which follow from the library; one row is one output.
 
-In come the correlations asked for; out go the columns of the result, as Spark and Arrow both write
-them, and rows of them from events or from the tables of the batch engine. Every attribute that an
-output may have is a column. Where two output types give one name to values that no column holds
-both, and where an attribute is named like a column that every output has, the attribute stands in
-a struct that is named like its type.
+In come the selected correlations; out go the columns as schemas of Spark and Arrow, and rows from
+events or from tables of the batch engine. Every attribute of an output type is a column. An
+attribute stands in a struct named like its type instead, if two output types give it types that one
+column cannot hold, or if its name is a column of every output.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ EVENT = "event"
 _TAKEN = frozenset({*CONTEXT, *PROVENANCE, ORDER, EVENT})
 _TIME = pa.timestamp("us", "UTC")
 
-# Spark has no unsigned integers, so each stands in the next larger type that it has.
+# Spark has no unsigned integers; the next larger type takes their place.
 _TYPES: Mapping[str, tuple[str, pa.DataType]] = {
     "octet": ("smallint", pa.int16()),
     "short": ("smallint", pa.int16()),
@@ -51,7 +50,7 @@ _TYPES: Mapping[str, tuple[str, pa.DataType]] = {
 
 @dataclass(frozen=True)
 class OutputColumns:
-    """`attributes` stand side by side; `structs` hold, by type, those that cannot."""
+    """`attributes` are columns; `structs` hold, by type, the attributes that cannot be."""
 
     attributes: Mapping[str, ValueType]
     structs: Mapping[str, Mapping[str, ValueType]]
@@ -60,7 +59,7 @@ class OutputColumns:
 
     @cached_property
     def ddl(self) -> str:
-        """The schema in Spark's words."""
+        """The schema as Spark DDL."""
         parts = [f"`{name}` {'timestamp' if name == 'time' else 'string'}" for name in CONTEXT]
         parts += [f"`{name}` string" for name in PROVENANCE]
         parts += [f"{_quoted(name)} {_spark(type_)}" for name, type_ in self.attributes.items()]
@@ -111,12 +110,22 @@ class OutputColumns:
             columns.append(pa.array([encode(event).decode() for event in events], pa.string()))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
-    def table(self, made: pa.Table) -> pa.Table:
-        """Rows for a table of the batch engine, which has no order, whole events or structs."""
+    def table(
+        self, made: pa.Table, order: pa.Array | None = None, events: pa.Array | None = None
+    ) -> pa.Table:
+        """Rows from a table of the batch engine, which has no structs.
+
+        `order` has the positions of the rows, and `events` the whole events, if they are wanted.
+        """
         columns: list[Any] = []
         names = set(made.schema.names)
+        column: Any
         for field in self.schema:
-            if field.name in CONTEXT:
+            if field.name == ORDER:
+                column = order
+            elif field.name == EVENT:
+                column = events
+            elif field.name in CONTEXT:
                 column = made.column(field.name)
             elif field.name in PROVENANCE:
                 name = f"ce_{field.name}"
@@ -130,7 +139,7 @@ class OutputColumns:
 def output_columns(
     plan: Plan, *, with_order: bool = False, with_event: bool = False
 ) -> OutputColumns:
-    """The columns of what the selected correlations put out."""
+    """The columns of the outputs of the selected correlations."""
     types = plan.library.types
     made: dict[str, None] = {}
     for group in plan.groups:
@@ -161,7 +170,7 @@ def output_columns(
 
 
 def _differing_in_case(names: Iterable[str]) -> set[str]:
-    """Names that Spark takes for one."""
+    """Names that differ only in case, which Spark cannot tell apart, without the first of each."""
     seen: dict[str, str] = {}
     clashing: set[str] = set()
     for name in names:
@@ -200,3 +209,29 @@ def _quoted(name: str) -> str:
 def selected_rows(table: pa.Table, selected: Sequence[str]) -> pa.Table:
     """The rows of a table of the batch engine that come from the selected correlations."""
     return table.filter(pc.is_in(table.column("ce_correlation"), pa.array(list(selected))))
+
+
+def new_events(table: pa.Table, plan: Plan) -> pa.Array:
+    """The outputs in a table of the batch engine as CloudEvents JSON.
+
+    All of them come from `push new`, by rules whose outputs of one type have the same attributes.
+    """
+    assigned = {
+        (rule.name, type_name): [name for name in names if name in table.schema.names]
+        for group in plan.groups
+        for rule in group.rules
+        for type_name, names in (rule.assigned or {}).items()
+    }
+    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+    times = table.column("time").cast(pa.int64()).to_pylist()
+    provenance = [name for name in PROVENANCE if f"ce_{name}" in columns]
+    origins = zip(*(columns[f"ce_{name}"] for name in provenance), strict=True)
+    rows = zip(columns["id"], columns["source"], columns["type"], times, origins, strict=True)
+    texts = []
+    for number, (identity, source, type_name, time, origin) in enumerate(rows):
+        # A rule without a key has no `partitionkey`, though its column is there for other rules.
+        extensions = {n: v for n, v in zip(provenance, origin, strict=True) if v is not None}
+        names = assigned[extensions["correlation"], type_name]
+        data = {name: columns[name][number] for name in names}
+        texts.append(encode(Event(identity, source, type_name, time, data, extensions)).decode())
+    return pa.array(texts, pa.string())

@@ -1,8 +1,8 @@
-"""The package as an archive that Spark can hand to its workers.
+"""The package as an archive that Spark can send to its workers.
 
 In comes a folder; out goes the path of a zip with Ensue's own files, for `--py-files` or
-`spark.addArtifacts(path, pyfile=True)`. What Ensue needs itself (pyarrow, msgspec, lark, numba) is
-compiled or larger than one would ship with every job, and has to be on the workers.
+`spark.addArtifacts(path, pyfile=True)`. The dependencies of Ensue (pyarrow, msgspec, lark, numba)
+are compiled or large, and have to be installed on the workers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which rules run together: a library as groups, one shuffle each.
+"""The rules of a library in groups, one shuffle each.
 
-In comes a checked library and the correlations that are asked for; out goes a `Plan`: groups of
-rules that share their keys, in stages, so that a rule which reads what others put out comes after
-them. Rules that feed each other stay in one group where the key of an output is surely the key
-that made it; else the outputs are shuffled once more. Nothing of Spark is known here.
+In come a checked library and the selected correlations; out goes a `Plan`: groups of rules with
+equal keys, in stages, so that a rule which reads outputs of other rules comes after them. Rules
+that feed each other stay in one group if outputs certainly keep the key of the events that made
+them; otherwise the outputs are shuffled again. Nothing here depends on Spark.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import Output, outputs_of
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions import Name
+from ensue.lang.relating import has_timeout
 from ensue.lang.syntax import (
     CommonKey,
     Correlation,
@@ -32,9 +33,9 @@ from ensue.lang.syntax import (
 )
 
 KeyNames = tuple[str, ...]
-"""The attributes that make a key on one port."""
+"""The attributes that make up a key on one port."""
 
-# What an output says of itself, and so what a name would find there first.
+# Attributes of every output, which a name finds before the data.
 _CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
 _PROVENANCE = frozenset({"correlation", "trigger", "labels", "causes", "partitionkey"})
 
@@ -62,7 +63,7 @@ class Rule:
 
     @property
     def key_set(self) -> tuple[KeyNames, ...]:
-        """The different keys of its ports: one if all have the same names, none without `by`."""
+        """The distinct keys of its ports: one if all use the same names, none without `by`."""
         if not self.correlation.clauses.by:
             return ()
         return tuple(sorted({self.key_names(port) for port in self.event_ports}))
@@ -72,6 +73,8 @@ class Rule:
         correlation = self.correlation
         if any(isinstance(each, TimerPort) for each in correlation.ports):
             return True
+        if has_timeout(correlation):
+            return True
         return isinstance(correlation, EclCorrelation) and any(
             isinstance(each, Timeout) for each in expressions_in(correlation.body)
         )
@@ -79,10 +82,48 @@ class Rule:
     def output_types(self) -> Iterator[Output]:
         yield from outputs_of(self.correlation)
 
+    @property
+    def sends_on(self) -> bool:
+        """Whether an output is an event that was read (`push a`)."""
+        correlation = self.correlation
+        return isinstance(correlation, FilterCorrelation) and any(
+            isinstance(each, PushPort)
+            for statements in (correlation.initially, *(c.statements for c in correlation.cases))
+            for each in statements
+        )
+
+    @property
+    def pushes_initially(self) -> bool:
+        """Whether an instance puts something out when it starts, before it reads an event."""
+        correlation = self.correlation
+        return isinstance(correlation, FilterCorrelation) and any(
+            isinstance(each, PushNew | PushPort) for each in correlation.initially
+        )
+
+    @property
+    def assigned(self) -> Mapping[str, tuple[str, ...]] | None:
+        """The attributes that outputs of each type have, in order; None where they may differ.
+
+        They may differ where an event is sent on (`push a`), where statements for one type assign
+        different attributes, and in ECL.
+        """
+        if not isinstance(self.correlation, FilterCorrelation) or self.pushes_initially:
+            return None
+        found: dict[str, tuple[str, ...]] = {}
+        for case in self.correlation.cases:
+            for statement in case.statements:
+                if isinstance(statement, PushPort):
+                    return None
+                if isinstance(statement, PushNew):
+                    names = tuple(each.name for each in statement.assignments)
+                    if found.setdefault(statement.type, names) != names:
+                        return None
+        return found
+
 
 @dataclass(frozen=True)
 class Group:
-    """Rules that share a shuffle. `fed_by` are rules of earlier stages whose outputs they read."""
+    """Rules that share a shuffle; `fed_by` are the rules of earlier stages that feed them."""
 
     number: int
     stage: int
@@ -98,6 +139,11 @@ class Group:
     def has_timers(self) -> bool:
         return any(rule.has_timers for rule in self.rules)
 
+    @property
+    def has_plain_outputs(self) -> bool:
+        """Whether the columns of an output determine the whole event."""
+        return all(rule.assigned is not None for rule in self.rules)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -106,11 +152,37 @@ class Plan:
     selected: tuple[str, ...]
 
     @cached_property
+    def fed_rules(self) -> frozenset[str]:
+        """The rules that read outputs of other rules, by name."""
+        return frozenset(name for readers in self.library.feeds.values() for name in readers)
+
+    @property
+    def rules_over_input(self) -> list[Rule]:
+        """The rules that read only events of the input, so that it needs columns for them."""
+        rules = [rule for group in self.groups for rule in group.rules]
+        return [rule for rule in rules if rule.name not in self.fed_rules]
+
+    @cached_property
     def by_rule(self) -> Mapping[str, Group]:
         return {rule.name: group for group in self.groups for rule in group.rules}
 
+    @property
+    def numbered_names(self) -> list[str]:
+        """The names of all correlations of the library, in its order."""
+        return [each.name for each in self.library.correlations]
+
+    def orders_by_row(self, group: Group) -> bool:
+        """Whether a row and a rule determine the position of an output of a group.
+
+        Timers fire between rows, instances put out what they start with before they read a row, and
+        outputs that rules of the group read come after it.
+        """
+        if any(rule.pushes_initially for rule in group.rules):
+            return False
+        return not group.has_timers and not any(self.part(group).feeds.values())
+
     def part(self, group: Group) -> CheckedLibrary:
-        """The library with the rules of a group only, for engines that run all they are given."""
+        """The library with the rules of one group only."""
         names = {rule.name for rule in group.rules}
         tree = self.library.tree
         kept = LibraryTree(
@@ -121,7 +193,7 @@ class Plan:
             for name, readers in self.library.feeds.items()
             if name in names
         }
-        # Machines that the library brings along stay with it.
+        # Machines that are planned already stay with the library.
         return replace(self.library, tree=kept, feeds=feeds, warnings=())
 
 
@@ -176,7 +248,7 @@ def _stages(
     feeders: Mapping[str, Sequence[Rule]],
     library: CheckedLibrary,
 ) -> Mapping[str, int]:
-    """For each rule how many shuffles come before its own. Feeding has no circles."""
+    """The number of shuffles before that of each rule. Feeding has no cycles."""
     known: dict[str, int] = {}
     pending = [name for name in rules if name in needed]
     while pending:
@@ -197,7 +269,7 @@ def _stages(
 
 
 def _keeps_key(feeder: Rule, reader: Rule, library: CheckedLibrary) -> bool:
-    """Whether what the feeder puts out under a key has that key for the reader too, or none."""
+    """Whether an output under a key of the feeder has that key for the reader too, or none."""
     if feeder.key_set != reader.key_set or len(feeder.key_set) > 1:
         return False
     if not feeder.key_set:

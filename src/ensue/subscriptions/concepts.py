@@ -11,7 +11,7 @@ from ensue.lang.expressions.terms import (
     ConceptTerm,
     TemporalTerm,
 )
-from ensue.lang.expressions.tree import Expression
+from ensue.lang.expressions.tree import Expression, Literal, Name
 
 
 def terms_in(expression: Expression) -> Iterator[TemporalTerm | ConceptTerm]:
@@ -19,6 +19,8 @@ def terms_in(expression: Expression) -> Iterator[TemporalTerm | ConceptTerm]:
     waiting = [expression]
     while waiting:
         current = waiting.pop()
+        if isinstance(current, Literal | Name):
+            continue
         if isinstance(current, TemporalTerm | ConceptTerm):
             yield current
         waiting.extend(parts_of(current))

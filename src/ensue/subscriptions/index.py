@@ -17,8 +17,8 @@ import numpy as np
 from ensue.engine.run import EventLike, as_event
 from ensue.errors import UsageError
 from ensue.lang.building.values import Value
-from ensue.lang.expressions.asking import Ontology, TemporalStore
-from ensue.lang.expressions.terms import ConceptTerm, OntologyProperty, TemporalTerm
+from ensue.lang.expressions.asking import Ontology, TemporalStore, as_it_stands
+from ensue.lang.expressions.terms import ConceptTerm, OntologyProperty, TemporalTerm, ValueTest
 from ensue.lang.matching.index import PredicateIndex
 from ensue.subscriptions.concepts import concepts_in, terms_in
 from ensue.subscriptions.filter import Filter, as_filter
@@ -30,15 +30,19 @@ class Index:
     def __init__(
         self, *, history: TemporalStore | None = None, ontology: Ontology | None = None
     ) -> None:
-        self._predicates = PredicateIndex(history, ontology)
+        self._predicates = PredicateIndex(history, as_it_stands(ontology))
         self._ontology = ontology
-        self._generation = None if ontology is None else ontology.generation
+        standing = self._predicates.ontology
+        self._generation = None if standing is None else standing.generation
         self._numbers: dict[Hashable, int] = {}
         self._names: list[Hashable] = []
         self._order: list[int] = []
         self._free: list[int] = []
+        self._is_reordered = False
+        """Whether numbers have been used again, so that their order is not that of the names."""
         self._added = 0
         self._asking: dict[int, Filter] = {}
+        self._tests: dict[int, list[ValueTest]] = {}
         self._asks_history = history is not None
 
     def __len__(self) -> int:
@@ -61,11 +65,13 @@ class Index:
         self._predicates.add(number, made.expression)
         if asks_ontology:
             self._asking[number] = made
+            self._tests[number] = self._bound(made)
 
     def _number(self, name: Hashable) -> int:
         if self._free:
             number = self._free.pop()
             self._names[number], self._order[number] = name, self._added
+            self._is_reordered = True
         else:
             number = len(self._names)
             self._names.append(name)
@@ -81,6 +87,7 @@ class Index:
             raise UsageError(f"`{name}` is not in the index")
         self._predicates.remove(number)
         self._asking.pop(number, None)
+        self._tests.pop(number, None)
         self._names[number] = None
         self._free.append(number)
 
@@ -89,8 +96,7 @@ class Index:
         if self._ontology is not None and self._ontology.generation != self._generation:
             self._wait_anew()
         found = self._predicates.match(as_event(event))
-        if len(found) > 1:
-            found.sort(key=self._order.__getitem__)
+        found.sort(key=self._order.__getitem__ if self._is_reordered else None)
         return [self._names[number] for number in found]
 
     def match_columns(self, table: Any) -> list[list[Any]]:
@@ -100,25 +106,30 @@ class Index:
         if self._ontology is not None and self._ontology.generation != self._generation:
             self._wait_anew()
         given = [as_event(each) for each in table] if isinstance(table, Sequence) else table
-        names, order = self._names, self._order
         matched: list[list[Any]] = []
         for positions, numbers, count in match_columns(self._predicates, given):
+            if self._is_reordered:
+                numbers = numbers[np.lexsort((np.array(self._order)[numbers], positions))]
+            named = list(map(self._names.__getitem__, numbers.tolist()))
             ends = np.searchsorted(positions, np.arange(count + 1)).tolist()
-            found = numbers.tolist()
-            for begin, end in pairwise(ends):
-                chosen = found[begin:end]
-                if len(chosen) > 1:
-                    chosen.sort(key=order.__getitem__)
-                matched.append([names[number] for number in chosen])
+            matched += [named[begin:end] for begin, end in pairwise(ends)]
         return matched
 
     def _wait_anew(self) -> None:
         """Codes of concepts may have changed, and with them where filters wait."""
         assert self._ontology is not None
-        self._generation = self._ontology.generation
+        self._predicates.ontology = standing = as_it_stands(self._ontology)
+        assert standing is not None
+        self._generation = standing.generation
         for number, each in self._asking.items():
             self._predicates.remove(number)
             self._predicates.add(number, each.expression)
+
+    def _bound(self, made: Filter) -> list[ValueTest]:
+        """Tests of the concept terms: an ontology does not give up what they name."""
+        bind = getattr(self._ontology, "bound", None)
+        terms = [each for each in terms_in(made.expression) if isinstance(each, ConceptTerm)]
+        return [] if bind is None else [bind(each) for each in terms]
 
     def _check_terms(self, made: Filter) -> bool:
         """Refuse what nothing can answer; tell whether the filter asks the ontology."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.actions import Action, Push, Sent, Shape
 from ensue.engine.batch.bundles import bundles_of
+from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.events.event import Event
-from tests.engine.batch.test_abreast import TYPES
+from tests.engine.random_rules import TYPES
 
 
 def sent(labels: str = "", **places: tuple[int, ...]) -> Push:

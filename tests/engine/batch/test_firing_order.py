@@ -9,11 +9,11 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine, firing_kernels
-from ensue.engine.batch.alarms import _Alarmed
+from ensue.engine.batch.firings import Room
 from ensue.engine.batch.groups import Member
-from ensue.engine.batch.windowed import WindowedGroup
+from ensue.engine.batch.visits import _alarms_in_order
 from ensue.events.event import Event
-from tests.engine.batch.test_abreast import TYPES, expected_of
+from tests.engine.random_rules import TYPES, expected_of
 from tests.oracle.agreement import as_text
 
 
@@ -25,26 +25,26 @@ def test_alarms_come_by_time_rule_and_start_and_before_the_rows_of_their_time(
     """Whether they are far from each other or all at one moment."""
     random = Random(longest)
     times = np.sort(np.array([random.randint(0, longest) for _ in range(40)]))
-    out = _Alarmed(512, 1)
-    out.count = 300
-    for each in range(out.count):
+    room, count = Room(512, 1, timed=True), 300
+    held = room.arrays
+    for each in range(count):
         row = random.randrange(40) if random.random() < events else -1
-        out.rows[each] = row + 5 if row >= 0 else -1
-        out.rules[each] = random.randrange(4)
+        held.rows[each] = row + 5 if row >= 0 else -1
+        held.rules[each] = random.randrange(4)
         time = times[row] if row >= 0 else random.randint(0, longest)
-        out.when[each] = (time, random.randrange(3), 0)
-        out.ports[each] = out.actions[each] = each
+        held.when[each] = (time, random.randrange(3), 0)
 
-    found = out.in_order(times, 5, [])
+    alarms = _alarms_in_order(room, count)
+    found = firing_kernels.order_firings(held.rows, count, times, 5, alarms, held.when)
 
     def place(each: int) -> tuple[int, ...]:
-        row, rule = int(out.rows[each]), int(out.rules[each])
-        time, start, _ = out.when[each].tolist()
+        row, rule = int(held.rows[each]), int(held.rules[each])
+        time, start, _ = held.when[each].tolist()
         if row >= 0:
             return (2 * (row - 5) + 1,)
         return (2 * int(np.searchsorted(times, time)), time, rule, start)
 
-    assert found.ports[:, 0].tolist() == sorted(range(out.count), key=place)
+    assert found.tolist() == sorted(range(count), key=place)
 
 
 def test_too_many_alarms_at_one_moment_are_left_to_a_sort() -> None:
@@ -74,7 +74,6 @@ def test_rules_without_a_window_fire_among_the_others_in_the_order_of_the_librar
     running = engine.correlations.values()
 
     assert all(isinstance(each, Member) for each in running)
-    assert all(isinstance(e.group, WindowedGroup) for e in running if isinstance(e, Member))
     pieces = given[:1], given[1:61], given[61:]
     found = [as_text(each) for piece in pieces for each in engine.read_all(piece)]
-    assert found == expected_of(library, given)
+    assert found == expected_of(library, given, given[-1].time)

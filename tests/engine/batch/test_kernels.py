@@ -12,7 +12,7 @@ def nowhere(*arguments):
     raise RuntimeError("cannot cache function: no locator available")
 
 caching.FunctionCache.__init__ = nowhere
-from ensue.engine.batch.kernels import compiled
+from ensue.engine.core.jit import compiled
 
 @compiled
 def doubled(number):

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensue.engine.batch.column import column_of
-from ensue.engine.batch.keys import IntegerNumbers, Keys, TextNumbers
+from ensue.engine.batch.keys import Keys, TextNumbers
+from ensue.engine.core.numbering import IntegerNumbers
 from ensue.lang.expressions.evaluation import MISSING
 
 

@@ -55,7 +55,8 @@ def test_a_table_past_its_budget_is_said_to_be_stepped() -> None:
 
 FIRST_USE = """
 import ensue
-from ensue.engine.batch import BatchEngine, kernels, table_kernels
+from ensue.engine.batch import BatchEngine, key_kernels
+from ensue.engine.core import stepping
 from ensue.events.event import Event
 for within in ("", "within 5 s"):
     library = ensue.parse(
@@ -64,7 +65,7 @@ for within in ("", "within 5 s"):
     )
     engine = BatchEngine(library.checked)
     engine.read_all([Event("1", "s", "T", 1, {"k": "x"}), Event("2", "s", "T", 2, {"k": "x"})])
-compiled = [kernels.number_texts, table_kernels.walk_table, table_kernels.walk_ordered]
+compiled = [key_kernels.number_texts, stepping.walk_table, stepping.walk_window]
 print(sum(len(each.stats.cache_misses) for each in compiled))
 """
 

@@ -12,15 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensue.engine.batch.column import Column, column_of
-from ensue.engine.batch.predicates import (
-    NotInColumnsError,
-    Parts,
-    ValueScope,
-    outcomes,
-    values_by_row,
-)
+from ensue.engine.batch.predicates import NotInColumnsError, ValueScope, outcomes, values_by_row
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, evaluate
+from ensue.lang.expressions.names import Parts
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,

@@ -153,7 +153,7 @@ def test_what_is_bound_lasts_from_batch_to_batch() -> None:
     engine.push_batch(table(ROWS[:1]))
     running = engine.correlations["Rising"]
     assert isinstance(running, ColumnCorrelation)
-    running.let_go()
+    running.forget_unheld()
     out = engine.push_batch(table(ROWS[2:3]))
 
     assert found(out) == [(1, 2.0, 3.0)]

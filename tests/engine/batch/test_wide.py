@@ -31,10 +31,6 @@ RULES = {
     "ECL": (
         f"Out ecl X ({HEAD}) {{ repeat {{ notify {{ accumulate {{ {', '.join(NAMES)} }} }} }} }}"
     ),
-    "timers": (
-        f"Out correlation X ({HEAD}, every 100 ms t) p69 ; p1 ; t || p65 + p3"
-        " { case true: push new Out { a = p1.v, b = p69.v }; }"
-    ),
 }
 
 

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from pyspark.sql import SparkSession
 
-from ensue.spark.streaming.connector import with_kafka
+from ensue.spark.kafka.connector import with_kafka
 from tests.brokers.kafka import kafka_servers
 
 from .topics import Kafka

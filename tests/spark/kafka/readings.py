@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from ensue.events.event import Event
-from ensue.spark.streaming.records import write_record
+from ensue.spark.kafka.records import write_record
 
 from .topics import Plain
 

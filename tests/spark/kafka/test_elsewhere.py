@@ -16,7 +16,7 @@ import pyspark
 import pytest
 
 from ensue.spark import package
-from ensue.spark.streaming.connector import jars
+from ensue.spark.kafka.connector import jars
 from tests.spark.class_archive import quick_start
 from tests.spark.streaming.processes import ANY_PORT
 
@@ -25,7 +25,7 @@ import sys
 from pyspark.sql import SparkSession
 from ensue.spark import package
 from ensue.spark.streaming import split
-from ensue.spark.streaming.connector import has_kafka, with_kafka
+from ensue.spark.kafka.connector import has_kafka, with_kafka
 from ensue.spark.streaming.kafka import RECORD_DDL, correlate_kafka
 
 LIBRARY = """
@@ -67,7 +67,7 @@ if __name__ == "__main__":
 TWO_SESSIONS = """
 from pyspark.sql import SparkSession
 from ensue.errors import UsageError
-from ensue.spark.streaming.connector import with_kafka
+from ensue.spark.kafka.connector import with_kafka
 
 if __name__ == "__main__":
     for _ in range(2):

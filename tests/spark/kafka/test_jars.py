@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ensue.errors import UsageError
-from ensue.spark.streaming import jars
+from ensue.spark.kafka import jars
 
 REPOSITORY = """
 <ivysettings>

@@ -15,10 +15,9 @@ import pytest
 
 import ensue
 from ensue.errors import UsageError
-from ensue.spark.failures import FAILURES
+from ensue.spark.failures import FAILURES, reason_with_advice
+from ensue.spark.kafka.broker import TrialBroker
 from ensue.spark.streaming import pipeline
-from ensue.spark.streaming.advice import told
-from ensue.spark.streaming.broker import TrialBroker
 from ensue.spark.streaming.config import PipelineConfig, parse_config
 from tests.spark.streaming.processes import committed
 from tests.spark.streaming.sensors import LIBRARY, expected, found, heartbeat, readings
@@ -109,7 +108,7 @@ def test_a_topic_that_is_deleted_while_it_is_read_ends_the_stream_with_words(
     finally:
         query.stop()
 
-    assert told(raised.value, config).startswith(
+    assert reason_with_advice(raised.value, config.stream.checkpoint).startswith(
         "a topic of `[source]` is not on its servers: look"
     )
 

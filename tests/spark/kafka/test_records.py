@@ -10,7 +10,7 @@ import pytest
 
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
-from ensue.spark.streaming.records import Place, read_record, write_record
+from ensue.spark.kafka.records import Place, read_record, write_record
 
 TIME = "2024-05-06T07:08:09.123456Z"
 EVENT = Event.of(

@@ -25,7 +25,7 @@ from ensue.events.event import Event
 from ensue.spark.outputs import CONTEXT, PROVENANCE, output_columns
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.bucket import KIND, LEFT_OUT, PROBLEMS
-from ensue.spark.streaming.job import StreamJob
+from ensue.spark.streaming.job import StreamJob, StreamOptions
 from tests.oracle.agreement import observe_oracle, read_events
 from tests.oracle.generator import Scenario
 
@@ -61,9 +61,11 @@ def difference(
     job = StreamJob.of(
         frame_of(spark, arriving, library),
         library,
-        lateness=timedelta(microseconds=lateness),
-        buckets=random.choice([1, 2, 5]),
-        whole_events=form == "events",
+        options=StreamOptions(
+            lateness=timedelta(microseconds=lateness),
+            buckets=random.choice([1, 2, 5]),
+            whole_events=form == "events",
+        ),
     )
     rows = job.rows().toArrow()
     stream = SimulatedStream(job.task)

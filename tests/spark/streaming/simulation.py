@@ -14,7 +14,13 @@ import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 
 from ensue.spark.streaming.bucket import run_bucket
-from ensue.spark.streaming.packing import BESIDE, Task, from_bytes, pack_columns, pack_events
+from ensue.spark.streaming.chunks import (
+    STATELESS_GROUPS,
+    StreamTask,
+    from_bytes,
+    pack_columns,
+    pack_events,
+)
 
 
 class State:
@@ -37,7 +43,7 @@ class State:
 
 
 class SimulatedStream:
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: StreamTask) -> None:
         self._task = task
         self.states: dict[tuple[str, int], State] = {}
 
@@ -53,7 +59,7 @@ class SimulatedStream:
         found: list[dict[str, Any]] = []
         buckets = sorted({(row["group"], row["bucket"]) for row in packed})
         for key in buckets:
-            state = State() if key[0] in BESIDE else self.states.setdefault(key, State())
+            state = State() if key[0] in STATELESS_GROUPS else self.states.setdefault(key, State())
             rows = [row for row in packed if (row["group"], row["bucket"]) == key]
             for frame in run_bucket(tuple(self._task), key, iter([pd.DataFrame(rows)]), state):
                 for chunk in frame["chunk"]:

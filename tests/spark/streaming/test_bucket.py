@@ -13,7 +13,7 @@ import ensue
 from ensue.engine.batch import Path
 from ensue.errors import SnapshotError
 from ensue.spark.streaming import bucket, engines
-from ensue.spark.streaming.job import StreamJob, default_buckets
+from ensue.spark.streaming.job import StreamJob, StreamOptions, default_buckets
 
 from .sensors import LIBRARY, START, as_found, event_of, found, readings, table
 from .simulation import SimulatedStream
@@ -42,7 +42,9 @@ class Stream:
         self, rows: Sequence[dict[str, Any]], library: str, **options: Any
     ) -> list[dict[str, Any]]:
         frame = self._spark.createDataFrame(table(rows)).coalesce(1)
-        job = StreamJob.of(frame, ensue.parse(library), **({"buckets": 2} | options))
+        job = StreamJob.of(
+            frame, ensue.parse(library), options=StreamOptions(**({"buckets": 2} | options))
+        )
         states = self._stream.states if self._stream else {}
         self._stream = SimulatedStream(job.task)
         self._stream.states = states
@@ -82,7 +84,7 @@ def test_a_rule_with_timers_that_ran_by_events_goes_on_in_columns(
     with monkeypatch.context() as patched:
         patched.setattr(engines, "path_of", lambda _: (Path("events"), None))
         stream.read([reading(1, 1, 1, 1.0), reading(2, 2, 2, 1.0)], TYPES + JUMP + SILENCE)
-    bucket._setting.cache_clear()
+    bucket._context_of.cache_clear()
     made = stream.read([reading(3, 10, 1, 15.0)], TYPES + JUMP + SILENCE)
 
     assert sorted((each["correlation"], each["trigger"], each["causes"]) for each in made) == [
@@ -151,7 +153,11 @@ def test_with_an_event_a_micro_batch_the_same_events_are_late_as_everywhere(
     rows.sort(key=lambda row: row["time"] + random.randrange(4_000_000))
     run = ensue.parse(LIBRARY).start("step", lateness="2 s")
     outputs = [output for row in rows for output in run.push(event_of(row))]
-    job = StreamJob.of(spark.createDataFrame(table(rows)).coalesce(1), LIBRARY, lateness="2 s")
+    job = StreamJob.of(
+        spark.createDataFrame(table(rows)).coalesce(1),
+        LIBRARY,
+        options=StreamOptions(lateness="2 s"),
+    )
     given = job.rows().toArrow()
 
     stream = SimulatedStream(job.task)

@@ -17,9 +17,9 @@ from ensue.cli import main
 from ensue.cli.stream import RunningStream
 from ensue.errors import JobError, UsageError
 from ensue.spark.streaming import pipeline
-from ensue.spark.streaming.begun import check_place, rules_of_begun
+from ensue.spark.streaming.checkpoint_folder import check_location, lock
+from ensue.spark.streaming.checkpoint_rules import rules_of_planned_batch
 from ensue.spark.streaming.config import parse_config
-from ensue.spark.streaming.holding import hold
 
 from .cutting import write_pieces
 from .processes import CONFIG, LATE_SINK
@@ -28,8 +28,8 @@ from .sensors import LIBRARY, readings, table
 ROWS = readings(12, Random(1))
 HOLDER = """
 import sys
-from ensue.spark.streaming.holding import hold
-hold(sys.argv[1])
+from ensue.spark.streaming.checkpoint_folder import lock
+lock(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -118,16 +118,16 @@ def test_a_damaged_record_of_rules_is_told(
     (tmp_path / "ensue_rules").write_bytes(text)
 
     with pytest.raises(UsageError, match=r"cannot be read from `.*/ensue_rules`"):
-        rules_of_begun(spark, str(tmp_path), ensue.parse(LIBRARY))
+        rules_of_planned_batch(spark, str(tmp_path), ensue.parse(LIBRARY))
 
 
 def test_a_file_in_the_place_of_a_checkpoint_is_told(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
 
     with pytest.raises(UsageError, match=r"since `.*/taken` is a file"):
-        check_place(str(tmp_path / "taken" / "checkpoint"))
-    check_place(str(tmp_path / "none" / "yet"))
-    check_place("s3a://bucket/checkpoint")
+        check_location(str(tmp_path / "taken" / "checkpoint"))
+    check_location(str(tmp_path / "none" / "yet"))
+    check_location("s3a://bucket/checkpoint")
 
 
 def test_a_checkpoint_that_another_process_uses_is_refused_until_that_one_ends(
@@ -141,13 +141,13 @@ def test_a_checkpoint_that_another_process_uses_is_refused_until_that_one_ends(
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         with pytest.raises(UsageError, match=rf"in use by another stream \(process {other.pid}\)"):
-            hold(checkpoint)
+            lock(checkpoint)
     finally:
         other.kill()
         other.communicate()
-    hold(checkpoint)
+    lock(checkpoint)
     # Who has it may ask for it again.
-    hold(checkpoint)
+    lock(checkpoint)
 
 
 def test_rules_that_had_the_stream_stopped_and_not_started_again_end_it(

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.column import Column, Mask, Rows, absent, arrow_column, column_of
-from ensue.engine.batch.predicates import NotInColumnsError, Parts, outcomes, values_by_row
+from ensue.engine.batch.predicates import NotInColumnsError, outcomes, values_by_row
 from ensue.engine.batch.table_reading import (
     Instants,
     TableReading,
@@ -28,6 +28,7 @@ from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, EventScope
+from ensue.lang.expressions.names import Parts
 
 
 class Batch(ABC):

@@ -13,10 +13,10 @@ import pyarrow as pa
 from ensue.engine.batch import cause_kernels
 from ensue.engine.batch.bundles import Bundle
 from ensue.engine.batch.column import Column, Mask, Rows, absent
-from ensue.engine.batch.predicates import Parts
+from ensue.engine.batch.group_tables import is_timer
 from ensue.engine.batch.remembered import Remembered
-from ensue.engine.batch.rule_actions import is_timer
 from ensue.engine.batch.texts import constant, written, written_if_there
+from ensue.lang.expressions.names import Parts
 
 _FEW = 3
 """Causes of so many ports have a loop of their own."""

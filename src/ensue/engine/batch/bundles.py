@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.actions import Action, Shape
 from ensue.engine.batch.column import Mask
-from ensue.engine.batch.rule_actions import is_timer
+from ensue.engine.batch.group_tables import is_timer
+from ensue.engine.core.effects import Action, Shape
 
 
 @dataclass(slots=True)

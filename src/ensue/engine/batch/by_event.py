@@ -16,10 +16,10 @@ from typing import cast
 import msgspec
 import numpy as np
 
-from ensue.engine.batch.correlations import PastReading, Path, Positions, Segment
+from ensue.engine.batch.correlations import Path, Positions, Segment
 from ensue.engine.batch.made import EventGroup, Made
 from ensue.engine.batch.order import ALARM, alarm_position
-from ensue.engine.batch.remembered import events_of, read_event
+from ensue.engine.batch.remembered import events_of
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.step.machines import PlainMachine, from_plain, to_plain
@@ -31,6 +31,7 @@ from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, EventPort
+from ensue.machine.model import Machine
 from ensue.machine.plan import Form
 
 
@@ -56,7 +57,7 @@ class EventCorrelation:
     ) -> None:
         self.name = correlation.name
         self.path = path
-        self._correlation = correlation
+        self.correlation = correlation
         self._number = number
         self._depth = depth
         self._types = types
@@ -71,6 +72,10 @@ class EventCorrelation:
         for port in correlation.ports:
             if isinstance(port, EventPort):
                 self._wanted[[names.index(name) for name in types.subtypes(port.type)]] = True
+
+    @property
+    def machine(self) -> Machine | None:
+        return self._rule.machine
 
     def read(self, segments: Sequence[Segment], clock: int | None) -> tuple[Made, Positions]:
         events: list[Event] = []
@@ -158,32 +163,20 @@ class EventCorrelation:
             ) from None
 
     def restore(self, snapshot: bytes) -> None:
-        saved = msgspec.msgpack.decode(snapshot, type=SavedEvents)
+        self.go_on(msgspec.msgpack.decode(snapshot, type=SavedEvents))
+
+    def go_on(self, saved: SavedEvents) -> None:
+        """Go on from a state; nothing has been read yet."""
         machine = None
         if saved.machine is not None:
             machine = self._rule.machine
             if machine is None or to_plain(machine) != saved.machine:
-                machine = from_plain(saved.machine, self._correlation)
+                machine = from_plain(saved.machine, self.correlation)
         form: SavedForm = (cast(Form, saved.rule.form), machine)
-        self._rule = Rule(self._correlation, self._types, SharedRows(), count(1), form)
+        self._rule = Rule(self.correlation, self._types, SharedRows(), count(1), form)
         restore_rule(self._rule, saved.rule)
         self._clock = saved.clock
         self._alarms.clear()
         for instance in self._rule.instances.values():
             instance.armed_for = None
             self._arm(instance)
-
-    def read_again(self, clock: int | None, history: Sequence[PastReading]) -> None:
-        """Go on from all that was read, as older snapshots have it."""
-
-        def forget(outputs: list[Event], root: Positions) -> None: ...
-
-        counted = self._counts.without_key[self.name]
-        for text, kind, number in history:
-            event = read_event(text)
-            self._fire_before(event.time, kind, number, forget)
-            self._let_read(event)
-        if clock is not None:
-            self._fire_before(clock, ALARM + 1, 0, forget)
-            self._clock = clock
-        self._counts.without_key[self.name] = counted

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import compiled, inlined
 from ensue.engine.batch.text_kernels import SPARE, byte_at, copy_text, copy_word, put_byte
+from ensue.engine.core.jit import compiled, inlined
 
 _U1 = np.uint64(1)
 _COMMA = 44

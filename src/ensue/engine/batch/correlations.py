@@ -1,62 +1,57 @@
 """A correlation over batches: in compiled loops where it can be, else event by event.
 
 In come the rows that it may read, from one or more batches, each with its place in the order of the
-whole stream; out goes what it puts out. A correlation is *in columns* if its machine has a table,
-or a window and labels that never change, and if it has no timers; all others run on the instances
-of the step engine, which is slower and always right. `path_of` says which, and why.
+whole stream; out goes what it puts out. A correlation is *in columns* if its machine has a table:
+its cells are those of `ensue.engine.core`, driven row by row. Rules with timers are in columns only
+in groups (`groups`). All others run on instances, event by event (`by_event`), which is slower and
+always right. `path_of` says which, and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.actions import EclActions, FilterActions
-from ensue.engine.batch.batches import Batch, EventBatch
-from ensue.engine.batch.bit_table import BitTable
+from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import FilledTable
-from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.firings import Firings, Room
+from ensue.engine.batch.keys import Keys
 from ensue.engine.batch.linear_walk import LinearWalk, fits_linear_walk
 from ensue.engine.batch.made import Made
 from ensue.engine.batch.making import OutputMaker, Readings
 from ensue.engine.batch.matching import Matcher, why_not_matched
-from ensue.engine.batch.order import past_positions
-from ensue.engine.batch.ordered import FilledWindow, OrderedTable
-from ensue.engine.batch.predicates import Parts, names_in
 from ensue.engine.batch.ranks import distinct
-from ensue.engine.batch.remembered import Remembered, read_event
-from ensue.engine.batch.timed_walk import TimedWalk
-from ensue.engine.batch.timers import FilledTimed, Timers, why_not_in_columns
-from ensue.engine.batch.walks import Firings, Patience, TableWalk
-from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.batch.remembered import Remembered
+from ensue.engine.core import stepping
+from ensue.engine.core.cells import Cells, RuleCells
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.packed import PackedTables
+from ensue.engine.core.patience import Patience
+from ensue.engine.core.rule_table import TABLE_STATES, RuleTable, place_count
+from ensue.engine.core.shapes import company_of, statements_of
+from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.syntax import (
     Correlation,
     FilterCorrelation,
     PushNew,
     PushPort,
-    Statement,
 )
 from ensue.machine.model import Machine
 from ensue.machine.plan import Plan, plan
 
 MOST_PLACES = 4096
 """Past so many places a key is too large for an array of them."""
-TABLE_STATES = 20_000
-"""Past so many states of a table the machine is stepped directly, if its labels never change."""
 SMALLEST_CLEARING = 1_000_000
 """Readings of earlier batches are sorted out when there are at least so many."""
 
 Positions = npt.NDArray[np.int64]
-Walk = TableWalk | WindowWalk | LinearWalk
-PastReading = tuple[bytes, int, int]
-"""An event that was read, and the kind and number of the root that it came from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +92,6 @@ class Gathered:
         return self._positions[self.rows[at] if self.which is None else at]
 
 
-def place_count(machine: Machine) -> int:
-    return max((p for branch in machine.branches for p, _, _ in branch.places), default=-1) + 1
-
-
 def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path, Machine | None]:
     """How a correlation runs in batches, and its machine if that is in columns.
 
@@ -118,12 +109,14 @@ def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path
     if place_count(machine) > MOST_PLACES:
         return Path("events", f"its ports have more than {MOST_PLACES} places"), None
     if len(timers):
+        if company_of(correlation, machine) is None:
+            return Path("events", "its timers cannot be told apart in a cell"), None
         return Path("timed"), machine
     return Path("table" if machine.window is None else "window"), machine
 
 
 class ColumnCorrelation:
-    """A correlation in compiled loops."""
+    """A correlation without timers, in compiled loops."""
 
     def __init__(
         self,
@@ -138,42 +131,28 @@ class ColumnCorrelation:
         self.number = 0
         self.keys = Keys(bool(correlation.clauses.by))
         self.table_states = TABLE_STATES
+        self.machine = machine
+        self._correlation = correlation
         self._counts = counts
-        self._types = types
-        self._depth = 1
         self._latest: int | None = None
         self._matcher = Matcher(correlation, machine, types)
-        bind_first = False
-        self.has_start = False
-        self.walk: Walk
-        if isinstance(correlation, FilterCorrelation):
-            bind_first = correlation.clauses.bind == "first"
-            self.has_start = bool(correlation.initially)
-            self._actions: FilterActions | EclActions = FilterActions(correlation, machine)
-        else:
-            self._actions = EclActions(correlation, machine)
-        self.machine = machine
-        self._timers = Timers(correlation, machine)
-        match self._empty_table():
-            case FilledTimed() as timed:
-                self.walk = TimedWalk(timed)
-            case FilledWindow() as ordered:
-                self.walk = WindowWalk(ordered)
-            case filled:
-                self.walk = TableWalk(filled)
-        can_be_left = not len(self._timers) and fits_linear_walk(machine)
-        self.patience = Patience() if can_be_left else None
-        self.remembered = Remembered(*asked_of(correlation))
+        self.has_start = begins_with_statements(correlation)
+        self._tables = PackedTables([self._empty_table()], [0], [machine.window], [()])
+        self._cells = Cells(self._tables)
+        self._linear: LinearWalk | None = None
+        self._walk = stepping.walk_table if machine.window is None else stepping.walk_window
+        self.patience = Patience() if fits_linear_walk(machine) else None
+        self.remembered = Remembered(asked_of(correlation), sends_events(correlation))
+        bind_first = correlation.clauses.bind == "first"
         self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
 
-    def _empty_table(self) -> FilledTable:
-        """A table of which nothing is filled, for what the correlation has: timers, a window."""
-        machine, bit_of, places = self.machine, self._matcher.bit_of, place_count(self.machine)
-        table = OrderedTable(machine) if machine.window else BitTable(machine, TABLE_STATES)
-        if len(self._timers):
-            return FilledTimed(table, self._actions, bit_of, places, self._timers)
-        kind = FilledTable if machine.window is None else FilledWindow
-        return kind(table, self._actions, bit_of, places)
+    def _empty_table(self) -> RuleTable:
+        return RuleTable(self._correlation, self.machine, self._matcher.bit_of)
+
+    @property
+    def held(self) -> RuleCells | LinearWalk:
+        """The states and slots of all keys."""
+        return RuleCells(self._cells, 0) if self._linear is None else self._linear
 
     def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
@@ -182,7 +161,7 @@ class ColumnCorrelation:
             return Made(found.rows, []), found.positions()
         first = self.remembered.next
         self.remembered.add(found.batches, found.rows, found.which)
-        firings = self._walk(found.bits, found.keys, found.times, first)
+        firings = self._read(found.bits, found.keys, found.times, first)
         made = self.maker.make(firings, Readings(first, found.times, found.keys))
         return made, found.positions(made.at)
 
@@ -216,111 +195,138 @@ class ColumnCorrelation:
         self._latest = int(times[-1])
         return Gathered(batches, rows, bits, keys, times, which, positions)
 
-    def _walk(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
-        """Let the walk read; where its table grows too large, the rest is stepped."""
-        walk, count = self.walk, self.keys.count
-        if isinstance(walk, LinearWalk):
-            return walk.read(bits, keys, times, count, first)
-        firings = walk.read(bits, keys, times, count, first, self.patience)
+    def _read(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
+        """Let the cells read; where their table grows too large, the rest is stepped."""
+        if self._linear is not None:
+            return self._linear.read(bits, keys, times, self.keys.count, first)
+        firings = self.read_symbols(bits, keys, times, self.keys.count, first)
         at = firings.read
         if self.patience is not None:
             self.patience.events += at
         if at < len(keys):
-            self.leave_table("its table kept growing")
-            later = self.walk.read(bits[at:], keys[at:], times[at:], count, first + at)
+            linear = self.leave_table("its table kept growing")
+            later = linear.read(bits[at:], keys[at:], times[at:], self.keys.count, first + at)
             return firings.then(later, at)
         self._hold_to_budget()
         return firings
 
+    def read_symbols(
+        self, bits: Any, keys: Numbers, times: Any, key_count: int, first: int
+    ) -> Firings:
+        """Take events that are given by their bits and keys through the cells.
+
+        With a patience it may stop at an event whose move would have to be worked out.
+        """
+        tables, cells, table = self._tables, self._cells, self._tables.tables[0]
+        cells.grow(key_count)
+        symbols = tables.number_symbols(bits)
+        room = Room(max(1024, len(keys) // 8), table.slots)
+        at = fired = 0
+        while True:
+            at, fired = self._walk(
+                symbols, times, keys, at, tables.arrays, cells.arrays, first, room.arrays, fired
+            )
+            if at == len(keys) or (self.patience and self.patience.is_over(table, at)):
+                return room.firings(fired, table.actions, at)
+            if fired == len(room.arrays.rows):
+                room.grow()
+            else:
+                tables.fill(0, int(cells.states(0)[keys[at]]), int(symbols[at]))
+                cells.fit()
+
     def _hold_to_budget(self) -> None:
         """Leave a table that has grown too large; or empty it, if it cannot be left."""
-        walk = self.walk
-        if isinstance(walk, LinearWalk) or len(walk.filled.known) <= self.table_states:
+        table = self._tables.tables[0]
+        if len(table.known) <= self.table_states:
             return
         if self.patience is not None:
             self.leave_table(f"its table has more than {self.table_states:,} states")
             return
-        walk.renew(self._empty_table())
+        empty = self._empty_table()
+        states = self._cells.states(0)
+        states[:] = empty.renumber(states, table)
+        self._tables.renew(0, empty)
+        self._cells.fit()
         # What keys are in by now has to have room, and something besides.
-        self.table_states = max(self.table_states, 2 * len(walk.filled.known))
+        self.table_states = max(self.table_states, 2 * len(empty.known))
 
-    def leave_table(self, why: str) -> None:
-        """Step the machine from now on, if it can be."""
-        walk = self.walk
-        if isinstance(walk, LinearWalk) or self.patience is None:
-            return
-        places = walk.places.shape[1] - 1
-        linear = LinearWalk(self.machine, self._actions, self._matcher.bit_of, places)
-        linear.grow(len(walk.states))
-        every = np.arange(len(walk.states))
-        linear.take_starts(every, walk.starts_of(every), walk.started_of(every))
-        linear.places[:] = walk.places
-        self.walk = linear
+    def leave_table(self, why: str) -> LinearWalk:
+        """Step the machine from now on; its labels never change."""
+        cells = RuleCells(self._cells, 0)
+        count = len(cells.states)
+        table = cells.table
+        linear = LinearWalk(self.machine, table.effects, self._matcher.bit_of, table.slots)
+        linear.grow(count)
+        every = np.arange(count)
+        linear.take_starts(every, cells.starts_of(every), cells.started_of(every))
+        linear.slots[:count] = cells.slots
+        self._linear = linear
         self.path = Path("stepped", why)
+        return linear
 
     def take_starts(self, at: Numbers, starts: Any, started: Any) -> None:
         """Go on from the starts of a snapshot: on a table if there are few orders of them."""
         most = self.table_states if self.patience is not None else len(starts)
-        if isinstance(self.walk, WindowWalk) and self.walk.take_starts(at, starts, started, most):
+        cells = RuleCells(self._cells, 0)
+        if cells.table.has_window and cells.take_starts(at, starts, started, most):
             return
-        self.leave_table("it had left its table before")
-        assert isinstance(self.walk, LinearWalk)
-        self.walk.take_starts(at, starts, started)
-
-    def read_again(self, clock: int | None, past: Sequence[PastReading]) -> None:
-        """Go on from all that was read, as older snapshots have it of what ran by events."""
-        batch = EventBatch([read_event(event) for event, _, _ in past], self._types)
-        roots = [(kind, number) for _, kind, number in past]
-        counted = self._counts.without_key[self.name]
-        if past or clock is not None:
-            positions = past_positions(batch.times, roots, self._depth)
-            self._read_past([Segment(batch, positions)] if past else [], clock)
-        self._counts.without_key[self.name] = counted
-
-    def _read_past(self, segments: Sequence[Segment], clock: int | None) -> None:  # noqa: ARG002
-        self.read(segments)
+        self.leave_table("it had left its table before").take_starts(at, starts, started)
 
     def make_room(self) -> None:
         """Have a state for every key that is numbered."""
-        self.walk.grow(self.keys.count)
+        if self._linear is None:
+            self._cells.grow(self.keys.count)
+        else:
+            self._linear.grow(self.keys.count)
 
     def drop_expired(self) -> None:
         """Let every key drop what has left its window by the last moment that was read."""
-        if isinstance(self.walk, WindowWalk) and self._latest is not None:
-            self.walk.drop_expired(self._latest)
+        if self._linear is None and self._latest is not None:
+            self._cells.drop_expired(0, self._latest)
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.walk.places.size // 2):
-            self.let_go()
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.held.slots.size // 2):
+            self.forget_unheld()
 
-    def let_go(self) -> None:
+    def forget_unheld(self) -> None:
+        """Keep of earlier batches only the events that some key holds."""
         self.drop_expired()
-        self.remembered.forget_all_but(held_by([self.walk]))
+        self.remembered.forget_all_but(distinct(readings_in(self.held)))
 
 
-def held_by(walks: Iterable[Walk]) -> Rows:
-    """The readings that some key holds in a place, sorted, each once."""
-    every = [walk.places[walk.bound() & (walk.places > 0)] for walk in walks]
-    return distinct(np.concatenate(every))
+def readings_in(held: RuleCells | LinearWalk) -> Rows:
+    """The readings that some key holds in a slot, in any order."""
+    counts = held.bound() & (held.slots > 0)
+    if isinstance(held, RuleCells):
+        counts[:, held.table.timer_slots] = False
+    return np.asarray(held.slots[counts])
 
 
-def asked_of(correlation: Correlation) -> tuple[list[Parts], bool]:
-    """The names that outputs ask of bound events, and whether they send on whole events."""
-    if not isinstance(correlation, FilterCorrelation):
-        return [], False
-    statements: list[Statement] = [*correlation.initially]
-    for case in correlation.cases:
-        statements += case.statements
-    names = [
+def asked_of(correlation: Correlation) -> list[Parts]:
+    """The names that outputs ask of bound events."""
+    return [
         parts[1:]
-        for statement in statements
+        for statement in statements_of(correlation)
         if isinstance(statement, PushNew)
         for assignment in statement.assignments
         for parts in names_in(assignment.value)
         if len(parts) > 1
     ]
-    return names, any(isinstance(statement, PushPort) for statement in statements)
+
+
+def sends_events(correlation: Correlation) -> bool:
+    """Whether outputs are whole events that are sent on."""
+    return any(isinstance(statement, PushPort) for statement in statements_of(correlation))
+
+
+def begins_with_statements(correlation: Correlation) -> bool:
+    """Whether a key says something when it starts, before its first event."""
+    return isinstance(correlation, FilterCorrelation) and bool(correlation.initially)
+
+
+def is_time(name: Parts) -> bool:
+    return len(name) == 1 and name[0].lower() == "time"
 
 
 def _concatenated(arrays: Sequence[Any]) -> Any:

@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.alarmed import AlarmedGroup
 from ensue.engine.batch.arranging import Arrangement, Running
 from ensue.engine.batch.batches import Batch, EventBatch
 from ensue.engine.batch.by_event import EventCorrelation
 from ensue.engine.batch.column import Rows
 from ensue.engine.batch.correlations import ColumnCorrelation, Path, Positions, Segment
-from ensue.engine.batch.groups import Group, LooseGroup, Member, RowGroup
+from ensue.engine.batch.groups import CellGroup, Member
 from ensue.engine.batch.intake import Intake
 from ensue.engine.batch.made import Made, MadeInTurn, join_tables, reordered
 from ensue.engine.batch.order import (
@@ -42,9 +41,8 @@ from ensue.engine.batch.snapshots import (
     decode_engine,
     encode_correlation,
     encode_engine,
-    is_stepped,
+    has_left_table,
 )
-from ensue.engine.batch.timed import TimedCorrelation
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.events.arrow import CONTEXT_FIELDS
@@ -138,10 +136,9 @@ class BatchEngine:
     def next_due(self) -> int | None:
         """When the first timer is due, if no event comes before."""
         running = self.correlations.values()
-        timed = [each for each in running if isinstance(each, EventCorrelation | TimedCorrelation)]
-        groups = [each for each in self._arranged.groups if isinstance(each, AlarmedGroup)]
-        due = [time for each in (*timed, *groups) if (time := each.next_due()) is not None]
-        return min(due, default=None)
+        by_event = [each for each in running if isinstance(each, EventCorrelation)]
+        timed: list[EventCorrelation | CellGroup] = [*by_event, *self._arranged.groups]
+        return min((due for each in timed if (due := each.next_due()) is not None), default=None)
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -190,25 +187,15 @@ class BatchEngine:
 
     def _take_over(self, states: Mapping[str, bytes]) -> None:
         """Go on from the states of correlations, by their names."""
-        for group in list(self._arranged.groups):
-            # What had left its table before cannot be on one again. With a window all have starts.
-            stepped = [
-                name
-                for name, member in group.members.items()
-                if name in states and member.path.name == "table" and is_stepped(states[name])
-            ]
-            if stepped and isinstance(group, LooseGroup):
-                for name in stepped:
-                    self._arranged.let_go(group, name)
-            elif stepped:
-                self._arranged.leave(group)
         for name, state in states.items():
             running = self.correlations[name]
-            if not decode_correlation(running, state):
-                assert isinstance(running, Member)
-                assert isinstance(running.group, LooseGroup)
-                self._arranged.let_go(running.group, name)
-                decode_correlation(self.correlations[name], state)
+            if isinstance(running, Member):
+                # A rule that had left its table cannot be on one again.
+                left = running.path.name == "table" and has_left_table(state)
+                if not left and decode_correlation(running, state):
+                    continue
+                self._arranged.release(running.group, name)
+            decode_correlation(self.correlations[name], state)
 
     # --- one batch --------------------------------------------------------------------------------
 
@@ -225,20 +212,18 @@ class BatchEngine:
         outputs: list[Output] = []
         own: dict[str, int] = {}
         for group in list(self._arranged.groups):
-            if len(batch) or isinstance(group, AlarmedGroup):
+            if len(batch) or group.has_timers:
                 outputs += self._read_in_group(group, read_rows, own)
         for name in self._reading_order:
             running = self.correlations[name]
             if isinstance(running, Member):
                 continue
-            is_timed = isinstance(running, EventCorrelation | TimedCorrelation)
+            is_timed = isinstance(running, EventCorrelation)
             segments = fed[name]
             if len(batch):
                 segments = [read_rows.segment(is_timed, own.get(name, 0)), *segments]
             if isinstance(running, EventCorrelation):
                 made, read = running.read(segments, self.clock)
-            elif isinstance(running, TimedCorrelation):
-                made, read = running.read_until(segments, self.clock)
             else:
                 made, read = running.read(segments)
             if not len(made):
@@ -254,40 +239,33 @@ class BatchEngine:
                 segment = Segment(EventBatch(made.events(), self._types), positions)
                 for reader in feeds:
                     fed[reader].append(segment)
-        for group in [each for each in self._arranged.groups if each.is_too_large]:
+        for group in [each for each in self._arranged.groups if not each.has_room]:
             self._arranged.leave(group)
         return outputs
 
-    def _read_in_group(self, group: Group, rows: _Rows, own: dict[str, int]) -> list[Output]:
+    def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
         """What a group puts out; members that leave it have the rows to `own` behind them."""
         found: list[tuple[MadeInTurn, Roots | int]] = []
         done = 0
         while True:
-            segment = rows.segment(False, done)
-            roots: Roots | int = done
-            if isinstance(group, AlarmedGroup):
-                made, since, read = group.read_until(segment, self.clock)
-                roots = since.later(done)
-            else:
-                assert isinstance(group, RowGroup), "the others have a clock"
-                made, read = group.read(segment)
+            made, roots, read = group.read(rows.segment(False, done), self.clock)
             if len(made):
-                found.append((made, roots))
-            if not isinstance(group, LooseGroup) or not group.leaving:
+                found.append((made, done if roots is None else roots.later(done)))
+            if not group.leaving:
                 break
             done += read
             for name in group.leaving:
-                self._arranged.let_go(group, name)
+                self._arranged.release(group, name)
                 own[name] = done
             if not group.members:
                 break
         if not self._is_linked and len(group.members) == len(self.correlations):
-            # Nobody else puts out anything, so these stand in the order of all already.
+            # No other rule puts out anything, so these stand in the order of all already.
             return [(made, _NOWHERE) for made, _ in found]
         return [(made, self._places_in_group(group, made, of, rows)) for made, of in found]
 
     def _places_in_group(
-        self, group: Group, made: MadeInTurn, roots: Roots | int, rows: _Rows
+        self, group: CellGroup, made: MadeInTurn, roots: Roots | int, rows: _Rows
     ) -> Positions | Places:
         if self._is_linked:
             positions = rows.segment(False).positions
@@ -301,7 +279,7 @@ class BatchEngine:
 
     def _clear_up(self) -> None:
         for running in [*self.correlations.values(), *self._arranged.groups]:
-            if isinstance(running, ColumnCorrelation | Group):
+            if isinstance(running, ColumnCorrelation | CellGroup):
                 running.clear_up()
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:

@@ -18,11 +18,12 @@ from collections.abc import Container
 import msgspec
 
 from ensue.engine.batch.by_event import EventCorrelation, SavedEvents
+from ensue.engine.batch.column_state import ColumnState, arrow_table
 from ensue.engine.batch.engine import BatchEngine
 from ensue.engine.batch.from_step import column_state
-from ensue.engine.batch.snapshots import ColumnState, arrow_table, decode_engine
-from ensue.engine.batch.timers import Timers
+from ensue.engine.batch.snapshots import decode_engine
 from ensue.engine.batch.to_step import saved_rule
+from ensue.engine.core.timer_table import Timers
 from ensue.engine.step.machines import PlainMachine, to_plain
 from ensue.engine.step.saving import SavedRule, SavedStream
 from ensue.errors import SnapshotError
@@ -111,10 +112,7 @@ def _rule_of(
         pass
     else:
         return by_events.rule, by_events.machine
-    try:
-        column = msgspec.msgpack.decode(state, type=ColumnState)
-    except msgspec.ValidationError:
-        raise _cannot_move(correlation.name, "it was saved as all the events it had read") from None
+    column = msgspec.msgpack.decode(state, type=ColumnState)
     machine = _machine(library, correlation)
     assert machine is not None, "what runs in columns has a machine"
     table = arrow_table(column.keys)

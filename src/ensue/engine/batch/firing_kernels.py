@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import compiled
+from ensue.engine.core.jit import compiled
 
 _MOST_CLOSE = 64
 """More alarms than that in one part of the time would take too long to insert one by one."""

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.column import Column
-from ensue.engine.batch.kernels import FAR
-from ensue.engine.batch.predicates import Parts
-from ensue.engine.batch.snapshots import ColumnState, arrow_bytes, object_bytes, pack_events
-from ensue.engine.batch.timers import Timers
-from ensue.engine.batch.walks import moving_states
+from ensue.engine.batch.column_state import ColumnState, arrow_bytes, object_bytes, pack_events
+from ensue.engine.batch.correlations import is_time
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.rule_table import moving_states
+from ensue.engine.core.timer_table import Timers
 from ensue.engine.step.rules import whole_key
 from ensue.engine.step.saving import (
     SavedEvent,
@@ -31,6 +31,7 @@ from ensue.engine.step.saving import (
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.lang.expressions.evaluation import MISSING, EventScope
+from ensue.lang.expressions.names import Parts
 from ensue.machine.model import Machine
 
 
@@ -77,7 +78,6 @@ def column_state(
         states=[] if stepped else rule.states,
         kept=arrow_bytes(pa.table({"id": pa.array(ids, pa.string())})),
         objects={".".join(name): object_bytes(_column(kept, name)) for name in others},
-        whole=None,
         counted_at=counted_at,
         counted=counted,
         packed=pack_events([_as_event(each) for each in kept]) if whole and kept else None,
@@ -167,7 +167,3 @@ def _value(what: Event | int, name: Parts) -> Any:
     if isinstance(what, Event):
         return EventScope(what).lookup(name)
     return datetime_of(what) if is_time(name) else MISSING
-
-
-def is_time(name: Parts) -> bool:
-    return len(name) == 1 and name[0].lower() == "time"

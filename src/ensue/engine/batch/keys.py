@@ -15,14 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ensue.engine.batch import kernels
+from ensue.engine.batch import key_kernels
 from ensue.engine.batch.column import Column, Rows
 from ensue.engine.batch.texts import Texts
+from ensue.engine.core.numbering import EVERYTHING, IntegerNumbers, Numbers, taller
 from ensue.engine.ports import Key, key_text
 from ensue.lang.expressions.evaluation import MISSING
-
-EVERYTHING: Rows = np.empty(0, np.int64)
-Numbers = npt.NDArray[np.int32]
 
 
 class TextNumbers:
@@ -42,7 +40,7 @@ class TextNumbers:
         data, offsets = Texts.of(texts)
         at = 0
         while True:
-            at, self.count = kernels.number_texts(
+            at, self.count = key_kernels.number_texts(
                 data, offsets, rows, out, at,
                 self._slots, self._ends, self._begins, self._arena, self.count, grow,
             )  # fmt: skip
@@ -54,14 +52,14 @@ class TextNumbers:
     def _make_room(self, length: int) -> None:
         if 2 * (self.count + 1) > self._slots.size:
             self._slots = np.zeros(self._slots.size * 2, np.uint64)
-            kernels.place_texts(self._slots, self._begins, self._arena, self.count)
+            key_kernels.place_texts(self._slots, self._begins, self._arena, self.count)
         if self.count + 2 > self._begins.size:
             size = self._slots.size // 2
-            self._ends = _grown(self._ends, size)
-            self._begins = _grown(self._begins, size + 1)
+            self._ends = taller(self._ends, size)
+            self._begins = taller(self._begins, size + 1)
         used = int(self._begins[self.count])
         if used + length > self._arena.size:
-            self._arena = _grown(self._arena, max(self._arena.size * 2, used + length))
+            self._arena = taller(self._arena, max(self._arena.size * 2, used + length))
 
     def held(self) -> Texts:
         """All texts, by number, as they are kept."""
@@ -74,33 +72,6 @@ class TextNumbers:
         return pa.Array.from_buffers(
             pa.large_string(), self.count, [None, pa.py_buffer(begins), pa.py_buffer(arena)]
         )
-
-
-class IntegerNumbers:
-    """A hash table from integers to numbers."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._slots = np.zeros(1 << 10, np.int32)
-        self._known = np.zeros(1 << 9, np.int64)
-
-    def number(self, values: npt.NDArray[np.int64], rows: Rows = EVERYTHING) -> Numbers:
-        out = np.empty(rows.size or len(values), np.int32)
-        at = 0
-        while out.size:
-            at, self.count = kernels.number_integers(
-                values, rows, out, at, self._slots, self._known, self.count
-            )
-            if at == out.size:
-                break
-            if 2 * (self.count + 1) > self._slots.size:
-                self._slots = np.zeros(self._slots.size * 2, np.int32)
-                kernels.place_integers(self._slots, self._known, self.count)
-            self._known = _grown(self._known, self._slots.size // 2)
-        return out
-
-    def values(self) -> npt.NDArray[np.int64]:
-        return self._known[: self.count]
 
 
 class KeyTable(Protocol):
@@ -238,9 +209,3 @@ def _kinded(value: Any) -> tuple[str, Any]:
     if isinstance(value, bool):
         return "boolean", value
     return ("number" if isinstance(value, int | float) else type(value).__name__), value
-
-
-def _grown(array: Any, size: int) -> Any:
-    larger = np.zeros((max(size, len(array)), *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import FAR, compiled, inlined, mixed_with
+from ensue.engine.core.jit import FAR, compiled, inlined
+from ensue.engine.core.numbering import mixed_with
 
 
 @inlined
@@ -86,7 +87,7 @@ def walk_linear(
     hash table, and firings of a silent one are not noted.
     """
     count = starts.shape[1]
-    width = places.shape[1] - 1
+    width = places.shape[1]
     present = np.empty(count, np.int64)
     found = np.zeros(shapes.shape[1], np.uint64)
     for at in range(first, symbols.size):

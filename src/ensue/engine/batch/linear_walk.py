@@ -13,12 +13,14 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch import kernels, linear_kernels
-from ensue.engine.batch.actions import Action, emitted_types
+from ensue.engine.batch import linear_kernels
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.filled import Symbols, taller
-from ensue.engine.batch.keys import Numbers
-from ensue.engine.batch.walks import Firings, Room, first_starts
+from ensue.engine.batch.firings import Firings, Room
+from ensue.engine.core.effects import Action, emitted_types
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.rule_table import first_starts
+from ensue.engine.core.table import Symbols
 from ensue.machine.model import Bind, Emit, Fire, Machine
 
 _ENDLESS = 2**61
@@ -51,9 +53,9 @@ class LinearWalk:
         self._initial = first_starts(machine)
         self.started = np.zeros(0, np.bool_)
         self.starts = np.zeros((0, len(machine.names)), np.int64)
-        self.places = np.zeros((0, places + 1), np.int64)
+        self.slots = np.zeros((0, places), np.int64)
         self.actions: list[Action] = [self._begin]
-        self._slots = np.zeros(256, np.int32)
+        self._hashed = np.zeros(256, np.int32)
         self._label_words = _words(len(branch.labels) for branch in machine.branches)
         place_words = _words(len(branch.places) for branch in machine.branches)
         self._shapes = np.zeros((128, 1 + self._label_words + place_words), np.uint64)
@@ -63,26 +65,26 @@ class LinearWalk:
         self.grow(key_count)
         at = fired = 0
         known = len(self.actions) - 1
-        out = Room(max(1024, len(keys) // 8), self.places.shape[1] - 1)
+        room = Room(max(1024, len(keys) // 8), self.slots.shape[1])
         symbols = self._symbols.number(bits)
         programs = self._programs.of(self._symbols.atoms)
         while True:
             at, fired, known = linear_kernels.walk_linear(
                 symbols, times, keys, at, *programs, *self._flat,
-                self._window, self.starts, self.places, before,
-                self._slots, self._shapes, self._label_words, self._is_silent, known,
-                out.at, out.actions, out.places, fired, self._most_fired,
+                self._window, self.starts, self.slots, before,
+                self._hashed, self._shapes, self._label_words, self._is_silent, known,
+                room.arrays.rows, room.arrays.actions, room.arrays.slots, fired, self._most_fired,
             )  # fmt: skip
             self._work_out(known)
             if at == len(keys):
                 break
-            if 2 * (known + self._most_fired) > len(self._slots):
+            if 2 * (known + self._most_fired) > len(self._hashed):
                 self._more_shapes(known)
             else:
-                out.grow(fired)
+                room.grow()
         # Action 0 is what is put out at the start of a key; then come those of the shapes.
-        out.actions[:fired] += 1
-        firings = out.firings(fired, self.actions)
+        room.arrays.actions[:fired] += 1
+        firings = room.firings(fired, self.actions, len(keys))
         return self._with_starts(firings, keys) if self._begin else firings
 
     def _work_out(self, known: int) -> None:
@@ -95,11 +97,11 @@ class LinearWalk:
             self._is_silent[number] = not action
 
     def _more_shapes(self, known: int) -> None:
-        size = 2 * max(len(self._slots), known + self._most_fired)
+        size = 2 * max(len(self._hashed), known + self._most_fired)
         self._shapes = taller(self._shapes, size, 0)
         self._is_silent = taller(self._is_silent, size, False)
-        self._slots = np.zeros(1 << (2 * size - 1).bit_length(), np.int32)
-        linear_kernels.place_shapes(self._slots, self._shapes, known)
+        self._hashed = np.zeros(1 << (2 * size - 1).bit_length(), np.int32)
+        linear_kernels.place_shapes(self._hashed, self._shapes, known)
 
     def grow(self, key_count: int) -> None:
         if key_count > len(self.starts):
@@ -107,7 +109,7 @@ class LinearWalk:
             before = len(self.starts)
             self.starts = taller(self.starts, size, 0)
             self.starts[before:] = self._initial
-            self.places = taller(self.places, size, 0)
+            self.slots = taller(self.slots, size, 0)
             self.started = taller(self.started, size, False)
 
     def _with_starts(self, firings: Firings, keys: Numbers) -> Firings:
@@ -117,13 +119,17 @@ class LinearWalk:
         self.started[fresh] = True
         at = np.concatenate([new, firings.at])
         order = np.argsort(at, kind="stable")
-        nowhere = np.zeros((len(new), firings.places.shape[1]), np.int64)
+        nowhere = np.zeros((len(new), firings.slots.shape[1]), np.int64)
         return Firings(
             at[order],
             np.concatenate([np.zeros(len(new), np.int64), firings.actions])[order],
-            np.concatenate([nowhere, firings.places])[order],
+            np.concatenate([nowhere, firings.slots])[order],
             self.actions,
         )
+
+    @property
+    def slot_of(self) -> Sequence[int]:
+        return range(self.slots.shape[1])
 
     def starts_of(self, chosen: Rows) -> npt.NDArray[np.int64]:
         return self.starts[chosen]
@@ -141,10 +147,10 @@ class LinearWalk:
         return (self.starts != self._initial).any(axis=1)
 
     def bound(self) -> npt.NDArray[np.bool_]:
-        out = np.zeros(self.places.shape, np.bool_)
+        out = np.zeros(self.slots.shape, np.bool_)
         for branch in self.machine.branches:
             for place, _, state in branch.places:
-                out[:, place] |= self.starts[:, state] != -kernels.FAR
+                out[:, place] |= self.starts[:, state] != -FAR
         return out
 
 

@@ -22,6 +22,7 @@ from ensue.events.arrow import CONTEXT_FIELDS, TIME, table_of
 from ensue.events.arrow_types import arrow_type, field_of
 from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.event import Event
+from ensue.events.nesting import with_nulls
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions.evaluation import MISSING
 
@@ -193,7 +194,7 @@ def events_table(events: Sequence[Event], types: TypeSystem) -> pa.Table:
             event.source,
             event.type,
             event.time,
-            {**dict.fromkeys(types.attributes(event.type)), **event.attributes}
+            with_nulls(event.attributes, types.attributes(event.type))
             if event.type in types
             else event.data,
             event.extensions,

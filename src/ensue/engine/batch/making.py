@@ -16,18 +16,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ensue.engine.batch import text_kernels
-from ensue.engine.batch.actions import Emitted, Sent
 from ensue.engine.batch.bound import Bound
 from ensue.engine.batch.bundles import Bundle, bundles_of
 from ensue.engine.batch.column import Column, Rows, absent, column_of
+from ensue.engine.batch.firings import Firings
 from ensue.engine.batch.fitting import LARGEST_FLOAT
-from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.keys import Keys
 from ensue.engine.batch.made import ColumnGroup, EventGroup, Made
 from ensue.engine.batch.predicates import NotInColumnsError, outcomes, values_by_row
 from ensue.engine.batch.remembered import Remembered
 from ensue.engine.batch.texts import NO_TEXTS, Texts, constant, written
 from ensue.engine.batch.trigger_counts import Counted, TriggerCounts
-from ensue.engine.batch.walks import Firings
+from ensue.engine.core.effects import Emitted, Sent
+from ensue.engine.core.numbering import Numbers
 from ensue.engine.outputs import TIMER
 from ensue.events.conformance import conform_value
 from ensue.events.event import Event
@@ -135,14 +136,14 @@ class OutputMaker:
         bundles = bundles_of(firings.table, occurring)
         for bundle in bundles:
             if len(bundles) == 1:
-                bound = self._bound(bundle, firings.actions, firings.places)
+                bound = self._bound(bundle, firings.actions, firings.slots)
                 groups.append(self._group(bundle, begins, bound, put_out))
                 continue
             is_here = np.zeros(len(firings.table), np.bool_)
             is_here[list(bundle.bound_in)] = True
             here = np.flatnonzero(is_here[firings.actions])
             chosen = begins[here] + bundle.offset
-            bound = self._bound(bundle, firings.actions[here], firings.places[here])
+            bound = self._bound(bundle, firings.actions[here], firings.slots[here])
             groups.append(self._group(bundle, chosen, bound, put_out.at(chosen)))
         return Made(at, groups, rules)
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Rows
-from ensue.engine.batch.keys import Keys, Numbers
+from ensue.engine.batch.keys import Keys
+from ensue.engine.core.numbering import Numbers
+from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.tree import (
     Comparison,
@@ -118,7 +120,7 @@ class Matcher:
         return bits[:, bit // WORD] if self._is_wide else bits
 
     def _by_common_key(self, batch: Batch, keys: Keys, rows: Rows, bits: Any) -> Matches:
-        columns = [batch.column((name,)) for name in self._groups[0][0]]
+        columns = [batch.column(path_of(name)) for name in self._groups[0][0]]
         numbers = keys.number(columns, rows)
         if numbers.min() >= 0:
             return Matches(rows, bits, numbers, 0)
@@ -131,7 +133,7 @@ class Matcher:
         for names, mask in self._groups:
             asked = np.flatnonzero(bits & self._dtype(mask))
             if asked.size:
-                columns = [batch.column((name,)) for name in names]
+                columns = [batch.column(path_of(name)) for name in names]
                 numbers = keys.number(columns, rows[asked])
                 there = numbers >= 0
                 every_row.append(rows[asked][there])

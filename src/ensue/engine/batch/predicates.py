@@ -9,7 +9,7 @@ name, and else event by event, by the evaluation itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from ensue.engine.batch.column import Column, Mask, Rows, column_of
 from ensue.engine.batch.concatenation import concatenated
 from ensue.events.times import microseconds_of
-from ensue.lang.expressions import nesting
 from ensue.lang.expressions.evaluation import MISSING, evaluate
+from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -38,7 +38,6 @@ from ensue.lang.expressions.tree import (
 )
 from ensue.lang.expressions.values import FaultError, to_timestamp
 
-Parts = tuple[str, ...]
 Lookup = Callable[[Parts], Column]
 
 _SMALLEST = np.int64(-(2**63))
@@ -97,10 +96,6 @@ def values_by_row(expression: Expression, lookup: Lookup, rows: Rows) -> list[An
         outcome = evaluate(expression, scope)
         found.append(MISSING if outcome.errors else outcome.value)
     return found
-
-
-def names_in(expression: Expression) -> Iterator[Parts]:
-    return (name.parts for name in nesting.names_in(expression))
 
 
 class _Evaluation:
@@ -288,6 +283,8 @@ class _Evaluation:
         if "string" in (x.kind, y.kind):
             raise NotInColumnsError
         if "timestamp" in (x.kind, y.kind):
+            if sign == "-":
+                raise NotInColumnsError
             return self._all_errors("integer")
         errors = _either(x.errors, y.errors)
         left, right = _as_numbers(x, y)

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.batches import Batch, TableBatch
 from ensue.engine.batch.column import Column, Mask, Rows, absent, joined
-from ensue.engine.batch.predicates import Parts
 from ensue.engine.batch.ranks import distinct
 from ensue.engine.batch.texts import NO_TEXTS, Texts
 from ensue.events import cloudevents
 from ensue.events.event import Event
+from ensue.lang.expressions.names import Parts
 
 ID: Parts = ("id",)
 _NO_ROWS = np.empty(0, np.int64)

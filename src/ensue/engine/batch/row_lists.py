@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ensue.engine.batch import rule_kernels
+from ensue.engine.batch import combination_kernels
 from ensue.engine.batch.batches import Batch
 from ensue.engine.batch.column import Mask
 from ensue.engine.batch.keys import TextNumbers
 from ensue.engine.batch.matching import port_tests
-from ensue.engine.batch.predicates import Parts
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.names import Parts
 from ensue.lang.expressions.tree import Comparison, Expression, Literal, Name
 from ensue.lang.syntax import EventPort
 
@@ -110,7 +110,7 @@ def _rows_by_text(batch: Batch, parts: Parts, texts: dict[str, list[int]]) -> di
     codes: Any = known.number(column.values, grow=False)
     if column.missing is not None:
         codes[column.missing] = -1
-    rows, begins = rule_kernels.rows_by_code(codes, len(texts))
+    rows, begins = combination_kernels.rows_by_code(codes, len(texts))
     return {
         number: rows[begins[code] : begins[code + 1]]
         for code, numbers in enumerate(texts.values())

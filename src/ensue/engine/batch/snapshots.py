@@ -8,42 +8,39 @@ so that the numbers of a table, which depend on what came first, stay inside a p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.by_event import EventCorrelation
+from ensue.engine.batch.by_event import EventCorrelation, SavedEvents
 from ensue.engine.batch.column import Column
-from ensue.engine.batch.correlations import (
-    TABLE_STATES,
-    ColumnCorrelation,
-    PastReading,
-    Walk,
-    held_by,
+from ensue.engine.batch.column_state import (
+    ColumnState,
+    arrow_bytes,
+    arrow_table,
+    object_bytes,
+    object_column,
+    pack_events,
+    whole_events,
 )
+from ensue.engine.batch.correlations import ColumnCorrelation
 from ensue.engine.batch.groups import Member
-from ensue.engine.batch.kernels import FAR
 from ensue.engine.batch.linear_walk import LinearWalk
 from ensue.engine.batch.made import present_or_none
-from ensue.engine.batch.ranks import ranks_in
-from ensue.engine.batch.remembered import read_event, write_event
-from ensue.engine.batch.timed_walk import TimedWalk
-from ensue.engine.batch.walks import TableWalk, first_starts, moving_states
-from ensue.engine.batch.window_walk import WindowWalk
+from ensue.engine.batch.ranks import distinct, ranks_in
+from ensue.engine.batch.to_step import saved_rule
+from ensue.engine.core.cells import RuleCells
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.rule_table import TABLE_STATES, first_starts, moving_states
 from ensue.engine.ports import Key
+from ensue.engine.step.machines import to_plain
 from ensue.errors import SnapshotError
-from ensue.events.event import Event
-from ensue.lang.expressions.evaluation import MISSING
 from ensue.machine.model import Machine
 
 FORMAT = "ensue-batch-snapshot"
-VERSION = 4
-READABLE = (2, 3, 4)
-"""In version 2, what ran by events was saved as all the events that it had read; up to version 3,
-events that may be sent on were written one by one."""
+VERSION = 5
 
 
 class EngineState(msgspec.Struct, frozen=True):
@@ -58,26 +55,6 @@ class EngineState(msgspec.Struct, frozen=True):
     correlations: list[bytes]
 
 
-class ColumnState(msgspec.Struct, frozen=True):
-    """`keys`, `kept` are Arrow streams; `general_keys` stands in where keys have several kinds.
-
-    `stepped` says that the states of the machine are there with their starts, and not of a table.
-    Events that may be sent on are in `packed`, as `pack_events` has them; older states have them
-    in `whole`.
-    """
-
-    stepped: bool
-    keys: bytes
-    general_keys: bytes | None
-    states: list[list[int]]
-    kept: bytes
-    objects: dict[str, bytes]
-    whole: list[bytes] | None
-    counted_at: int | None
-    counted: list[tuple[int, str, int]]
-    packed: bytes | None = None
-
-
 def encode_engine(state: EngineState) -> bytes:
     return msgspec.msgpack.encode(state)
 
@@ -89,10 +66,10 @@ def decode_engine(snapshot: bytes, library: str) -> EngineState:
         raise SnapshotError(f"these bytes are no snapshot of the batch engine: {error}") from None
     if state.format != FORMAT:
         raise SnapshotError("these bytes are no snapshot of the batch engine")
-    if state.version not in READABLE:
+    if state.version != VERSION:
         raise SnapshotError(
-            f"the snapshot has version {state.version}, and this version of ensue reads"
-            f" {' and '.join(map(str, READABLE))}: use the version of ensue that wrote it"
+            f"the snapshot has version {state.version}, and this version of ensue reads {VERSION}:"
+            " use the version of ensue that wrote it"
         )
     if state.library != library:
         raise SnapshotError(
@@ -108,73 +85,87 @@ def encode_correlation(running: ColumnCorrelation | EventCorrelation | Member) -
     return msgspec.msgpack.encode(_column_state(running))
 
 
-def is_stepped(snapshot: bytes) -> bool:
-    """Whether this is the state of a correlation in columns that had no table, or had left it."""
-    return msgspec.msgpack.decode(snapshot, type=ColumnState).stepped
+def has_left_table(snapshot: bytes) -> bool:
+    """Whether this is the state of a rule without a window that had left its table."""
+    state = _column_state_in(snapshot)
+    return state is None or state.stepped
 
 
 def decode_correlation(
     running: ColumnCorrelation | EventCorrelation | Member, snapshot: bytes
 ) -> bool:
     """Go on from a state; False if a member of a group has to leave it for that."""
-    past = _past_of(snapshot)
-    if past is not None:
-        if isinstance(running, Member):
-            return False
-        running.read_again(*past)
-    elif isinstance(running, EventCorrelation):
-        running.restore(snapshot)
-    else:
-        return _restore(running, msgspec.msgpack.decode(snapshot, type=ColumnState))
-    return True
+    state = _column_state_in(snapshot)
+    if isinstance(running, EventCorrelation):
+        if state is None:
+            running.restore(snapshot)
+        else:
+            machine = running.machine
+            assert machine is not None, "what has run in columns has a machine"
+            rule = saved_rule(running.correlation, machine, state, arrow_table(state.keys))
+            running.go_on(SavedEvents(None, to_plain(machine), rule))
+        return True
+    if state is None:
+        assert isinstance(running, Member), "a rule that runs by events does so from its start on"
+        return False
+    return _restore(running, state)
 
 
-def _past_of(snapshot: bytes) -> tuple[int | None, list[PastReading]] | None:
-    """The clock, and all that was read, if the state is saved in that way."""
+def _column_state_in(snapshot: bytes) -> ColumnState | None:
+    """The state of a rule in columns; None if it is that of a rule that runs by events."""
     try:
-        return msgspec.msgpack.decode(snapshot, type=tuple[int | None, list[PastReading]])
+        return msgspec.msgpack.decode(snapshot, type=ColumnState)
     except msgspec.ValidationError:
         return None
 
 
 def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
-    walk, keys, maker = running.walk, running.keys, running.maker
     running.make_room()
-    if isinstance(running, ColumnCorrelation):
-        running.drop_expired()
-    count = keys.count
+    running.drop_expired()
+    held, keys, maker = running.held, running.keys, running.maker
+    # Keys for which a group has no room any more have read nothing in it.
+    count = min(keys.count, len(held.slots))
     keeps_all = running.has_start or not keys.keyed
-    busy = np.ones(count, np.bool_) if keeps_all else walk.is_busy()[:count]
+    busy = np.ones(count, np.bool_) if keeps_all else held.is_busy()[:count]
     counted = {(k, i): n for (rule, k, i), n in maker.counted.items() if rule == running.number}
     busy[[key for key, _ in counted]] = True
     chosen = np.flatnonzero(busy)
-    numbers = held_by([walk])
+    columns: dict[str, Any] = {}
+    slots, bound = held.slots[chosen], held.bound()[chosen]
+    timer_slots = held.table.timer_slots if isinstance(held, RuleCells) else []
+    for slot in timer_slots:
+        # A firing of a timer is kept beside the events, as a reading.
+        assert isinstance(running, Member), "only rules of groups have timers"
+        here = np.flatnonzero(bound[:, slot])
+        moments = slots[here, slot]
+        slots[:, slot] = 0
+        if here.size:
+            slots[here, slot] = running.readings_of(moments)
+    bound &= slots > 0
+    numbers = distinct(slots[bound])
     kept = running.remembered.taken(numbers) if numbers.size else None
-    # A place that holds nothing any more, or nothing yet, is null.
-    held = walk.places[chosen, :-1]
-    bound = walk.bound()[chosen, :-1] & (held > 0)
-    at = ranks_in(numbers, held).astype(np.int32)
-    columns: dict[str, Any] = {
-        f"place {place}": pa.array(at[:, place], mask=~bound[:, place])
-        for place in range(held.shape[1])
-    }
+    at = ranks_in(numbers, slots).astype(np.int32)
+    for place, slot in enumerate(held.slot_of):
+        # A place that holds nothing any more, or nothing yet, is null.
+        columns[f"place {place}"] = pa.array(at[:, slot], mask=~bound[:, slot])
     states: list[list[int]] = []
-    if isinstance(walk, TableWalk):
-        used, codes = np.unique(walk.states[chosen], return_inverse=True)
-        known = [walk.filled.known[number] for number in used.tolist()]
+    is_stepped = isinstance(held, LinearWalk) or held.table.has_window or bool(held.table.timers)
+    if isinstance(held, RuleCells) and not is_stepped:
+        used, codes = np.unique(held.states[chosen], return_inverse=True)
+        known = [held.table.known[number] for number in used.tolist()]
         states = [[-1] if each is None else sorted(each.active) for each in known]
         columns["state"] = pa.array(codes.astype(np.uint16 if len(used) < 2**16 else np.uint32))
     else:
-        starts = walk.starts_of(chosen)
-        for state in moving_states(walk.machine):
+        starts = held.starts_of(chosen)
+        for state in moving_states(held.machine):
             of = np.ascontiguousarray(starts[:, state])
             columns[f"start {state}"] = pa.array(of, mask=of == -FAR)
-        columns["started"] = pa.array(walk.started_of(chosen))
-    if isinstance(walk, TimedWalk):
-        for timer in range(len(walk.filled.timers)):
-            due = walk.due_of(chosen, timer)
+        columns["started"] = pa.array(held.started_of(chosen))
+    if isinstance(held, RuleCells) and len(held.table.timers):
+        for timer in range(len(held.table.timers)):
+            due = held.due_of(chosen, timer)
             columns[f"due {timer}"] = pa.array(due, mask=due == FAR)
-        columns["number"] = pa.array(walk.numbers[chosen])
+        columns["number"] = pa.array(held.ranks_of(chosen))
     general = None
     texts = keys.column()
     if texts is not None:
@@ -185,13 +176,12 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
     plain = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind != "object"}
     objects = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind == "object"}
     return ColumnState(
-        stepped=not isinstance(walk, TableWalk),
+        stepped=is_stepped,
         keys=arrow_bytes(pa.table(columns)),
         general_keys=general,
         states=states,
         kept=arrow_bytes(pa.table({_name(n): present_or_none(c) for n, c in plain.items()})),
         objects={_name(n): object_bytes(c) for n, c in objects.items()},
-        whole=None,
         counted_at=maker.counted_at,
         counted=[(int(np.searchsorted(chosen, key)), id_, n) for (key, id_), n in counted.items()],
         packed=pack_events(kept.whole) if kept and kept.whole else None,
@@ -208,33 +198,36 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> bool:
     running.make_room()
     if isinstance(running, Member) and not running.has_room:
         return False
-    walk: Walk = running.walk
+    held = running.held
     if state.stepped:
         if isinstance(running, ColumnCorrelation):
             running.take_starts(at, *_starts(running.machine, table))
-            walk = running.walk
-        else:
-            assert isinstance(walk, WindowWalk), "who has left its table is in no group"
-            if not walk.take_starts(at, *_starts(walk.machine, table), TABLE_STATES):
-                return False
-        if isinstance(walk, TimedWalk):
-            walk.take_due(at, *_due(len(walk.filled.timers), table))
+            held = running.held
+        elif not running.held.take_starts(at, *_starts(held.machine, table), TABLE_STATES):
+            return False
+        if isinstance(held, RuleCells) and len(held.table.timers):
+            held.take_due(at, *_due(len(held.table.timers), table))
     else:
-        assert isinstance(walk, TableWalk)
-        known = [walk.filled.number_of_set(frozenset(each)) for each in state.states]
+        assert isinstance(held, RuleCells)
+        known = [held.table.number_of_set(frozenset(each)) for each in state.states]
         if at.size:
-            walk.states[at] = np.array(known, np.int32)[table.column("state").to_numpy()]
+            held.take_states(at, np.array(known, np.int64)[table.column("state").to_numpy()])
     kept = arrow_table(state.kept)
     columns = {_parts(name): _column(kept.column(name)) for name in kept.schema.names}
-    columns |= {_parts(name): object_column(held) for name, held in state.objects.items()}
+    columns |= {_parts(name): object_column(data) for name, data in state.objects.items()}
     rows = len(next(iter(columns.values()))) if columns else 0
     first = remembered.restore(rows, columns, whole_events(state))
-    for place in range(walk.places.shape[1] - 1):
+    timer_slots = held.table.timer_slots if isinstance(held, RuleCells) else []
+    for place, slot in enumerate(held.slot_of):
         column = table.column(f"place {place}").cast(pa.int64())
-        walk.places[at, place] = column.fill_null(-first).to_numpy() + first
-    if isinstance(running, Member):
-        assert not isinstance(walk, LinearWalk), "who has left its table is in no group"
-        running.put_back(walk)
+        readings = column.fill_null(-first).to_numpy() + first
+        if slot in timer_slots:
+            assert isinstance(running, Member), "only rules of groups have timers"
+            there = np.flatnonzero(readings)
+            if there.size:
+                held.slots[at[there], slot] = running.moments_of(readings[there])
+        else:
+            held.slots[at, slot] = readings
     maker.recall(
         state.counted_at,
         {(running.number, int(at[key]), id_): n for key, id_, n in state.counted},
@@ -253,7 +246,7 @@ def _starts(machine: Machine, table: pa.Table) -> tuple[Any, Any]:
 
 
 def _due(timers: int, table: pa.Table) -> tuple[Any, Any]:
-    """The due times of all timers, by key, and the numbers of the keys."""
+    """The due times of all timers, by key, and in which order the keys have started."""
     due = np.full((len(table), timers), FAR, np.int64)
     for timer in range(timers):
         due[:, timer] = table.column(f"due {timer}").fill_null(FAR).to_numpy()
@@ -268,34 +261,6 @@ def _parts(name: str) -> tuple[str, ...]:
     return tuple(name.split("."))
 
 
-def arrow_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def pack_events(events: Sequence[Event]) -> bytes:
-    """Events as one column: what all of them have in common takes no room then."""
-    written = [write_event(each) for each in events]
-    return arrow_bytes(pa.table({"event": pa.array(written, pa.large_binary())}))
-
-
-def whole_events(state: ColumnState) -> list[Event] | None:
-    """The events that may be sent on; None if none are."""
-    if state.packed is not None:
-        return [read_event(each) for each in arrow_table(state.packed).column("event").to_pylist()]
-    return None if state.whole is None else [read_event(each) for each in state.whole]
-
-
-def arrow_table(data: bytes) -> pa.Table:
-    try:
-        return pa.ipc.open_stream(data).read_all()
-    except pa.ArrowException as error:
-        raise SnapshotError(f"the snapshot is damaged: {error}") from None
-
-
 def _column(held: pa.ChunkedArray) -> Column:
     array = held.combine_chunks() if held.num_chunks != 1 else held.chunk(0)
     missing = np.asarray(array.is_null()) if array.null_count else None
@@ -308,26 +273,3 @@ def _column(held: pa.ChunkedArray) -> Column:
     zero = False if pa.types.is_boolean(array.type) else 0
     values = array.fill_null(zero).to_numpy(zero_copy_only=False)
     return Column(kinds[array.type], values, missing)
-
-
-def object_bytes(column: Column) -> bytes:
-    """Each value with a mark: missing, too large an integer for msgpack, or as it is."""
-
-    def marked(value: Any) -> tuple[str, Any]:
-        if value is MISSING:
-            return "-", None
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            return "i", str(value)
-        return "=", value
-
-    return msgspec.msgpack.encode([marked(value) for value in column.to_list()])
-
-
-def object_column(data: bytes) -> Column:
-    marked = msgspec.msgpack.decode(data, type=list[tuple[str, Any]])
-    values = np.empty(len(marked), object)
-    values[:] = [
-        MISSING if mark == "-" else int(value) if mark == "i" else value for mark, value in marked
-    ]
-    missing = np.array([mark == "-" for mark, _ in marked], np.bool_)
-    return Column("object", values, missing)

@@ -25,6 +25,7 @@ from ensue.events.arrow_types import held_type
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
 from ensue.events.columns import Layout, RowReader, convert_number
 from ensue.events.event import Event, Rejected
+from ensue.events.nesting import is_nested
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import TypeSystem
 
@@ -69,6 +70,8 @@ class TableReading:
         ids = [schema.types[context["id"]]] if "id" in context else []
         return (
             self.layout.data is None
+            # A value inside of nested data is found by making events.
+            and not any(is_nested(name) for name, _ in self.layout.attributes)
             and "specversion" not in context
             and pa.types.is_timestamp(schema.types[context["time"]])
             and all(_is_text(each) for each in texts)

@@ -19,7 +19,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from ensue.engine.batch.kernels import compiled, inlined, lowered
+from ensue.engine.core.jit import compiled, inlined, lowered
 
 _U1 = np.uint64(1)
 _EIGHT_DIGITS = np.uint64(10**8)

@@ -12,17 +12,16 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ensue.engine.batch.from_step import is_time
-from ensue.engine.batch.kernels import FAR
-from ensue.engine.batch.predicates import Parts
-from ensue.engine.batch.snapshots import (
+from ensue.engine.batch.column_state import (
     ColumnState,
     arrow_table,
     object_column,
     whole_events,
 )
-from ensue.engine.batch.timers import Timers
-from ensue.engine.batch.walks import moving_states
+from ensue.engine.batch.correlations import is_time
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.rule_table import moving_states
+from ensue.engine.core.timer_table import Timers
 from ensue.engine.ports import Key
 from ensue.engine.step.rules import fast_key
 from ensue.engine.step.saving import (
@@ -36,6 +35,7 @@ from ensue.engine.step.saving import (
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING
+from ensue.lang.expressions.names import Parts
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
 

@@ -23,6 +23,7 @@ from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, evaluate, holds
+from ensue.lang.keys import key_places
 from ensue.lang.syntax import (
     Constant,
     Ecl,
@@ -82,6 +83,7 @@ class EclInstance(Instance):
     ) -> None:
         super().__init__(number, timers, outputs, started)
         self._correlation = correlation
+        self._key_places = key_places(correlation.clauses.by)
         self._top = Part(correlation.body, started)
         self.explains = False
 
@@ -113,14 +115,13 @@ class EclInstance(Instance):
             self.triggered(moment.time)
         event = moment.reading.event if moment.reading else None
         event_id = event.id if event else None
-        return [
-            self.outputs.create(
-                Trigger(moment.time, event_id, because=because),
-                pushed or self._correlation.output,
-                {},
-            )
-            for pushed, because in zip(moment.pushed, moment.because, strict=True)
-        ]
+        made = []
+        for pushed, because in zip(moment.pushed, moment.because, strict=True):
+            type_name = pushed or self._correlation.output
+            data = self.outputs.filled(type_name, self._key_places)
+            trigger = Trigger(moment.time, event_id, because=because)
+            made.append(self.outputs.create(trigger, type_name, data))
+        return made
 
 
 class UnderWay(ABC):

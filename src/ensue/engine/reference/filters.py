@@ -7,7 +7,12 @@ For each reading:
 3. What the cases aborted may have completed other branches: those trigger at once, by the same
    event, and the transformer runs for them; and so on until none does.
 
-What a match is stands in `memory`; what a transformer does in `ensue.engine.transformer`.
+A rule that relates events aborts nothing. A branch of it triggers at a reading that takes part in a
+match, if `having` holds; then `keep` says what it forgets. After that `unless` does. Its timeouts
+are readings, too: those of the clock, which match no port.
+
+What a match is stands in `memory`, the latest match in `latest`; what a transformer does in
+`ensue.engine.transformer`.
 """
 
 from __future__ import annotations
@@ -15,11 +20,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensue.engine.instance import Instance
-from ensue.engine.outputs import Outputs, Trigger
+from ensue.engine.outputs import Outputs, Trigger, port_scope
 from ensue.engine.ports import Reading
-from ensue.engine.reference.memory import BranchMemory
+from ensue.engine.reference.latest import latest
+from ensue.engine.reference.memory import BranchMemory, Place
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
+from ensue.lang.expressions.evaluation import holds
+from ensue.lang.relating import aggregates_of, relates_events
 from ensue.lang.syntax import FilterCorrelation, TimerPort
 
 
@@ -36,6 +44,9 @@ class FilterInstance(Instance):
     ) -> None:
         super().__init__(number, timers, outputs, started)
         self.clauses = correlation.clauses
+        self._relates = relates_events(correlation)
+        self._aggregates = bool(aggregates_of(correlation))
+        self._voids = frozenset(port.name for port in correlation.clauses.unless)
         self.branches = [BranchMemory(branch) for branch in correlation.branches]
         self._home = {label: b for b in self.branches for label in b.labels}
         self._transformer = Transformer(correlation, outputs, self)
@@ -47,24 +58,111 @@ class FilterInstance(Instance):
         for branch in self.branches:
             if self.clauses.within:
                 branch.let_go(branch.first_since(reading.time - self.clauses.within.microseconds))
-            branch.remember(reading)
+            # A firing of the clock is nothing to a branch that does not wait for it.
+            if reading.ports or branch.waits_for_clock:
+                branch.remember(reading)
         made: list[Event] = []
         while triggers := self._triggers(reading):
             self.triggered(reading.time)
             for trigger in triggers:
                 made += self._transformer.transform(trigger)
+            if self._relates:
+                break
+        if reading.ports & self._voids:
+            for branch in self.branches:
+                branch.forget_before_last(reading)
         return made
 
     def _triggers(self, reading: Reading) -> list[Trigger]:
-        within, first = self.clauses.within, self.clauses.bind == "first"
         triggers = []
         for branch in self.branches:
-            start = branch.first_since(reading.time - within.microseconds) if within else 0
-            if branch.matches(start):
-                labels, bound = branch.active_labels(start), branch.bound(start, first)
-                triggers.append(Trigger(reading.time, reading.event_id, labels, bound))
-                branch.forget()
+            trigger = self._trigger(branch, self._window_start(branch, reading.time), reading)
+            if trigger is not None:
+                triggers.append(trigger)
+                match self.clauses.keep:
+                    case None | "none":
+                        branch.forget()
+                    case "last":
+                        branch.forget_before_last(reading)
+                    case "all":
+                        pass
         return triggers
+
+    def _window_start(self, branch: BranchMemory, now: int) -> Place:
+        within = self.clauses.within
+        return branch.first_since(now - within.microseconds) if within else 0
+
+    def _trigger(self, branch: BranchMemory, start: Place, reading: Reading) -> Trigger | None:
+        """The trigger of a branch at a reading that it has remembered; None if it does not."""
+        if not self._is_complete(branch, start, reading):
+            return None
+        trigger = Trigger(
+            reading.time,
+            reading.event_id,
+            branch.active_labels(start),
+            self._bound(branch, start, with_last=True),
+            branch.stretches(start) if self._aggregates else {},
+        )
+        return trigger if self.having_holds(trigger) else None
+
+    def looked_at(self, branch: BranchMemory, now: int) -> Trigger | None:
+        """What a trigger would know if the branch had one now; None if it does not match."""
+        start = self._window_start(branch, now)
+        if not branch.matches(start):
+            return None
+        bound = self._bound(branch, start, with_last=False)
+        stretches = branch.stretches(start) if self._aggregates else {}
+        return Trigger(now, None, branch.active_labels(start), bound, stretches)
+
+    def _is_complete(self, branch: BranchMemory, start: Place, reading: Reading) -> bool:
+        if not self._relates:
+            return branch.matches(start)
+        readings = branch.readings
+        if not readings or readings[-1] is not reading:
+            return False
+        return branch.takes_part(branch.expression, start, len(readings))
+
+    def _bound(self, branch: BranchMemory, start: Place, with_last: bool) -> dict[str, Reading]:
+        if self.clauses.bind != "latest":
+            return branch.bound(start, first=self.clauses.bind == "first")
+        end = len(branch.readings)
+        match = latest(branch, branch.expression, start, end, with_last=with_last)
+        assert match is not None, "there is a match"
+        return branch.in_order(match.bound)
+
+    def having_holds(self, trigger: Trigger) -> bool:
+        having = self.clauses.having
+        return having is None or holds(having, port_scope(trigger.bound, trigger.stretches))
+
+    # --- the clock ----------------------------------------------------------------------------
+
+    def next_due(self) -> int | None:
+        moments = [branch.next_moment() for branch in self.branches if branch.waits_for_clock]
+        due = [each for each in (super().next_due(), *moments) if each is not None]
+        return min(due, default=None)
+
+    def fire(self, time: int) -> list[Event]:
+        """Timer ports go first; then all timeouts that are due, as one reading."""
+        if super().next_due() == time:
+            return super().fire(time)
+        return self.read(Reading(time, frozenset()))
+
+    # --- letting go ---------------------------------------------------------------------------
+
+    @property
+    def made_outputs(self) -> Outputs:
+        return self.outputs
+
+    def is_idle(self, now: int) -> bool:
+        """Whether it stands as at its start, with nothing remembered that could still count."""
+        return all(
+            not branch.aborted
+            and not branch.revived
+            and self._window_start(branch, now) == len(branch.readings)
+            for branch in self.branches
+        )
+
+    # --- labels -------------------------------------------------------------------------------
 
     def is_aborted(self, label: str) -> bool:
         return label in self._home[label].aborted

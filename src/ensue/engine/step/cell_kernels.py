@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import compiled
+from ensue.engine.core.jit import compiled
 
 LACKS_A_MOVE, LACKS_A_CELL, LACKS_A_REGISTER = -1, -2, -3
 

@@ -3,8 +3,8 @@
 In come shapes of rules (`cell_shapes`), each with one rule for an example; rules of one shape share
 a table, which is filled as events ask for entries. It is the batch engine's: a state of it says
 which register of a cell holds the start of which state of the machine, and in which order they are
-(`ensue.engine.batch.ordered`), and an entry what is put out, played through once with the
-transformer itself (`ensue.engine.batch.actions`). A row has the oldest register of a state (0 for
+(`ensue.engine.core.window_table`), and an entry what is put out, played through once with the
+transformer itself (`ensue.engine.core.effects`). A row has the oldest register of a state (0 for
 none), the state without it, and for each letter (which ports of its rule an event matches) the next
 state, the action and the register that the present time is written to (0 for none). The state 0 is
 that of a rule at its start. `clocked_tables` has what timers add to that.
@@ -20,12 +20,12 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from ensue.engine.batch.actions import Action, Emitted, FilterActions, Push, Sent
-from ensue.engine.batch.bit_table import BitTable
-from ensue.engine.batch.correlations import TABLE_STATES
-from ensue.engine.batch.filled import FilledTable, atoms_of_bits, taller
-from ensue.engine.batch.groups import table_of_ports
-from ensue.engine.batch.ordered import (
+from ensue.engine.core.bit_table import BitTable
+from ensue.engine.core.effects import Action, Emitted, FilterActions, Push, Sent
+from ensue.engine.core.numbering import taller
+from ensue.engine.core.rule_table import TABLE_STATES
+from ensue.engine.core.table import FilledTable, atoms_of_bits
+from ensue.engine.core.window_table import (
     ALWAYS,
     ENDLESS_START,
     FIRST_REGISTER,
@@ -33,6 +33,7 @@ from ensue.engine.batch.ordered import (
     OrderedState,
 )
 from ensue.engine.step.emitting import Recipe, recipe_for
+from ensue.engine.step.port_tables import table_of_ports
 from ensue.engine.step.rules import Rule
 from ensue.engine.step.shapes import atoms_of
 from ensue.events.types import TypeSystem

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.filled import taller
-from ensue.engine.batch.kernels import FAR
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import taller
 from ensue.engine.step.clocked_kernels import ALARMS, DUE, RULE, USED, next_alarm, set_alarms
 
 FEWEST_CELLS = 64

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import FAR
+from ensue.engine.core.jit import FAR
 from ensue.engine.outputs import TIMER
 from ensue.engine.step.boards import Board, KeyState
 from ensue.engine.step.clocked_cells import ClockedCells

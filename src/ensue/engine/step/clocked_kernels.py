@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.kernels import FAR, compiled
+from ensue.engine.core.jit import FAR, compiled
 
 LACKS_A_MOVE, LACKS_A_CELL, LACKS_A_REGISTER, LACKS_ROOM = -1, -2, -3, -4
 

@@ -36,14 +36,14 @@ def can_have_alarms(rule: Rule) -> bool:
 def clocked_shape_of(rule: Rule) -> Shape | None:
     """The same for rules of one table; None for one that cannot have cells after all."""
     # Loaded only by a library that has enough rules for cells.
-    from ensue.engine.batch.alarmed import durations_in, shape_of_alarmed
+    from ensue.engine.core.shapes import durations_in, shape_of
 
     machine = machine_of(rule)
     assert machine is not None
     assert rule.machine is not None
-    said, lengths = shape_of_alarmed(rule.correlation), durations_in(rule.correlation)
+    said, lengths = shape_of(rule.correlation), durations_in(rule.correlation)
     run = {each.input.after for each in machine.transitions if isinstance(each.input, Timer)}
-    if said is None or not run <= {*lengths}:
+    if not lengths or not run <= {*lengths}:
         # A machine from a damaged snapshot has others: whoever reads the rest of it says so.
         return None
     names = {port.name: number for number, port in enumerate(rule.correlation.ports)}

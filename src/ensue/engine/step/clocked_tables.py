@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ensue.engine.batch.alarmed import lengths_of
-from ensue.engine.batch.filled import FilledTable
-from ensue.engine.batch.ordered import ENDLESS
-from ensue.engine.batch.timers import FilledTimed, Timers
+from ensue.engine.core.table import FilledTable
+from ensue.engine.core.timer_table import FilledTimed, Timers
+from ensue.engine.core.window_table import ENDLESS
 from ensue.engine.step.cell_tables import CellShape, CellTables
 from ensue.engine.step.clocked_kernels import AFTER, ALARM, BASE, HEAD
+from ensue.engine.step.port_tables import lengths_of
 from ensue.engine.step.rules import Rule
 from ensue.lang.syntax import Correlation, EventPort
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ensue.engine.core.atoms import mask_of
 from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
-from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.firing import Noted
 from ensue.engine.step.keys import FastKey, KeyInstance, whole_key
 from ensue.engine.step.rows import Row, Rows, Step
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.keys import key_places
 from ensue.lang.syntax import EclCorrelation, TimerPort
 from ensue.machine.model import Emit, Machine, State
 
@@ -25,6 +26,7 @@ class EclFacts:
         self.correlation = correlation
         self.machine = machine
         self.types = types
+        self.key_places = key_places(correlation.clauses.by)
 
     def outputs(self, key: FastKey) -> Outputs:
         keyed = bool(self.correlation.clauses.by)
@@ -101,10 +103,12 @@ class EclRunner(KeyInstance):
         self.triggered(time)
         trigger = TIMER if event_id is None else event_id
         output = self.facts.correlation.output
-        return [
-            self.outputs.make(
-                effect.type or output, {}, time, trigger, self.outputs.provenance(trigger, "", "")
-            )
-            for effect in step.effects
-            if isinstance(effect, Emit)
-        ]
+        outputs, places = self.outputs, self.facts.key_places
+        made = []
+        for effect in step.effects:
+            if isinstance(effect, Emit):
+                type_name = effect.type or output
+                data = outputs.filled(type_name, places)
+                provenance = outputs.provenance(trigger, "", "")
+                made.append(outputs.make(type_name, data, time, trigger, provenance))
+        return made

@@ -9,9 +9,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
+from ensue.engine.core.atoms import mask_of
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
-from ensue.engine.step.atoms import mask_of
 from ensue.engine.step.filter_facts import FilterFacts
 from ensue.engine.step.firing import Noted, bound_events, in_order, reading_of
 from ensue.engine.step.keys import FastKey, KeyInstance

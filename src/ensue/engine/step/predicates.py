@@ -31,6 +31,7 @@ from ensue.lang.expressions import (
     Not,
 )
 from ensue.lang.expressions.like import matches
+from ensue.lang.expressions.terms import BoundTerm
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 
 PYTHON_TYPES: Mapping[str, type] = {"integer": int, "real": float, "boolean": bool, "string": str}
@@ -191,6 +192,11 @@ class _Translator:
                     raise OutsideError
                 call = f"{self._constants.name(matches)}({text}, {self._constant(pattern)})"
                 return f"(not {call})" if negated else call, bool
+            case BoundTerm(term, test):
+                text, kind = self.expression(term.name)
+                if kind is not str:
+                    raise OutsideError
+                return f"{self._constants.name(test.holds)}({text})", bool
             case _:
                 raise OutsideError
 

@@ -23,6 +23,7 @@ from ensue.engine.step.rows import Rows, SharedRows, Step
 from ensue.engine.step.windows import FirstStep, WindowSteps, is_written_out
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.relating import has_timeout
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
 from ensue.machine.model import Machine, Timer
 from ensue.machine.plan import Form, plan
@@ -84,13 +85,14 @@ class Rule:
         self._is_keyed = bool(correlation.clauses.by)
         self._sweep_at = KEYS_BEFORE_A_SWEEP
         self.starter = self._starter(shared, saved)
-        self.has_timeouts = self.machine is not None and any(
-            isinstance(transition.input, Timer) for transition in self.machine.transitions
+        self.has_timeouts = has_timeout(correlation) or (
+            self.machine is not None
+            and any(isinstance(transition.input, Timer) for transition in self.machine.transitions)
         )
         self.has_clock = bool(self.ports.timers) or self.has_timeouts
         initially = isinstance(correlation, FilterCorrelation) and correlation.initially
         # What has run statements, or counts time from its start, is not as before it started.
-        self.lets_keys_go = not (initially or self.has_clock or self.form == "memory")
+        self.lets_keys_go = not (initially or self.has_clock)
         # An instance that is there can simply be stepped: nobody has to be told of its due times.
         self.is_direct = not self.has_clock and self.form != "memory"
 
@@ -202,8 +204,7 @@ class Rule:
             gone = [
                 key
                 for key, instance in self.instances.items()
-                if not isinstance(instance, FilterInstance)
-                and instance.is_idle(now)
+                if instance.is_idle(now)
                 and (
                     (made := instance.made_outputs) is None or made.time is None or made.time < now
                 )

@@ -21,7 +21,7 @@ from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
-from ensue.engine.outputs import TIMER
+from ensue.engine.outputs import TIMER, carries_key
 from ensue.engine.step.boards import Board
 from ensue.engine.step.companies import NO_ALARM, Companies, Order
 from ensue.engine.step.groups import Group
@@ -113,6 +113,9 @@ class StepStream:
         self._types = library.types
         fed = {name for readers in library.feeds.values() for name in readers}
         self._alone = fed | {name for name, readers in library.feeds.items() if readers}
+        self._alone |= {
+            each.name for each in library.correlations if carries_key(each, library.types)
+        }
         self._form_groups(staying)
         self._make_routines()
         self.set_alarms()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.ordered import ALWAYS, OrderedState
+from ensue.engine.core.window_table import ALWAYS, OrderedState
 from ensue.engine.step.boards import Board
 from ensue.engine.step.cell_tables import CellTables
 from ensue.engine.step.ecl import EclRunner

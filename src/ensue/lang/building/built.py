@@ -71,6 +71,15 @@ def identifier(name: object, what: str, reserved: Iterable[str] = ()) -> str:
     return name
 
 
+def dotted(name: object, what: str, reserved: Iterable[str] = ()) -> str:
+    """A name, or names joined by dots, that lead inside of nested data."""
+    if not isinstance(name, str):
+        return identifier(name, what)
+    first, *inner = name.split(".")
+    parts = [identifier(first, what, reserved), *(identifier(each, what) for each in inner)]
+    return ".".join(parts)
+
+
 def plain_text(text: object, what: str) -> str:
     """The text itself, if a library can hold it between quotes."""
     if not isinstance(text, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Literal
 
@@ -13,14 +14,16 @@ from ensue.lang.building.built import (
     RESERVED_AFTER_LONG,
     RESERVED_AS_OUTPUT,
     Built,
+    dotted,
     duration,
     identifier,
+    plain_text,
     refuse_depth,
 )
 from ensue.lang.building.ecl import Part, as_ecl
 from ensue.lang.building.filters import Filter, Port, TypeName, as_filter, type_name
 from ensue.lang.building.transformers import Case, Statement, statement_nodes
-from ensue.lang.building.values import Value
+from ensue.lang.building.values import Value, predicate
 from ensue.lang.expressions import Name
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.printer import print_definition, print_key, print_library
@@ -77,9 +80,13 @@ def eventtype(
     /,
     *,
     extends: TypeName | None = None,
+    wire: str | None = None,
     **more: ValueType,
 ) -> EventType:
-    """`eventtype name : extends { ... }`. A name that Python has taken goes in a mapping."""
+    """`eventtype name = "wire" : extends { ... }`.
+
+    A name that Python has taken, and one with dots, goes in a mapping.
+    """
     declared = []
     for attribute, kind in {**(attributes or {}), **more}.items():
         if not isinstance(kind, ValueType):
@@ -87,13 +94,14 @@ def eventtype(
         # `attribute long long` would be read as one type.
         reserved = RESERVED_AFTER_LONG if kind.name in {"long", "unsigned long"} else ()
         declared.append(
-            syntax.AttributeDeclaration(identifier(attribute, "an attribute", reserved), kind)
+            syntax.AttributeDeclaration(dotted(attribute, "an attribute", reserved), kind)
         )
     return EventType(
         syntax.EventTypeDeclaration(
             identifier(name, "an event type"),
             None if extends is None else type_name(extends, "an event type"),
             tuple(declared),
+            None if wire is None else plain_text(wire, "the name on the wire"),
         )
     )
 
@@ -104,9 +112,10 @@ def key(*attributes: Value) -> Key:
     for each in attributes:
         if not isinstance(each.node, Name):
             raise UsageError(f"`{each!r}` is no attribute of a port, such as `a['x']`")
-        if len(each.node.parts) != 2:
+        port, *inner = each.node.parts
+        if not inner:
             raise UsageError(f"the key `{each}` must be a port and an attribute of it")
-        parts.append((each.node.parts[0], each.node.parts[1]))
+        parts.append((port, ".".join(inner)))
     if not parts:
         raise UsageError("a key needs at least one attribute")
     return Key(syntax.PortKeys(tuple(parts)))
@@ -122,7 +131,10 @@ def correlation(
     initially: Sequence[Statement] = (),
     within: str | timedelta | None = None,
     by: Keys = (),
-    bind: Literal["first", "last"] | None = None,
+    bind: Literal["first", "last", "latest"] | None = None,
+    keep: Literal["none", "last", "all"] | None = None,
+    unless: Port | str | Sequence[Port | str] = (),
+    having: str | Value | None = None,
 ) -> Correlation:
     """A filter and a transformer. Several filters in `when` are branches, joined by `||`."""
     branches = when if isinstance(when, Sequence) else (when,)
@@ -137,7 +149,7 @@ def correlation(
             identifier(name, "a correlation"),
             _ports(name, ports),
             tuple(as_filter(each).node for each in branches),
-            _clauses(within, by, bind),
+            _relating(_clauses(within, by, bind), keep, unless, having),
             statement_nodes(tuple(initially)),
             tuple(each.node for each in cases),
         )
@@ -190,11 +202,29 @@ def _ports(name: str, ports: Sequence[Port]) -> tuple[syntax.Port, ...]:
     return tuple(each.node for each in ports)
 
 
-def _clauses(
-    within: str | timedelta | None, by: Keys, bind: Literal["first", "last"] | None
+def _relating(
+    clauses: syntax.Clauses,
+    keep: Literal["none", "last", "all"] | None,
+    unless: Port | str | Sequence[Port | str],
+    having: str | Value | None,
 ) -> syntax.Clauses:
-    if bind not in {None, "first", "last"}:
-        raise UsageError(f"`bind` is `first` or `last`, and not `{bind}`")
+    if keep not in {None, "none", "last", "all"}:
+        raise UsageError(f"`keep` is `none`, `last` or `all`, and not `{keep}`")
+    ports = (unless,) if isinstance(unless, str | Port) else unless
+    names = [each.name if isinstance(each, Port) else each for each in ports]
+    return replace(
+        clauses,
+        keep=keep,
+        unless=tuple(syntax.PortRef(identifier(each, "a port")) for each in names),
+        having=None if having is None else predicate(having).node,
+    )
+
+
+def _clauses(
+    within: str | timedelta | None, by: Keys, bind: Literal["first", "last", "latest"] | None
+) -> syntax.Clauses:
+    if bind not in {None, "first", "last", "latest"}:
+        raise UsageError(f"`bind` is `first`, `last` or `latest`, and not `{bind}`")
     given = (by,) if isinstance(by, str | Key) else by
     return syntax.Clauses(
         None if within is None else duration(within),
@@ -204,4 +234,4 @@ def _clauses(
 
 
 def _key(given: str | Key) -> syntax.Key:
-    return given.node if isinstance(given, Key) else syntax.CommonKey(identifier(given, "a key"))
+    return given.node if isinstance(given, Key) else syntax.CommonKey(dotted(given, "a key"))

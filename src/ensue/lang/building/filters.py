@@ -2,7 +2,8 @@
 
 `+` asks for both, `|` for either, `>>` for one after the other, `* n` repeats, `.label(name)` puts
 a label before. Python binds them in the same order as the language. A chain of one operator is
-flat; `b.both`, `b.either` and `b.then` make a group that stays one, as brackets do in text.
+flat; `b.both`, `b.either` and `b.then` make a group that stays one, as brackets do in text. Only
+after `>>` may a `b.timeout` stand.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from ensue.lang.syntax import EventTypeDeclaration
 
 _Chain = syntax.Both | syntax.Either | syntax.Then
 TypeName = str | Built[EventTypeDeclaration]
+Clock = Built[syntax.Ecl]
+"""A `timeout`, as ECL has it too."""
 
 
 class Filter(Built[syntax.Filter]):
@@ -44,7 +47,7 @@ class Filter(Built[syntax.Filter]):
     def __or__(self, other: Filter | Port) -> Filter:
         return _chain(syntax.Either, self, other)
 
-    def __rshift__(self, other: Filter | Port) -> Filter:
+    def __rshift__(self, other: Filter | Port | Clock) -> Filter:
         return _chain(syntax.Then, self, other)
 
     def __mul__(self, times: int) -> Filter:
@@ -74,7 +77,7 @@ class Port(Built[syntax.Port]):
     def __or__(self, other: Filter | Port) -> Filter:
         return as_filter(self) | other
 
-    def __rshift__(self, other: Filter | Port) -> Filter:
+    def __rshift__(self, other: Filter | Port | Clock) -> Filter:
         return as_filter(self) >> other
 
     def __mul__(self, times: int) -> Filter:
@@ -122,8 +125,8 @@ def either(*parts: Filter | Port) -> Filter:
     return _group(syntax.Either, parts)
 
 
-def then(*parts: Filter | Port) -> Filter:
-    """One after the other."""
+def then(*parts: Filter | Port | Clock) -> Filter:
+    """One after the other; all but the first may be a `timeout`."""
     return _group(syntax.Then, parts)
 
 
@@ -132,7 +135,16 @@ def as_filter(given: object) -> Filter:
         return Filter(syntax.PortRef(given.name))
     if isinstance(given, Filter):
         return given
+    if isinstance(given, Built) and isinstance(given.node, syntax.Timeout):
+        raise UsageError(f"`{given}` counts from what comes before it: write `x >> {given}`")
     raise UsageError(f"`{given!r}` is neither a port nor a filter")
+
+
+def _part(given: object) -> syntax.Filter:
+    """What stands right of a `;`: a filter, or a timeout that counts from what is left of it."""
+    if isinstance(given, Built) and isinstance(given.node, syntax.Timeout):
+        return given.node
+    return as_filter(given).node
 
 
 def type_name(given: object, what: str, reserved: frozenset[str] = frozenset()) -> str:
@@ -142,15 +154,17 @@ def type_name(given: object, what: str, reserved: frozenset[str] = frozenset()) 
     return identifier(given, what, reserved)
 
 
-def _group(kind: type[_Chain], parts: tuple[Filter | Port, ...]) -> Filter:
+def _group(kind: type[_Chain], parts: tuple[Filter | Port | Clock, ...]) -> Filter:
     if not parts:
         raise UsageError("a group needs at least one part")
-    nodes = tuple(as_filter(each).node for each in parts)
+    first, *others = parts
+    rest = map(_part, others) if kind is syntax.Then else (as_filter(each).node for each in others)
+    nodes = (as_filter(first).node, *rest)
     return Filter(nodes[0] if len(nodes) == 1 else kind(nodes))
 
 
-def _chain(kind: type[_Chain], left: Filter, right: Filter | Port) -> Filter:
-    last = as_filter(right).node
+def _chain(kind: type[_Chain], left: Filter, right: Filter | Port | Clock) -> Filter:
+    last = _part(right) if kind is syntax.Then else as_filter(right).node
     if isinstance(left.node, kind) and not left._grouped:
         return Filter(kind((*left.node.parts, last)), grouped=False)
     return Filter(kind((left.node, last)), grouped=False)

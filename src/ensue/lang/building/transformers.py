@@ -10,6 +10,7 @@ from ensue.lang.building.built import (
     RESERVED_AFTER_PUSH,
     RESERVED_IN_CASE,
     Built,
+    dotted,
     identifier,
 )
 from ensue.lang.building.filters import Port, TypeName, type_name
@@ -122,7 +123,7 @@ def push_new(
     """`push new Type { name = value, ... }`. A name that Python has taken goes in a mapping."""
     given = {**(attributes or {}), **more}
     assignments = tuple(
-        syntax.Assignment(identifier(name, "an attribute"), value(each).node)
+        syntax.Assignment(dotted(name, "an attribute"), value(each).node)
         for name, each in given.items()
     )
     return Statement(syntax.PushNew(type_name(type, "an event type"), assignments))

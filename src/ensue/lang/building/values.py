@@ -135,6 +135,19 @@ class Value(Built[Expression]):
     def not_in(self, *options: object) -> Value:
         return Value(In(self.node, _options(options), negated=True))
 
+    def matches(self, pattern: str) -> Value:
+        """`MATCHES`: a regular expression in the syntax of RE2, found anywhere in the text."""
+        return Value(Call("MATCHES", (self.node, literal(pattern).node)))
+
+    def between(self, low: object, high: object) -> Value:
+        return Value(Call("BETWEEN", (self.node, value(low).node, value(high).node)))
+
+    def is_null(self) -> Value:
+        return Value(Call("IS_NULL", (self.node,)))
+
+    def is_not_null(self) -> Value:
+        return Value(Not(self.is_null().node))
+
     def exists(self) -> Value:
         if not isinstance(self.node, Name):
             raise UsageError(f"only a name can exist, and `{self}` is none")
@@ -161,6 +174,56 @@ def attr(name: str) -> Value:
     if first.lower() in _KEYWORDS:
         raise UsageError(f"`{first}` is a word of CESQL and cannot begin a name")
     return Value(Name((first, *(identifier(each, "an attribute") for each in parts[1:]))))
+
+
+def _aggregate(function: str, of: Value) -> Value:
+    if not isinstance(of.node, Name) or len(of.node.parts) < 2:
+        raise UsageError(
+            f"`{function.lower()}` is asked of an attribute of a port, such as `a['x']`, "
+            f"and not of `{of!r}`"
+        )
+    return Value(Call(function, (of.node,)))
+
+
+def count(port: Any) -> Value:
+    """`count(a)`: how many events of a port there are in its stretch."""
+    name = port if isinstance(port, str) else getattr(port, "name", None)
+    return Value(Call("COUNT", (Name((identifier(name, "a port"),)),)))
+
+
+def distinct(of: Value) -> Value:
+    """`distinct(a.x)`: how many different values there are."""
+    return _aggregate("DISTINCT", of)
+
+
+def total(of: Value) -> Value:
+    """`sum(a.x)`."""
+    return _aggregate("SUM", of)
+
+
+def average(of: Value) -> Value:
+    """`avg(a.x)`."""
+    return _aggregate("AVG", of)
+
+
+def smallest(of: Value) -> Value:
+    """`min(a.x)`."""
+    return _aggregate("MIN", of)
+
+
+def largest(of: Value) -> Value:
+    """`max(a.x)`."""
+    return _aggregate("MAX", of)
+
+
+def first(of: Value) -> Value:
+    """`first(a.x)`."""
+    return _aggregate("FIRST", of)
+
+
+def last(of: Value) -> Value:
+    """`last(a.x)`."""
+    return _aggregate("LAST", of)
 
 
 def call(function: str, *arguments: object) -> Value:

@@ -15,6 +15,7 @@ from ensue.lang.checking.names import CONTEXT_ATTRIBUTES
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.limits import DEFAULT_LIMITS, report_limit
 from ensue.lang.syntax import AttributeDeclaration, EventTypeDeclaration
 
 
@@ -37,7 +38,10 @@ def check_event_types(
         for each in declared.values()
     }
     scope.types = TypeForest(types, broken)
+    _report_levels(scope.types, declared, diagnostics)
     _report_redeclared(scope, attributes)
+    _report_nested(scope, attributes)
+    _check_wire_names(declared, scope)
     return scope
 
 
@@ -113,6 +117,18 @@ def _circles(declared: Mapping[str, EventTypeDeclaration], scope: LibraryScope) 
     return cut
 
 
+def _report_levels(
+    types: TypeForest, declared: Mapping[str, EventTypeDeclaration], diagnostics: Diagnostics
+) -> None:
+    """The first type that is further down than types may be, and how far down any is."""
+    allowed = DEFAULT_LIMITS.levels
+    levels = types.levels()
+    beyond = [declared[name] for name, level in levels.items() if level == allowed + 1]
+    if beyond:
+        deepest = max(levels.values())
+        report_limit(diagnostics, DEFAULT_LIMITS, "levels", deepest, beyond[0].parent_span)
+
+
 def _attributes(
     declaration: EventTypeDeclaration, scope: LibraryScope
 ) -> list[AttributeDeclaration]:
@@ -134,6 +150,61 @@ def _attributes(
                 f"predicates, keys and values that say `{each.name}` find that one; rename yours",
             )
     return list(kept.values())
+
+
+def _report_nested(
+    scope: LibraryScope, attributes: Mapping[str, Iterable[AttributeDeclaration]]
+) -> None:
+    """Report a value that would stand inside of an attribute which is a value itself."""
+    if not any("." in each.name for declared in attributes.values() for each in declared):
+        return
+    for type_name, declared in attributes.items():
+        known = scope.types.attributes(type_name)
+        outer = {name for each in known for name in _around(each) if name in known}
+        own = {each.name for each in declared}
+        for each in declared:
+            # The one below is told of an inherited one around it, and the other way round.
+            around = next((name for name in _around(each.name) if name in known), None)
+            inside = next((n for n in known if each.name in _around(n) and n not in own), None)
+            if around is None and (each.name not in outer or inside is None):
+                continue
+            inner, whole = (each.name, around) if around else (inside, each.name)
+            scope.error(
+                "attribute-inside-value",
+                f"attribute `{inner}` would stand inside of `{whole}`, "
+                f"which is a `{known[str(whole)]}`",
+                each.span,
+                f"declare what stands in `{whole}` by parts only, or rename one of them",
+            )
+
+
+def _around(name: str) -> list[str]:
+    """`a` and `a.b` for `a.b.c`."""
+    parts = name.split(".")
+    return [".".join(parts[:count]) for count in range(1, len(parts))]
+
+
+def _check_wire_names(declared: Mapping[str, EventTypeDeclaration], scope: LibraryScope) -> None:
+    named: dict[str, EventTypeDeclaration] = {}
+    for each in declared.values():
+        if each.wire == "":
+            scope.error(
+                "bad-wire-name",
+                f"the events of `{each.name}` are given an empty name",
+                each.wire_span,
+                "write the `type` that they carry",
+            )
+        first = named.setdefault(each.wire_name, each)
+        if first is not each:
+            place = each if each.wire is not None else first
+            other = first if place is each else each
+            scope.error(
+                "duplicate-wire-name",
+                f"events of `{place.name}` and of `{other.name}` would both carry the type "
+                f"`{each.wire_name}`",
+                place.wire_span,
+                "a name on the wire belongs to one type: change one of them",
+            )
 
 
 def _report_redeclared(

@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from ensue.lang.checking.ports import Ports, find_port
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.source import Span
-from ensue.lang.syntax import Filter, FilterCorrelation, Labelled, PortRef, Times
+from ensue.lang.syntax import (
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    PortRef,
+    Timeout,
+    Times,
+)
 
 
 @dataclass
@@ -42,7 +49,7 @@ def check_filter(correlation: FilterCorrelation, ports: Ports, scope: LibrarySco
                     "the number in `x{n}` must be 1 or more",
                 )
             pending.append((part.body, True))
-        else:
+        elif not isinstance(part, Timeout):
             pending.extend((each, repeated) for each in reversed(part.parts))
     return facts
 

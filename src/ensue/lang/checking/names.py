@@ -2,8 +2,9 @@
 
 A name is looked for as a CloudEvents attribute, then among the declared attributes (of the port's
 type, the types above it, and those below it, since their events come in on the port too), then as
-a CloudEvents attribute in lower case. What is left over may still be an extension attribute or
-data that no type declares: a warning, unless it looks like a slip of the pen.
+a CloudEvents attribute in lower case. A name with dots is looked for in data only. What is left
+over may still be an extension attribute or data that no type declares: a warning, unless it looks
+like a slip of the pen.
 """
 
 from __future__ import annotations
@@ -68,11 +69,13 @@ def data_type(scope: LibraryScope, type_name: str, name: str) -> Known | None:
         return Known(own, declared=True)
     below = scope.types.attributes_below(type_name, name)
     if below:
-        return Known(_agreed(below), declared=True)
-    return Known(None) if type_name in scope.types.open_types else None
+        return Known(agreed(below), declared=True)
+    if type_name in scope.types.open_types or scope.types.has_parts(type_name, name):
+        return Known(None)
+    return None
 
 
-def _agreed(types: Iterable[ValueType | None]) -> ValueType | None:
+def agreed(types: Iterable[ValueType | None]) -> ValueType | None:
     """The one type that all have, if it is one."""
     distinct = set(types)
     return distinct.pop() if len(distinct) == 1 else None
@@ -86,7 +89,7 @@ def attribute_type(
         return None
     found = [known for each in type_names if (known := look_up(scope, each, name))]
     if found:
-        return _agreed(each.type for each in found)
+        return agreed(each.type for each in found)
     report_unknown(scope, type_names, name, span)
     return None
 

@@ -127,11 +127,14 @@ def _one_for_each_port(
 
 
 def _check_port_keys(key: PortKeys, ports: Ports, scope: LibraryScope) -> None:
-    spans = scope.name_spans(key.span, 2 * len(key.parts))
+    sizes = [1 + len(attribute.split(".")) for _, attribute in key.parts]
+    spans = scope.name_spans(key.span, sum(sizes))
     seen: set[str] = set()
     kinds: dict[str, ValueType] = {}
     for index, (port_name, attribute) in enumerate(key.parts):
-        port_span, attribute_span = spans[2 * index], spans[2 * index + 1]
+        at, end = sum(sizes[:index]), sum(sizes[: index + 1])
+        port_span = spans[at]
+        attribute_span = Span(spans[at + 1].start, spans[end - 1].end)
         port = find_port(port_name, port_span, ports, scope)
         if isinstance(port, TimerPort):
             scope.error(

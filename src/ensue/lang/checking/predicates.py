@@ -7,25 +7,64 @@ names get their types; what may be done with values of those types is checked by
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from ensue.events.types import ValueType
-from ensue.lang.checking.names import TIMESTAMP, attribute_type, data_type, report_unknown
+from ensue.lang.checking.names import TIMESTAMP, agreed, attribute_type, data_type, report_unknown
 from ensue.lang.checking.scope import LibraryScope
-from ensue.lang.expressions import Expression, Name
+from ensue.lang.expressions import Call, Expression, Name
 from ensue.lang.expressions.fitting import check_value
 from ensue.lang.expressions.kinds import check_expression, check_predicate
+from ensue.lang.expressions.printing import print_expression
 from ensue.lang.source import Span
 from ensue.lang.syntax import Assignment, EventPort, Holds, Port
+
+_LONGEST_SHOWN = 80
+
+Instead = Callable[[Name], str]
+"""What to write instead of a name that begins with a port, where a predicate asks one event."""
 
 
 def check_where(
     port: EventPort, where: Expression, ports: Mapping[str, Port], scope: LibraryScope
 ) -> None:
     def resolve(name: Name) -> ValueType | None:
-        return _on_events(scope, [port.type], name, 0, ports)
+        return _on_events(scope, [port.type], name, 0, ports, instead)
+
+    def instead(name: Name) -> str:
+        if name.parts[0] == port.name:
+            return _without_port(name)
+        clause = _as_having(port, where, ports)
+        return f"to compare it with an event of another port, write the clause `{clause}`"
 
     check_predicate(where, resolve, scope.diagnostics)
+
+
+def _without_port(name: Name) -> str:
+    return f"write `{'.'.join(name.parts[1:])}`"
+
+
+def _as_having(port: EventPort, where: Expression, ports: Mapping[str, Port]) -> str:
+    """A predicate that asks another port's event too, as the clause that may do so."""
+
+    def said(x: Any) -> Any:
+        match x:
+            case Name(parts):
+                return x if parts[0] in ports and len(parts) > 1 else Name((port.name, *parts))
+            case tuple():
+                return tuple(said(each) for each in x)
+            case _ if is_dataclass(x) and not isinstance(x, type):
+                changed = {
+                    each.name: said(getattr(x, each.name)) for each in fields(x) if each.compare
+                }
+                return replace(x, **changed)
+            case _:
+                return x
+
+    text = print_expression(said(where))
+    return f"having {text}" if len(text) <= _LONGEST_SHOWN else "having ..."
 
 
 def check_holds(part: Holds, ports: Mapping[str, Port], scope: LibraryScope) -> None:
@@ -33,9 +72,25 @@ def check_holds(part: Holds, ports: Mapping[str, Port], scope: LibraryScope) -> 
     types = list(dict.fromkeys(each.type for each in ports.values() if isinstance(each, EventPort)))
 
     def resolve(name: Name) -> ValueType | None:
-        return _on_events(scope, types, name, 0, ports)
+        return _on_events(scope, types, name, 0, ports, _without_port)
 
     check_predicate(part.predicate, resolve, scope.diagnostics)
+
+
+def check_having(
+    having: Expression, ports: Mapping[str, Port], scope: LibraryScope
+) -> Mapping[str, Span]:
+    """Check the clause `having`; out go the ports it uses, each with the place of its name."""
+    used: dict[str, Span] = {}
+
+    def resolve(name: Name) -> ValueType | None:
+        return _on_ports(scope, ports, name, used)
+
+    def aggregate(call: Call) -> ValueType | None:
+        return _aggregated(scope, ports, call, used)
+
+    check_predicate(having, resolve, scope.diagnostics, aggregate)
+    return used
 
 
 def check_assigned_value(
@@ -53,11 +108,38 @@ def check_assigned_value(
     def resolve(name: Name) -> ValueType | None:
         return _on_ports(scope, ports, name, used)
 
+    def aggregate(call: Call) -> ValueType | None:
+        return _aggregated(scope, ports, call, used)
+
     if wanted is None:
-        check_expression(assignment.value, resolve, scope.diagnostics)
+        check_expression(assignment.value, resolve, scope.diagnostics, aggregate)
     else:
-        check_value(assignment.value, wanted, resolve, scope.diagnostics)
+        check_value(assignment.value, wanted, resolve, scope.diagnostics, aggregate)
     return used
+
+
+def _aggregated(
+    scope: LibraryScope, ports: Mapping[str, Port], call: Call, used: dict[str, Span]
+) -> ValueType | None:
+    """The type of what an aggregate is asked of: an attribute of a port, or for `count` a port."""
+    word, counts = call.function.lower(), call.function == "COUNT"
+    port, attribute = next(iter(ports), "a"), "Name"
+    match call.arguments:
+        case (Name((first,)) as name,) if counts:
+            used.setdefault(first, name.span)
+            if first not in ports:
+                message = f"there is no port `{first}`"
+                scope.error("unknown-port", message, name.span, scope.hint(first, ports))
+            return None
+        case (Name((_, _, *_)) as name,) if not counts:
+            return _on_ports(scope, ports, name, used)
+        case (Name((first, *rest)),):
+            port = first if first in ports else port
+            attribute = ".".join(rest) or (attribute if first in ports else first)
+    asked = f"count({port})" if counts else f"{word}({port}.{attribute})"
+    what = "a port" if counts else "an attribute of a port"
+    scope.error("bad-aggregate", f"`{word}` is asked of {what}", call.span, f"write `{asked}`")
+    return None
 
 
 def _on_events(
@@ -66,22 +148,28 @@ def _on_events(
     name: Name,
     start: int,
     ports: Mapping[str, Port],
+    instead: Instead,
 ) -> ValueType | None:
     """The type of a name, or of what of it follows from part `start` on, as events have it."""
     first, *rest = name.parts[start:]
     span = scope.part_span(name, start)
-    advice = None
-    if start == 0 and rest and first in ports:
-        advice = f"a predicate asks one event, so the port is not named: write `{'.'.join(rest)}`"
     if not rest:
         return attribute_type(scope, type_names, first, span)
     # Only data has parts: a dotted name is never a CloudEvents attribute.
     if not all(each in scope.types for each in type_names):
         return None
+    if start == 0 and first in ports:
+        # A first part that is a port's name is that port.
+        _report_port_in_predicate(scope, type_names, name, instead)
+        return None
+    whole = [data_type(scope, each, ".".join(name.parts[start:])) for each in type_names]
+    nested = [each for each in whole if each is not None and each.declared]
+    if nested:
+        return agreed(each.type for each in nested)
     known = [data_type(scope, each, first) for each in type_names]
     found = [each for each in known if each is not None]
     if not found:
-        report_unknown(scope, type_names, first, span, advice=advice, certain=advice is not None)
+        report_unknown(scope, type_names, first, span)
     elif all(each.type is not None for each in found):
         shown = next(each.type for each in found)
         scope.error(
@@ -91,6 +179,21 @@ def _on_events(
             f"write `{'.'.join(name.parts[: start + 1])}`",
         )
     return None
+
+
+def _report_port_in_predicate(
+    scope: LibraryScope, type_names: Sequence[str], name: Name, instead: Instead
+) -> None:
+    first = name.parts[0]
+    hint = instead(name)
+    if any(data_type(scope, each, name.text) is not None for each in type_names):
+        hint = f"to reach the data of that name, give the port `{first}` another name"
+    scope.error(
+        "port-in-predicate",
+        f"`{first}` is a port, and a predicate asks one event, without naming its port",
+        scope.part_span(name, 0),
+        hint,
+    )
 
 
 def _on_ports(
@@ -108,7 +211,7 @@ def _on_ports(
         return None
     used.setdefault(first, span)
     if isinstance(port, EventPort):
-        return _on_events(scope, [port.type], name, 1, ports)
+        return _on_events(scope, [port.type], name, 1, ports, _without_port)
     if [each.lower() for each in rest] == ["time"]:
         return TIMESTAMP
     scope.error(

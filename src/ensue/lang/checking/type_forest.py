@@ -41,6 +41,7 @@ class TypeForest:
     _first: dict[str, int] = field(init=False)
     _last: dict[str, int] = field(init=False)
     _declared: dict[str, list[Declared]] = field(init=False)
+    _nested: bool = field(init=False)
     _below: dict[tuple[str, str], frozenset[ValueType]] = field(default_factory=dict, init=False)
     _near: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
 
@@ -52,6 +53,7 @@ class TypeForest:
         self._first, self._last = {}, {}
         order = self._number()
         self._declared = self._index_attributes(order)
+        self._nested = any("." in name for name in self._declared)
         self.open_types = frozenset(name for each in self.broken for name in self.below(each))
 
     def _number(self) -> list[str]:
@@ -129,12 +131,27 @@ class TypeForest:
         end = bisect_right(places, self._last[type_name], key=lambda place: place.first)
         return frozenset(place.value_type for place in places[start:end])
 
+    def has_parts(self, type_name: str, name: str) -> bool:
+        """Whether values inside of `name` are declared on a type, above it or below it."""
+        if not self._nested:
+            return False
+        return any(each.startswith(f"{name}.") for each in self.names_near(type_name))
+
     def lineage(self, name: str) -> Iterator[str]:
         """The type itself, its parent, and so on up."""
         current: str | None = name
         while current is not None:
             yield current
             current = self.types[current].parent
+
+    def levels(self) -> dict[str, int]:
+        """How far down each type is; one that inherits from nothing is at level 1."""
+        levels: dict[str, int] = {}
+        # The walk that gave the numbers enters parents before their children.
+        for name in self._first:
+            parent = self.types[name].parent
+            levels[name] = 1 if parent is None else levels[parent] + 1
+        return levels
 
     def below(self, name: str) -> Iterator[str]:
         """The type itself and everything under it."""

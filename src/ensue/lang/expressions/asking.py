@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ensue.events.event import Event
-from ensue.lang.expressions.evaluation import quantified, stands_in
+from ensue.lang.expressions.comparing import quantified, stands_in
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.terms import (
     After,
@@ -74,6 +74,11 @@ class Ontology(Protocol):
         """What to write in place of a text that names nothing, for a message."""
 
 
+def as_it_stands(ontology: Ontology | None) -> Ontology | None:
+    """What an ontology says now, for several questions: its `snapshot`, where it has them."""
+    return getattr(ontology, "snapshot", ontology)
+
+
 @dataclass(frozen=True, slots=True)
 class AskingScope:
     """One publication, with a history and an ontology where there are any."""
@@ -88,9 +93,10 @@ class AskingScope:
     def answer(self, term: TemporalTerm | ConceptTerm) -> bool | None:
         if isinstance(term, After | Before | During | Compared | Related):
             return None if self.history is None else self.history.holds(term, self.event)
-        if self.ontology is None:
+        ontology = as_it_stands(self.ontology)
+        if ontology is None:
             return None
-        return concept_holds(term, self.lookup(term.name.parts), self.ontology)
+        return concept_holds(term, self.lookup(term.name.parts), ontology)
 
 
 def concept_holds(term: ConceptTerm, value: Any, ontology: Ontology) -> bool:

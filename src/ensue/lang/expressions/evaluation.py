@@ -6,7 +6,10 @@ be cast gives the zero value of its result, passes the errors on, and evaluation
 is raised. The one exception to the zero is NOT: CESQL negates the `false` that a failed cast
 gives. What makes a predicate hold is stricter, and stands in `holds`.
 
-Only AND and OR leave an operand unread. Sets are unordered, so IN reads all of its options.
+Only AND and OR leave an operand unread. Sets are unordered, so IN reads all of its options. Only
+EXISTS and the functions that are made for it (IS NULL, COALESCE) take what is null. How values are
+compared stands in `comparing`, what a function computes in `functions`, an aggregate in
+`aggregates`.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
 
 from ensue.events.event import Event
+from ensue.lang.expressions.aggregates import AGGREGATES
+from ensue.lang.expressions.comparing import COMPARISONS, has, is_among
 from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.expressions.like import matches
 from ensue.lang.expressions.scopes import (
@@ -26,16 +31,17 @@ from ensue.lang.expressions.scopes import (
     EventScope,
     PortScope,
     Scope,
+    StretchScope,
     TimerScope,
 )
 from ensue.lang.expressions.terms import (
     After,
     Before,
+    BoundTerm,
     Compared,
     ConceptTerm,
     During,
     Has,
-    Quantifier,
     Related,
     TemporalTerm,
 )
@@ -73,6 +79,7 @@ __all__ = [
     "Outcome",
     "PortScope",
     "Scope",
+    "StretchScope",
     "TimerScope",
     "evaluate",
     "holds",
@@ -80,6 +87,8 @@ __all__ = [
 ]
 
 NO_ERRORS: frozenset[str] = frozenset()
+NULL = frozenset({"missingAttribute"})
+"""The errors of an operand that is null, or is computed from what is null, and right otherwise."""
 
 _N = TypeVar("_N", int, float)
 
@@ -129,14 +138,14 @@ def evaluate(expression: Expression, scope: Scope) -> Outcome:
         case In(operand, options, negated):
             return _apply(
                 "boolean",
-                lambda x, *others: _is_among(x, others) is not negated,
+                lambda x, *others: is_among(x, others) is not negated,
                 evaluate(operand, scope),
                 *(evaluate(each, scope) for each in options),
             )
         case Arithmetic(first, rest):
             return _chain("number", _ARITHMETIC, first, rest, scope)
         case Comparison(first, rest):
-            return _chain("boolean", _COMPARISONS, first, rest, scope)
+            return _chain("boolean", COMPARISONS, first, rest, scope)
         case Logic(operands, operators):
             return _logic(operands, operators, scope)
         case Call(name, arguments):
@@ -147,6 +156,8 @@ def evaluate(expression: Expression, scope: Scope) -> Outcome:
                 lambda bag: has(bag, quantifier, [each.value for each in options]),
                 evaluate(name, scope),
             )
+        case BoundTerm(term, test):
+            return _apply("boolean", test.holds, evaluate(term.name, scope))
         case _:
             return _ask(expression, scope)
 
@@ -156,6 +167,8 @@ def _ask(term: TemporalTerm | ConceptTerm, scope: Scope) -> Outcome:
     if answer is None:
         temporal = isinstance(term, After | Before | During | Compared | Related)
         return _failed("boolean", "missingHistory" if temporal else "missingOntology")
+    if isinstance(term, ConceptTerm) and scope.lookup(term.name.parts) is MISSING:
+        return _failed("boolean", "missingAttribute")
     return Outcome(answer)
 
 
@@ -221,6 +234,8 @@ def _logic(operands: Sequence[Expression], operators: Sequence[str], scope: Scop
 
 
 def _call(name: str, arguments: Sequence[Expression], scope: Scope) -> Outcome:
+    if name in AGGREGATES:
+        return _aggregate(name, arguments, scope)
     function = FUNCTIONS.get(name)
     if function is None or not function.accepts(len(arguments)):
         return _failed("boolean", "missingFunction")
@@ -230,7 +245,21 @@ def _call(name: str, arguments: Sequence[Expression], scope: Scope) -> Outcome:
             *(CASTS[function.parameter(i)](each) for i, each in enumerate(values))
         )
 
-    return _apply(function.result, compute, *(evaluate(each, scope) for each in arguments))
+    outcomes = [evaluate(each, scope) for each in arguments]
+    if function.takes_null:
+        outcomes = [Outcome(MISSING) if each.errors == NULL else each for each in outcomes]
+    return _apply(function.result, compute, *outcomes)
+
+
+def _aggregate(name: str, arguments: Sequence[Expression], scope: Scope) -> Outcome:
+    """An aggregate over the events of a port; it stands where a scope knows those events."""
+    match arguments:
+        case [Name(parts)] if isinstance(scope, StretchScope):
+            try:
+                return Outcome(AGGREGATES[name].compute(scope.stretch(parts)))
+            except FaultError as fault:
+                return Outcome(fault.value, frozenset({fault.kind}))
+    return _failed("boolean", "missingFunction")
 
 
 # --- arithmetic --------------------------------------------------------------------------------
@@ -246,6 +275,13 @@ def _arithmetic(
         return _bounded(_or_math_error(reals, float(x), float(y), 0.0))
 
     return compute
+
+
+def _difference(left: Any, right: Any) -> int | float:
+    """`-`: a timestamp on either side makes timestamps, and gives the seconds between them."""
+    if "timestamp" in (kind_of(left), kind_of(right)):
+        return (to_timestamp(left) - to_timestamp(right)).total_seconds()
+    return _subtract(left, right)
 
 
 def _or_math_error(compute: Callable[[_N, _N], _N], x: _N, y: _N, zero: _N) -> _N:
@@ -273,103 +309,11 @@ def _remainder(x: int, y: int) -> int:
     return x - y * _quotient(x, y)
 
 
+_subtract = _arithmetic(operator.sub, operator.sub)
 _ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": _arithmetic(operator.add, operator.add),
-    "-": _arithmetic(operator.sub, operator.sub),
+    "-": _difference,
     "*": _arithmetic(operator.mul, operator.mul),
     "/": _arithmetic(_quotient, operator.truediv),
     "%": _arithmetic(_remainder, math.fmod),
-}
-
-
-# --- comparison --------------------------------------------------------------------------------
-
-
-def _equal_as(kind: str | None, x: Any, y: Any) -> bool:
-    """Whether two values are the same once both are of a kind."""
-    if kind is None:
-        raise FaultError("cast")
-    left, right = CASTS[kind](x), CASTS[kind](y)
-    if isinstance(left, float) or isinstance(right, float):
-        # An integer meets a real as a real; Python would compare them exactly.
-        return float(left) == float(right)
-    return bool(left == right)
-
-
-def _is_equal(x: Any, y: Any) -> bool:
-    """The right operand's kind decides, but a timestamp on either side makes timestamps."""
-    kind = "timestamp" if kind_of(x) == "timestamp" else _family(y)
-    return _equal_as(kind, x, y)
-
-
-def _is_among(x: Any, options: Sequence[Any]) -> bool:
-    """The left operand's kind decides. All are compared, so that no order hides a failing cast."""
-    equal = [_equal_as(_family(x), x, option) for option in options]
-    return True in equal
-
-
-def stands_in(comparison: str, left: Any, right: Any) -> bool:
-    """Whether two values compare so; values that cannot be compared do not."""
-    try:
-        return _COMPARISONS[comparison](left, right)
-    except FaultError:
-        return False
-
-
-def has(bag: Any, quantifier: Quantifier, options: Sequence[Any]) -> bool:
-    """The test of a bag; a single value is a bag of one. What cannot be compared is not equal."""
-    if isinstance(bag, Mapping):
-        raise FaultError("cast")
-    values = list(bag) if isinstance(bag, Sequence) and not isinstance(bag, str | bytes) else [bag]
-
-    def is_met(value: Any, option: Any) -> bool:
-        try:
-            return _equal_as(_family(value), value, option)
-        except FaultError:
-            return False
-
-    return quantified(quantifier, values, options, is_met)
-
-
-def quantified(
-    quantifier: Quantifier,
-    values: Sequence[Any],
-    options: Sequence[Any],
-    is_met: Callable[[Any, Any], bool],
-) -> bool:
-    """Whether the values of a bag meet the options as the quantifier asks."""
-    match quantifier:
-        case "ANY":
-            return any(is_met(value, option) for value in values for option in options)
-        case "ALL":
-            return all(any(is_met(value, option) for value in values) for option in options)
-        case "ONLY":
-            met = [any(is_met(value, option) for option in options) for value in values]
-            return bool(met) and all(met)
-
-
-def _family(value: Any) -> str | None:
-    kind = kind_of(value)
-    return "number" if kind in ("integer", "real") else kind
-
-
-def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def compute(left: Any, right: Any) -> bool:
-        if "timestamp" in (kind_of(left), kind_of(right)):
-            return compare(to_timestamp(left), to_timestamp(right))
-        x, y = to_number(left), to_number(right)
-        if isinstance(x, float) or isinstance(y, float):
-            return compare(float(x), float(y))
-        return compare(x, y)
-
-    return compute
-
-
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "=": _is_equal,
-    "!=": lambda x, y: not _is_equal(x, y),
-    "<": _ordering(operator.lt),
-    "<=": _ordering(operator.le),
-    ">": _ordering(operator.gt),
-    ">=": _ordering(operator.ge),
 }

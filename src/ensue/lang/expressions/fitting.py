@@ -13,7 +13,13 @@ from datetime import datetime
 from ensue.events.times import parse_time
 from ensue.events.types import INTEGER_RANGES, REALS, ValueType
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.expressions.kinds import Kind, Resolve, check_expression, with_article
+from ensue.lang.expressions.kinds import (
+    Kind,
+    Resolve,
+    ResolveAggregate,
+    check_expression,
+    with_article,
+)
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.expressions.tree import Expression, Literal, Name, Negate, Value
 
@@ -22,7 +28,11 @@ _LONGEST_SHOWN = 40
 
 
 def check_value(
-    expression: Expression, target: ValueType, resolve: Resolve, diagnostics: Diagnostics
+    expression: Expression,
+    target: ValueType,
+    resolve: Resolve,
+    diagnostics: Diagnostics,
+    aggregate: ResolveAggregate | None = None,
 ) -> Kind | None:
     """Check an expression, and that its value fits an attribute of the target type."""
     types: dict[Name, ValueType | None] = {}
@@ -32,7 +42,7 @@ def check_value(
         return types[name]
 
     found_before = len(diagnostics.found)
-    kind = check_expression(expression, resolve_and_remember, diagnostics)
+    kind = check_expression(expression, resolve_and_remember, diagnostics, aggregate)
     if any(each.severity == "error" for each in diagnostics.found[found_before:]):
         return kind
     constant = _constant(expression)

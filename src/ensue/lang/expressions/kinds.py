@@ -10,13 +10,24 @@ tell. Names are the resolver's to report. Whether a value fits an attribute is a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from ensue.events.types import ValueType
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
+from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.expressions.printing import print_expression, quote
-from ensue.lang.expressions.terms import After, Before, Compared, During, Has, Related, Term
+from ensue.lang.expressions.terms import (
+    After,
+    Before,
+    BoundTerm,
+    Compared,
+    During,
+    Has,
+    Related,
+    Term,
+)
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -36,6 +47,9 @@ from ensue.lang.source import NOWHERE
 
 Kind = str
 Resolve = Callable[[Name], ValueType | None]
+ResolveAggregate = Callable[[Call], ValueType | None]
+"""The declared type of what an aggregate is asked of; it reports an aggregate that is out of place
+or is asked of something else than a port."""
 
 # By the kind that an operator wants: the kinds whose values the implicit cast never takes.
 _NEVER: dict[Kind, frozenset[Kind]] = {
@@ -56,24 +70,33 @@ _ADVICE = {
     "integer": "use `INT(...)`",
     "string": "a sequence can only be passed on, or asked for with `EXISTS`",
     "number": "only numbers, booleans and strings that hold a number can be computed with",
-    "timestamp": "a timestamp is compared with a timestamp or with RFC 3339 text",
+    "timestamp": "a timestamp goes together with a timestamp, or with RFC 3339 text",
 }
 _LONGEST_READING = 120
 _MOST_OPERANDS_SHOWN = 12
 
 
 def check_expression(
-    expression: Expression, resolve: Resolve, diagnostics: Diagnostics
+    expression: Expression,
+    resolve: Resolve,
+    diagnostics: Diagnostics,
+    aggregate: ResolveAggregate | None = None,
 ) -> Kind | None:
-    """Report what is wrong with an expression, and tell the kind of its result."""
-    return _Check(resolve, diagnostics).kind(expression)
+    """Report what is wrong with an expression, and tell the kind of its result.
+
+    Without `aggregate` no aggregate may stand in it.
+    """
+    return _Check(resolve, diagnostics, aggregate).kind(expression)
 
 
 def check_predicate(
-    expression: Expression, resolve: Resolve, diagnostics: Diagnostics
+    expression: Expression,
+    resolve: Resolve,
+    diagnostics: Diagnostics,
+    aggregate: ResolveAggregate | None = None,
 ) -> Kind | None:
     """As `check_expression`, for an expression that must be true or false."""
-    kind = check_expression(expression, resolve, diagnostics)
+    kind = check_expression(expression, resolve, diagnostics, aggregate)
     if kind not in (None, "boolean"):
         diagnostics.error(
             "predicate-not-boolean",
@@ -92,9 +115,12 @@ def with_article(kind: Kind | None) -> str:
 class _Check:
     """One walk over one expression. Depth is bounded by `Limits.nesting`."""
 
-    def __init__(self, resolve: Resolve, diagnostics: Diagnostics) -> None:
+    def __init__(
+        self, resolve: Resolve, diagnostics: Diagnostics, aggregate: ResolveAggregate | None
+    ) -> None:
         self._resolve = resolve
         self._diagnostics = diagnostics
+        self._resolve_aggregate = aggregate
 
     def kind(self, expression: Expression) -> Kind | None:
         match expression:
@@ -112,7 +138,7 @@ class _Check:
             case Negate(operand):
                 return self._negate(operand)
             case Arithmetic(first, rest):
-                return self._arithmetic(first, rest)
+                return self._arithmetic(expression, first, rest)
             case Comparison(first, rest):
                 return self._comparison(expression, first, rest)
             case Logic():
@@ -135,7 +161,7 @@ class _Check:
         if not isinstance(term, After | Before | During | Related):
             self._resolve(term.name)
         match term:
-            case Has():
+            case Has() | BoundTerm():
                 return "boolean"
             case After() | Before() | During() | Compared() | Related():
                 check_predicate(term.filter, lambda _: None, self._diagnostics)
@@ -150,7 +176,8 @@ class _Check:
                     "needs-ontology",
                     "this term asks an ontology, and holds only in a run that has one",
                     term.span,
-                    "start the library with one: `library.start(ontology=...)`",
+                    "load the library with one: `ensue.load(..., ontology=...)`"
+                    " or `--ontology FILE`",
                 )
         return "boolean"
 
@@ -183,18 +210,34 @@ class _Check:
         self._want("number", operand, kind, "`-`")
         return _number_kind([kind])
 
-    def _arithmetic(self, first: Expression, rest: Sequence[tuple[str, Expression]]) -> Kind | None:
-        kinds = [self.kind(first), *(self.kind(operand) for _, operand in rest)]
-        signs = [rest[0][0], *(sign for sign, _ in rest)]
-        operands = [first, *(operand for _, operand in rest)]
-        for sign, operand, kind in zip(signs, operands, kinds, strict=True):
-            self._want("number", operand, kind, f"`{sign}`")
-        return _number_kind(kinds)
+    def _arithmetic(
+        self, whole: Arithmetic, first: Expression, rest: Sequence[tuple[str, Expression]]
+    ) -> Kind | None:
+        left, left_kind = first, self.kind(first)
+        for sign, right in rest:
+            right_kind = self.kind(right)
+            if sign == "-" and "timestamp" in (left_kind, right_kind):
+                self._want("timestamp", left, left_kind, "`-` with a timestamp")
+                self._want("timestamp", right, right_kind, "`-` with a timestamp")
+                left, left_kind = whole, "real"
+                continue
+            self._want("number", left, left_kind, f"`{sign}`")
+            self._want("number", right, right_kind, f"`{sign}`")
+            # What stands left of the next sign is a number, and no constant.
+            if sign == "-" and None in (left_kind, right_kind):
+                # Both may turn out to be timestamps, and the difference a real.
+                left_kind = "real" if "real" in (left_kind, right_kind) else "number"
+            else:
+                left_kind = _number_kind([left_kind, right_kind])
+            left = whole
+        return left_kind
 
     def _comparison(
         self, whole: Comparison, first: Expression, rest: Sequence[tuple[str, Expression]]
     ) -> Kind:
         self._not_binds_tightest(whole, first)
+        if len(rest) == 1:
+            self._says_nothing(whole, first, rest[0][1])
         left, left_kind = first, self.kind(first)
         for sign, right in rest:
             right_kind = self.kind(right)
@@ -206,6 +249,30 @@ class _Check:
             left, left_kind = whole, "boolean"
         return "boolean"
 
+    def _says_nothing(self, whole: Comparison, left: Expression, right: Expression) -> None:
+        """Warn of a comparison that is constant by its form: a value with itself, or two constants.
+
+        Both sides are sums and products of numbers and of one and the same name.
+        """
+        names, others = _plain_names(left), _plain_names(right)
+        if names is None or names != others or len(names) > 1:
+            return
+        if names:
+            (parts,) = names
+            what = f"both sides are computed from `{'.'.join(parts)}` alone"
+            hint = (
+                "to compare two events, give each its port and ask in the clause `having`: "
+                f"`having b.{parts[-1]} < a.{parts[-1]}`"
+            )
+        else:
+            what, hint = "both sides are constants", "compare an attribute with a constant"
+        self._diagnostics.warning(
+            "constant-comparison",
+            f"{what}, so this comparison does not depend on which events came",
+            whole.span,
+            hint,
+        )
+
     def _in(self, operand: Expression, options: Sequence[Expression]) -> None:
         kind = self.kind(operand)
         if kind == "sequence":
@@ -216,6 +283,8 @@ class _Check:
                 self._want(_family(kind), option, option_kind, "`IN`")
 
     def _call(self, call: Call) -> Kind | None:
+        if call.function in AGGREGATES:
+            return self._aggregate(call)
         kinds = [self.kind(each) for each in call.arguments]
         function = FUNCTIONS.get(call.function)
         if function is None:
@@ -239,7 +308,65 @@ class _Check:
             if never is not None and kind in never:
                 self._cannot_cast(argument, kind, f"`{call.function}`", "pass it as it is")
             self._want(function.parameter(index), argument, kind, f"`{call.function}`")
+        if function.problem is not None:
+            self._constants(call, function.problem)
+        match call.function:
+            case "BETWEEN":
+                self._between(call, kinds)
+            case "MATCHES" | "IS_NULL":
+                self._not_binds_tightest(call, call.arguments[0])
+        if function.result == "any":
+            # Of one kind if all of them are.
+            return kinds[0] if len(set(kinds)) == 1 else None
         return _number_kind(kinds) if function.result == "number" else function.result
+
+    def _constants(self, call: Call, problem: Callable[[str], str | None]) -> None:
+        """Report the arguments that must be constants and are none, or are wrong."""
+        for argument in call.arguments[1:]:
+            match argument:
+                case Literal(str() as value):
+                    message = problem(value)
+                    hint = None
+                case _:
+                    message = f"`{call.function}` takes constants here, which are checked before"
+                    hint = "write the text itself, in quotes"
+            if message is not None:
+                self._diagnostics.error("bad-constant", message, argument.span, hint)
+
+    def _between(self, call: Call, kinds: Sequence[Kind | None]) -> None:
+        value, *bounds = call.arguments
+        self._not_binds_tightest(call, value)
+        for bound, kind in zip(bounds, kinds[1:], strict=True):
+            wanted = _compared_as("<=", kinds[0], kind)
+            if wanted is not None:
+                self._want(wanted, value, kinds[0], "`BETWEEN`")
+                self._want(wanted, bound, kind, "`BETWEEN`")
+
+    def _aggregate(self, call: Call) -> Kind | None:
+        aggregate, name = AGGREGATES[call.function], call.function.lower()
+        if self._resolve_aggregate is None:
+            shown = print_expression(call)
+            self._diagnostics.error(
+                "misplaced-aggregate",
+                f"`{name}` is over several events, and a predicate here asks one event",
+                call.span,
+                f"ask it in a clause of the correlation: `having {shown} > ...`",
+            )
+            return None
+        declared = self._resolve_aggregate(call)
+        takes = aggregate.takes
+        if declared is not None and takes is not None and declared.kind not in takes:
+            self._diagnostics.error(
+                "operand-never-fits",
+                f"`{name}` cannot take {with_article(declared.kind)}",
+                call.arguments[0].span,
+                f"it takes {_any_of(takes)}",
+            )
+        if aggregate.result is not None:
+            return aggregate.result
+        if declared is None:
+            return "number" if call.function == "SUM" else None
+        return declared.kind
 
     def _logic(self, logic: Logic) -> Kind:
         for index, operand in enumerate(logic.operands):
@@ -255,7 +382,9 @@ class _Check:
             )
         return "boolean"
 
-    def _not_binds_tightest(self, whole: Comparison | Like | In, operand: Expression) -> None:
+    def _not_binds_tightest(
+        self, whole: Comparison | Like | In | Call, operand: Expression
+    ) -> None:
         text = self._diagnostics.source.text
         if not isinstance(operand, Not) or operand.span == NOWHERE:
             return
@@ -275,6 +404,11 @@ class _Check:
                 sign = "NOT IN" if negated else "IN"
                 shown = f"(NOT {inner}) {sign} (...)"
                 instead = f"{inner} {'IN' if negated else 'NOT IN'} (...)"
+            case Call(_, (_, *others)):
+                written = replace(whole, arguments=(operand.operand, *others))
+                first = print_expression(operand)
+                shown = f"({first}){print_expression(whole).removeprefix(first)}"
+                instead = print_expression(Not(written))
             case _:
                 return
         hint = f"it is read as `{shown}`; to negate the whole, write `{instead}`"
@@ -308,6 +442,28 @@ class _Check:
     ) -> None:
         report = self._diagnostics.warning if is_legal else self._diagnostics.error
         report("operand-never-fits", f"{by} cannot take {with_article(kind)}", operand.span, advice)
+
+
+def _plain_names(x: Expression) -> frozenset[tuple[str, ...]] | None:
+    """The names in a sum or product of names and constants; None where there is more in it."""
+    match x:
+        case Name(parts):
+            return frozenset({parts})
+        case Literal():
+            return frozenset()
+        case Negate(operand):
+            return _plain_names(operand)
+        case Arithmetic(first, rest) if all(sign != "%" for sign, _ in rest):
+            found = [_plain_names(each) for each in (first, *(operand for _, operand in rest))]
+            inside = [each for each in found if each is not None]
+            return frozenset().union(*inside) if len(inside) == len(found) else None
+        case _:
+            return None
+
+
+def _any_of(kinds: Iterable[Kind]) -> str:
+    *first, last = sorted(f"{each}s" for each in kinds)
+    return f"{', '.join(first)} and {last}"
 
 
 def _family(kind: Kind) -> Kind:

@@ -13,6 +13,7 @@ from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.terms import (
     After,
     Before,
+    BoundTerm,
     Compared,
     During,
     Has,
@@ -72,7 +73,15 @@ def names_in(expression: Expression) -> Iterator[Name]:
                 yield current
             case After() | Before() | During() | Related():
                 continue
-            case Has() | Compared() | IsA() | Subsumes() | SameAs() | OntologyProperty():
+            case (
+                Has()
+                | Compared()
+                | IsA()
+                | Subsumes()
+                | SameAs()
+                | OntologyProperty()
+                | BoundTerm()
+            ):
                 yield current.name
             case _:
                 waiting.extend(reversed(parts_of(current)))

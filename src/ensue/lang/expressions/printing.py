@@ -13,6 +13,7 @@ from datetime import datetime
 
 from ensue.errors import UsageError
 from ensue.events.times import format_time, microseconds_of
+from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.term_printing import print_term
 from ensue.lang.expressions.tree import (
     Arithmetic,
@@ -53,6 +54,8 @@ def _tightness(expression: Expression) -> int:
             return _ADDITIVE if _is_sum(expression) else _MULTIPLICATIVE
         case Like() | In():
             return _MATCHED
+        case Call() | Not(Call()) if (written := _written(expression)) is not None:
+            return _MATCHED if written == "MATCHES" else _COMPARISON
         case Not() | Negate() | Exists():
             return _UNARY
         case _:
@@ -65,6 +68,8 @@ def _text(expression: Expression) -> str:
             return print_literal(expression)
         case Name():
             return expression.text
+        case Call() | Not(Call()) if (written := _written(expression)) is not None:
+            return _operator(expression, written)
         case Not(operand):
             return f"NOT {_print(operand, _UNARY)}"
         case Negate(operand):
@@ -72,7 +77,8 @@ def _text(expression: Expression) -> str:
         case Exists(name):
             return f"EXISTS {name.text}"
         case Call(function, arguments):
-            return f"{function}({_list(arguments)})"
+            called = function.lower() if function in AGGREGATES else function
+            return f"{called}({_list(arguments)})"
         case Like(operand, pattern, negated):
             sign = "NOT LIKE" if negated else "LIKE"
             return f"{_print(operand, _MATCHED)} {sign} {quote(pattern)}"
@@ -89,6 +95,36 @@ def _text(expression: Expression) -> str:
             return _chain(first_operand, rest, _MULTIPLICATIVE if _is_sum(expression) else _MATCHED)
         case _:
             return print_term(expression, print_expression, print_literal, quote)
+
+
+_OPERANDS = {"BETWEEN": 3, "IS_NULL": 1, "MATCHES": 2}
+"""The functions that are written as operators, and how many operands they have then."""
+
+
+def _written(expression: Expression) -> str | None:
+    """The function that this is written with as an operator, negated or not."""
+    call = expression.operand if isinstance(expression, Not) else expression
+    if not isinstance(call, Call) or len(call.arguments) != _OPERANDS.get(call.function):
+        return None
+    if call.function == "MATCHES":
+        match call.arguments:
+            case (_, Literal(str())):
+                return "MATCHES"
+        return None
+    return call.function
+
+
+def _operator(expression: Expression, written: str) -> str:
+    call = expression.operand if isinstance(expression, Not) else expression
+    assert isinstance(call, Call)
+    word = "NOT " if isinstance(expression, Not) else ""
+    if written == "MATCHES":
+        text, pattern = call.arguments
+        return f"{_print(text, _MATCHED)} {word}MATCHES {_print(pattern, _ATOM)}"
+    operands = [_print(each, _ADDITIVE) for each in call.arguments]
+    if written == "IS_NULL":
+        return f"{operands[0]} IS {word}NULL"
+    return f"{operands[0]} {word}BETWEEN {operands[1]} AND {operands[2]}"
 
 
 def _is_sum(expression: Arithmetic) -> bool:

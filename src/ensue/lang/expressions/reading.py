@@ -83,6 +83,34 @@ class ExpressionReading:
         operand, *options = nodes_in(children)
         return In(operand, tuple(options), _is_negated(children), span_over(children))
 
+    def matches(self, children: Sequence[Child]) -> Expression:
+        (operand,) = nodes_in(children)
+        token = signs_in(children)[-1]
+        pattern = Literal(unquoted(token), Span(token.start_pos or 0, token.end_pos or 0))
+        found = Call("MATCHES", (operand, pattern), span_over(children))
+        return Not(found, found.span) if _is_negated(children) else found
+
+    def is_null(self, children: Sequence[Child]) -> Expression:
+        (operand,) = nodes_in(children)
+        found = Call("IS_NULL", (operand,), span_over(children))
+        return Not(found, found.span) if _is_negated(children) else found
+
+    def between(self, children: Sequence[Child]) -> Expression:
+        operands = tuple(nodes_in(children))
+        link = signs_in(children)[-1]
+        if link.upper() != "AND":
+            raise UnreadableError(
+                "between-without-and",
+                f"`BETWEEN` has two bounds, joined by `AND`, and `{link}` was found",
+                Span(link.start_pos or 0, link.end_pos or 0),
+                "write `x BETWEEN low AND high`",
+            )
+        return Call("BETWEEN", operands, span_over(children))
+
+    def not_between(self, children: Sequence[Child]) -> Expression:
+        found = self.between(children)
+        return Not(found, found.span)
+
     def not_(self, children: Sequence[Child]) -> Expression:
         (operand,) = nodes_in(children)
         return Not(operand, span_over(children))

@@ -3,12 +3,13 @@
 In an event's predicate a name is looked for as a CloudEvents attribute, then in the event's data,
 then as a CloudEvents attribute in lower case; a dotted name walks into nested data. In a
 transformer the first part names a port, the rest is looked for in the event bound to it. A value
-of null is missing, as is everything about a port that is not bound. Nothing is cast here.
+of null is missing, as is everything about a port that is not bound. Aggregates ask for the values
+of a name over all events of a port. Nothing is cast here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
@@ -97,6 +98,25 @@ class PortScope:
             return MISSING
         scope = EventScope(bound) if isinstance(bound, Event) else bound
         return scope.lookup(tuple(rest))
+
+
+@dataclass(frozen=True, slots=True)
+class StretchScope(PortScope):
+    """What is bound to the ports, and all events of each port in its stretch, for aggregates."""
+
+    stretches: Mapping[str, Sequence[Event | Scope]]
+
+    def stretch(self, parts: tuple[str, ...]) -> list[Any]:
+        """The values of `port.name` over the port's stretch, in order; `MISSING` for a null.
+
+        Of the name of a port alone, something that is there for each of its events.
+        """
+        port, *rest = parts
+        events = self.stretches.get(port, ())
+        if not rest:
+            return [True] * len(events)
+        scopes = (EventScope(each) if isinstance(each, Event) else each for each in events)
+        return [each.lookup(tuple(rest)) for each in scopes]
 
 
 def _walk(data: Any, parts: tuple[str, ...]) -> Any:

@@ -15,6 +15,7 @@ from ensue.lang.expressions import tree
 from ensue.lang.expressions.terms import (
     After,
     Before,
+    BoundTerm,
     Compared,
     Concept,
     ConceptBag,
@@ -53,6 +54,8 @@ def print_term(
         case Related(relation, filtered, reference):
             before = "" if reference is None else f"{reference} "
             return f"{before}{relation} ({inner(filtered)})"
+        case BoundTerm(bound):
+            return print_term(bound, inner, constant, quote)
         case IsA(name, concept):
             return f"{name.text} IS_A {_concepts(concept, quote)}"
         case Subsumes(name, concept):

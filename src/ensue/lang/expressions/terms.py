@@ -10,7 +10,7 @@ or an ontology for the others, reached through `scopes.Answering`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from ensue.lang.source import NOWHERE, Span
 
@@ -170,6 +170,49 @@ class OntologyProperty:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class TextSets:
+    """A concept term as sets of texts, in every spelling, as an ontology has them at a moment.
+
+    A bag passes if each set of `needs` has one of its values, no value is outside of `only`, and
+    none is in `never`.
+    """
+
+    needs: tuple[frozenset[str], ...]
+    only: frozenset[str] | None = None
+    never: frozenset[str] = frozenset()
+
+    @property
+    def singly(self) -> frozenset[str]:
+        """The texts that pass by themselves."""
+        first, *others = self.needs
+        passing = first.intersection(*others) - self.never
+        return passing if self.only is None else passing & self.only
+
+
+class ValueTest(Protocol):
+    """What an ontology makes of a concept term: a test of one value, by its code."""
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value, or a bag of values, passes. Of any kind; what names nothing does not."""
+
+    def texts(self) -> TextSets:
+        """The test without the ontology, as it stands now."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTerm:
+    """A concept term that is bound to an ontology. It reads and prints as the term."""
+
+    term: IsA | Subsumes | SameAs | OntologyProperty
+    test: ValueTest = field(repr=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def name(self) -> tree.Name:
+        return self.term.name
+
+
 # --- bags --------------------------------------------------------------------------------------
 
 
@@ -185,4 +228,4 @@ class Has:
 
 TemporalTerm = After | Before | During | Compared | Related
 ConceptTerm = IsA | Subsumes | SameAs | OntologyProperty
-Term = TemporalTerm | ConceptTerm | Has
+Term = TemporalTerm | ConceptTerm | BoundTerm | Has

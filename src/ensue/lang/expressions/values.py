@@ -141,7 +141,13 @@ CASTS: Mapping[str, Callable[[Any], Any]] = {
 }
 """The implicit cast to each kind; `number` is an integer or a real."""
 
-ZEROS: Mapping[str, Any] = {"boolean": False, "integer": 0, "number": 0, "string": ""}
+ZEROS: Mapping[str, Any] = {
+    "any": False,
+    "boolean": False,
+    "integer": 0,
+    "number": 0,
+    "string": "",
+}
 """What an operator or a function gives, by the kind of its result, where it can give nothing."""
 
 

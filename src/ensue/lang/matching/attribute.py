@@ -61,9 +61,12 @@ class ByLength(dict[Any, int]):
 
 
 class Attribute:
-    def __init__(self, parts: Parts, slot: int) -> None:
+    """`absent` is a table of the whole index: the buckets that wait for a slot without a value."""
+
+    def __init__(self, parts: Parts, slot: int, absent: Table) -> None:
         self.parts = parts
         self.slot = slot
+        self.absent = absent
         self.read = _reader(parts)
         self.by_text: Table = {}
         self.by_pattern: Table = {}
@@ -77,8 +80,7 @@ class Attribute:
         self.grams = ByLength()
         self.bags: dict[str, Table] = {}
         self.concepts: Table = {}
-        self.state: Table = {}
-        """Buckets for PRESENT and ABSENT values."""
+        self.present: Table = {}
         self.numbers = Intervals()
         self.times = Intervals()
         self.own_times = Intervals()
@@ -109,10 +111,12 @@ class Attribute:
         tables = (
             *(self.by_text, self.by_pattern, self.by_number, self.by_truth, self.by_time),
             *(self.by_own_time, self.prefixes, self.suffixes, self.grams, self.concepts),
-            *(self.state, *self.listed.values(), *self.bags.values()),
+            *(self.present, *self.listed.values(), *self.bags.values()),
         )
         ranges = (self.numbers, self.times, self.own_times)
-        return not any(self.checked) and not any(tables) and not any(map(len, ranges))
+        if any(self.checked) or self.slot in self.absent:
+            return False
+        return not any(tables) and not any(map(len, ranges))
 
     @property
     def is_numeric(self) -> bool:
@@ -133,7 +137,7 @@ class Attribute:
 
     def probe(self, value: Any, buckets: list[int], ontology: Ontology | None) -> None:
         """Add the buckets that a value opens."""
-        found = self.state.get(PRESENT)
+        found = self.present.get(PRESENT)
         if found is not None:
             buckets.append(found)
         if self.by_text:
@@ -241,7 +245,7 @@ class Attribute:
         return odd
 
 
-PRESENT, ABSENT = "present", "absent"
+PRESENT = "present"
 
 
 def _open(table: Table, keys: Iterable[Any], buckets: list[int]) -> None:

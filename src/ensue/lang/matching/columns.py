@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from ensue.lang.expressions.asking import AskingScope
 from ensue.lang.expressions.scopes import MISSING, EventScope, Scope
 from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
 from ensue.lang.matching import kernels as k
-from ensue.lang.matching.attribute import ABSENT, EXACT_IN_DOUBLES, PRESENT, Attribute
+from ensue.lang.matching.attribute import EXACT_IN_DOUBLES, Attribute
 from ensue.lang.matching.index import PredicateIndex
 from ensue.lang.matching.tests import Parts
 
@@ -40,9 +40,10 @@ def match_columns(index: PredicateIndex, given: Any) -> Iterator[tuple[Any, Any,
     Positions count from the chunk's first event and ascend; a predicate comes once an event.
     """
     source = _Events(given) if isinstance(given, Sequence) else _Rows(given)
+    known = _Known(index)
     for begin in range(0, len(source), CHUNK):
         chunk = source.slice(begin, CHUNK)
-        positions, numbers = _Chunk(index, chunk).match()
+        positions, numbers = _Chunk(index, chunk, known).match()
         yield positions, numbers, len(chunk)
 
 
@@ -133,10 +134,49 @@ class _Rows:
         return [attribute.read(event) for event in self._all]
 
 
+class _About(NamedTuple):
+    """What an index knows of one value of a name."""
+
+    buckets: list[int]
+    cells: list[float]
+    odd: bool
+    stabbed: list[tuple[Any, float]]
+
+
+class _Known:
+    """What was found out about values, for as long as the index does not change."""
+
+    def __init__(self, index: PredicateIndex) -> None:
+        self._index = index
+        self._about: dict[Any, _About] = {}
+
+    def of(self, attribute: Attribute, value: Any) -> _About:
+        # 1, 1.0 and TRUE are equal in Python; what has no hash is looked at again.
+        key = (attribute.slot, value.__class__, value)
+        try:
+            about = self._about.get(key)
+        except TypeError:
+            return self._look(attribute, value)
+        if about is None:
+            about = self._about[key] = self._look(attribute, value)
+        return about
+
+    def _look(self, attribute: Attribute, value: Any) -> _About:
+        index = self._index
+        buckets: list[int] = []
+        attribute.probe(value, buckets, index.ontology)
+        cells = np.tile(k.BLANK, attribute.slot + 1)
+        odd = attribute.note(value, cells.data, index.codes.by_text)
+        stabbed: list[tuple[Any, float]] = []
+        attribute.stab(value, stabbed)
+        return _About(list(set(buckets)), cells[-k.CELLS :].tolist(), odd, stabbed)
+
+
 class _Chunk:
-    def __init__(self, index: PredicateIndex, source: Any) -> None:
+    def __init__(self, index: PredicateIndex, source: Any, known: _Known) -> None:
         self._index = index
         self._source = source
+        self._known = known
         count = len(source)
         self._width = k.CELLS * max(1, len(index.by_slot))
         self._facts = np.tile(k.BLANK, (count, max(1, len(index.by_slot))))
@@ -175,9 +215,9 @@ class _Chunk:
         large = valid & (np.abs(reals) >= EXACT_IN_DOUBLES) if values.dtype.kind == "i" else False
         cells[valid & ~np.asarray(large), k.NUMBER] = reals[valid & ~np.asarray(large)]
         self._odd |= valid & (np.isnan(reals) | large)
-        if attribute.state or attribute.by_number:
+        if attribute.present or attribute.by_number or attribute.slot in attribute.absent:
             distinct, inverse = np.unique(reals, return_inverse=True)
-            always = [attribute.state[PRESENT]] if PRESENT in attribute.state else []
+            always = list(attribute.present.values())
             found = map(attribute.by_number.get, distinct.tolist())
             opened = [always if each is None else [*always, each] for each in found]
             self._open(attribute, opened, np.where(valid, inverse, -1))
@@ -190,21 +230,13 @@ class _Chunk:
             distinct, codes = _distinct(self._source.values(attribute))
         else:
             distinct, codes = _dictionary(column)
-        index = self._index
         cells = np.tile(k.BLANK, (len(distinct) + 1, 1))
         odd = np.zeros(len(distinct) + 1, np.bool_)
-        opened, stabbing = [], []
-        scratch = np.tile(k.BLANK, attribute.slot + 1)
-        for at, value in enumerate(distinct):
-            buckets: list[int] = []
-            attribute.probe(value, buckets, index.ontology)
-            opened.append(list(set(buckets)))
-            scratch[-k.CELLS :] = k.BLANK
-            odd[at] = attribute.note(value, scratch, index.codes.by_text)
-            cells[at] = scratch[-k.CELLS :]
-            asked: list[Any] = []
-            attribute.stab(value, asked)
-            stabbing.append(asked)
+        known = [self._known.of(attribute, value) for value in distinct]
+        opened = [each.buckets for each in known]
+        if known:
+            cells[:-1] = [each.cells for each in known]
+            odd[:-1] = [each.odd for each in known]
         self._cells(attribute)[:] = cells[codes]
         self._odd |= odd[codes]
         self._open(attribute, opened, codes)
@@ -212,8 +244,8 @@ class _Chunk:
             if len(intervals):
                 values = np.zeros(len(distinct) + 1)
                 valid = np.zeros(len(distinct) + 1, np.bool_)
-                for at, asked in enumerate(stabbing):
-                    for where, number in asked:
+                for at, each in enumerate(known):
+                    for where, number in each.stabbed:
                         if where is intervals:
                             values[at], valid[at] = number, True
                 self._stabbed.append((intervals, values[codes], valid[codes]))
@@ -224,7 +256,7 @@ class _Chunk:
 
     def _open(self, attribute: Attribute, opened: list[list[int]], codes: Any) -> None:
         """Let events open lists of buckets, by codes; -1 stands for a value that is missing."""
-        missing = [attribute.state[ABSENT]] if ABSENT in attribute.state else []
+        missing = [attribute.absent[attribute.slot]] if attribute.slot in attribute.absent else []
         if not missing and not any(opened):
             return
         first = len(self._opened)

@@ -23,7 +23,7 @@ from ensue.lang.expressions.evaluation import evaluate
 from ensue.lang.expressions.scopes import MISSING, Scope
 from ensue.lang.expressions.tree import Arithmetic, Call, Expression, Logic, Name, Negate, Not
 from ensue.lang.matching import kernels as k
-from ensue.lang.matching.attribute import ABSENT, Attribute, Table
+from ensue.lang.matching.attribute import Attribute, Table
 from ensue.lang.matching.outcomes import Signed, conjunctions, truth
 from ensue.lang.matching.packing import Codes, joined, pack, unpack
 from ensue.lang.matching.placing import Place, places_of
@@ -55,7 +55,10 @@ class Hard:
 
 
 class PredicateIndex:
-    """`history` and `ontology` answer the terms of predicates that ask them."""
+    """`history` and `ontology` answer the terms of predicates that ask them.
+
+    An index is for one thread at a time, matching included: it has one place for an event's facts.
+    """
 
     def __init__(
         self, history: TemporalStore | None = None, ontology: Ontology | None = None
@@ -65,6 +68,7 @@ class PredicateIndex:
         self.storage = Storage()
         self.codes = Codes()
         self.always: Table = {}
+        self.absent: Table = {}
         self.asked: dict[tuple[int, bool], tuple[Hard, bool]] = {}
         self.asked_buckets: Table = {}
         self.hard: dict[int, tuple[tuple[Hard, bool], ...]] = {}
@@ -77,7 +81,8 @@ class PredicateIndex:
         self._removals = 0
         self._next_hard = 0
         self._found = np.empty(16, np.int64)
-        self._resize()
+        self._facts = np.tile(k.BLANK, 16)
+        self._cells = self._facts.data
 
     def __len__(self) -> int:
         return len(self._first)
@@ -245,7 +250,7 @@ class PredicateIndex:
         known = self.attributes.get(parts)
         if known is None:
             slot = self._free_slots.pop() if self._free_slots else len(self.by_slot)
-            known = self.attributes[parts] = Attribute(parts, slot)
+            known = self.attributes[parts] = Attribute(parts, slot, self.absent)
             if slot == len(self.by_slot):
                 self.by_slot.append(known)
             else:
@@ -265,10 +270,9 @@ class PredicateIndex:
         self._by_key = None
 
     def _resize(self) -> None:
-        size = max(1, len(self.by_slot))
-        self._facts = np.tile(k.BLANK, size)
-        self._blank = self._facts.copy()
-        self._cells = self._facts.data
+        if self._facts.size < k.CELLS * len(self.by_slot):
+            self._facts = np.tile(k.BLANK, 2 * len(self.by_slot))
+            self._cells = self._facts.data
 
     def _relevant(self, event: Event) -> Iterable[Attribute]:
         """The names that the event may have, of those that are asked for."""
@@ -285,53 +289,46 @@ class PredicateIndex:
         for key in keys:
             for attribute in self._by_key.get(key, ()):
                 found[attribute.slot] = attribute
-        for attribute in self.attributes.values() if self._some_absent() else ():
-            if ABSENT in attribute.state:
-                found[attribute.slot] = attribute
         return found.values()
-
-    def _some_absent(self) -> bool:
-        return any(ABSENT in each.state for each in self.attributes.values())
 
     # --- matching --------------------------------------------------------------------------------
 
     def match(self, event: Event) -> list[int]:
         """The numbers of the predicates that hold for an event, each once, in no order."""
-        buckets: list[int] = list(self.always.values())
+        scope = AskingScope(event, self.history, self.ontology)
+        outcomes: dict[int, bool | None] = {}
+        buckets = [*self.always.values(), *self.opened_by_asking(scope, outcomes)]
+        noted: list[int] = []
+        try:
+            found = self._search(event, buckets, noted)
+        finally:
+            for cell in noted:
+                self._facts[cell : cell + k.CELLS] = k.BLANK
+        return self._judged(found, scope, outcomes) if found.size else []
+
+    def _search(self, event: Event, buckets: list[int], noted: list[int]) -> Any:
+        """The entries that come up and whose packed atoms hold; `noted` gets the cells in use."""
         cells, codes, odd = self._cells, self.codes.by_text, False
-        self._facts[:] = self._blank
         stabbed: list[tuple[Any, float]] = []
         for attribute in self._relevant(event):
             value = attribute.read(event)
             if value is MISSING:
-                if attribute.state and ABSENT in attribute.state:
-                    buckets.append(attribute.state[ABSENT])
                 continue
+            noted.append(attribute.slot * k.CELLS)
             attribute.probe(value, buckets, self.ontology)
             odd |= attribute.note(value, cells, codes)
             attribute.stab(value, stabbed)
-        scope = AskingScope(event, self.history, self.ontology)
-        outcomes: dict[int, bool | None] = {}
-        buckets += self.opened_by_asking(scope, outcomes)
-        storage = self.storage
-        found = self._room()
-        total = 0
+        for slot, bucket in self.absent.items():
+            if not cells[slot * k.CELLS + k.PRESENT]:
+                buckets.append(bucket)
+        storage, found, total = self.storage, self._room(), 0
         if buckets:
             opened = np.array(list(set(buckets)), np.int32)
             total = _walk_buckets(opened, storage.heads, *storage.arrays(), self._facts, odd, found)
         for intervals, number in stabbed:
-            total = _stab_and_check(
-                number,
-                *intervals.arrays(),
-                *storage.arrays(),
-                self._facts,
-                odd,
-                found,
-                total,
-            )
-        if not total:
-            return []
-        return self._judged(found[:total], scope, outcomes)
+            held = (*intervals.arrays(), *storage.arrays(), self._facts)
+            total = _stab_and_check(number, *held, odd, found, total)
+        return found[:total]
 
     def opened_by_asking(self, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
         """The buckets of conjunctions that wait for an atom to be asked."""

@@ -20,6 +20,7 @@ from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
+    Comparison,
     Expression,
     Literal,
     Logic,
@@ -82,6 +83,8 @@ def constant_outcome(expression: Expression) -> Outcome | None:
     """The outcome of an expression that asks neither names nor a history nor an ontology."""
     if isinstance(expression, Literal):
         return evaluate(expression, Nowhere())
+    if isinstance(expression, Comparison) and isinstance(expression.first, Name):
+        return None
     if next(names_in(expression), None) is not None or _asks(expression):
         return None
     return evaluate(expression, Nowhere())
@@ -115,6 +118,14 @@ def _chain(
     operands: Sequence[Expression], operators: Sequence[str], wanted: bool
 ) -> list[Conjunction]:
     """`a AND b OR c` is `a AND (b OR c)`: from the right, both outcomes of what stands behind."""
+    if set(operators) == {"AND" if wanted else "OR"}:
+        # All must come out as wanted, and what the other outcome would take is of no interest.
+        joined: list[Conjunction] = [()]
+        for operand in operands:
+            joined = _both(joined, _when(operand, wanted))
+            if len(joined) > MOST_CONJUNCTIONS:
+                raise TooManyError
+        return _within(joined)
     behind = {each: _when(operands[-1], each) for each in (True, False)}
     for operand, sign in zip(reversed(operands[:-1]), reversed(operators), strict=True):
         yes, no = _when(operand, True), _when(operand, False)
@@ -147,9 +158,11 @@ def _both(left: list[Conjunction], right: list[Conjunction]) -> list[Conjunction
     joined = []
     for one in left:
         for other in right:
-            both = tuple(dict.fromkeys(one + other))
+            both = tuple(dict.fromkeys(one + other)) if one else other
             # An atom cannot come out both ways.
-            if not any(Signed(each.atom, not each.positive) in both for each in both):
+            if len({each.positive for each in both}) < 2 or not any(
+                Signed(each.atom, not each.positive) in both for each in both
+            ):
                 joined.append(both)
     return joined
 

@@ -39,7 +39,6 @@ from ensue.lang.expressions.tree import (
 )
 from ensue.lang.expressions.values import CASTS, FaultError
 from ensue.lang.matching.attribute import (
-    ABSENT,
     EXACT_IN_DOUBLES,
     GRAM,
     LONGEST_END,
@@ -87,17 +86,17 @@ def places_of(
     for position, (each, test) in enumerate(zip(signed, tests, strict=True)):
         if test is None:
             for parts in needed_names(each.atom, each.positive):
-                yield Place(_BARELY, [(attribute(parts).state, PRESENT)])
+                yield Place(_BARELY, [(attribute(parts).present, PRESENT)])
             continue
         yield _of_test(position, test, attribute(test.name), ontology)
     yield from _ranges(tests, attribute)
 
 
 def _of_test(position: int, test: Test, attribute: Attribute, ontology: Ontology | None) -> Place:
-    present = Place(_BARELY, [(attribute.state, PRESENT)])
+    present = Place(_BARELY, [(attribute.present, PRESENT)])
     if test.view is View.PRESENCE:
-        state = PRESENT if test.positive else ABSENT
-        return Place(_BARELY, [(attribute.state, state)], decided=(position,))
+        key = (attribute.present, PRESENT) if test.positive else (attribute.absent, attribute.slot)
+        return Place(_BARELY, [key], decided=(position,))
     if not test.positive or test.sign != "=":
         return present
     constant, decided = test.constant, (position,)

@@ -19,7 +19,7 @@ key of the one and not of the other may as well have no such key, and so be read
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from math import prod
@@ -27,20 +27,17 @@ from random import Random
 from typing import Any
 
 from ensue.events.event import Event
+from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import MISSING, EventScope, holds
+from ensue.lang.expressions.evaluation import MISSING, EventScope, Outcome, evaluate, holds
+from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.expressions.printing import print_expression
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, Key
-from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
-from ensue.machine.analyses.mentions import (
-    CLOCK_AND_IDENTITY,
-    Mentions,
-    Parts,
-    is_plain,
-    mentions_in,
-    names_in,
-)
+from ensue.machine.analyses.behaviour import Behaviour
+from ensue.machine.analyses.classes import Classes, facts_about
+from ensue.machine.analyses.deadline import UndecidableError, poll
+from ensue.machine.analyses.mentions import CLOCK_AND_IDENTITY, Mentions, is_plain, mentions_in
 from ensue.machine.analyses.values import ordinary_value, values_of
 
 ALPHABET_EVENTS = 20_000
@@ -100,14 +97,55 @@ def _names_in(key: Key) -> list[str]:
     return [key.name] if isinstance(key, CommonKey) else [name for _, name in key.parts]
 
 
+@dataclass(frozen=True, slots=True)
+class _Points:
+    """The names that matter on events of a type, and the values of each.
+
+    `told` has the predicates, by their number, that ask about one name only: which name that is, by
+    its place among the names, and for which of its values they hold.
+    """
+
+    type_name: str
+    names: list[Parts]
+    choices: list[list[Any]]
+    told: dict[int, tuple[int, list[bool]]]
+
+    @property
+    def size(self) -> int:
+        return prod(len(each) for each in self.choices)
+
+
+class _Truth(Mapping[Expression, bool]):
+    """Which predicates hold, by the predicate itself.
+
+    A predicate can have thousands of terms, so it is found by its identity rather than its value.
+    """
+
+    def __init__(self, numbers: Mapping[int, int], holding: Sequence[bool]) -> None:
+        self._numbers = numbers
+        self._holding = holding
+
+    def __getitem__(self, predicate: Expression) -> bool:
+        return self._holding[self._numbers[id(predicate)]]
+
+    def __iter__(self) -> Iterator[Expression]:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._holding)
+
+
 class _Alphabets:
     def __init__(self, behaviours: Sequence[Behaviour], types: TypeSystem) -> None:
         self._behaviours = behaviours
         self._types = types
         correlations = [each.correlation for each in behaviours]
         self._ports = [each.event_ports for each in behaviours]
-        asked = chain(*(behaviour.predicates_and_wheres for behaviour in behaviours))
-        self._predicates = list(dict.fromkeys(asked))
+        self._asked = list(chain(*(each.predicates_and_wheres for each in behaviours)))
+        numbers = {each: number for number, each in enumerate(dict.fromkeys(self._asked))}
+        self._predicates = list(numbers)
+        self._numbers = {id(each): numbers[each] for each in self._asked}
+        self._names = [frozenset(names_in(each)) for each in self._predicates]
         self._mentions = mentions_in(self._predicates)
         sources = [port.source for port in chain(*self._ports) if port.source is not None]
         self._mentions.setdefault(SOURCE, Mentions()).constants += sources
@@ -117,14 +155,15 @@ class _Alphabets:
         keys = self._keys[0] if self._same_keys else dict.fromkeys(chain(*self._keys))
         self._key_names = [_names_in(key) for key in keys]
         for name in chain(*self._key_names):
+            if "." in name:
+                raise UndecidableError(f"`by {name}` is a key inside of nested data")
             if name.lower() in CLOCK_AND_IDENTITY:
                 raise UndecidableError(f"`by {name}` gives each event a key of its own")
         if not self._same_keys:
             self._check_keys_that_differ()
-        self._declared = {
-            name: type_ for each in types for name, type_ in types.attributes(each.name).items()
-        }
+        self._declared = {own.name: own.type for each in types for own in each.attributes}
         self._loose: dict[Expression, str] = {}
+        self._ports_by_type: dict[str, list[list[EventPort]]] = {}
 
     def all(self) -> list[Alphabet]:
         known: dict[object, dict[tuple[object, ...], Symbol]] = {}
@@ -138,19 +177,22 @@ class _Alphabets:
                 name for port in chain(*self._ports) for name in self._types.subtypes(port.type)
             )
         )
-        points = [(name, *self._points(name)) for name in concrete]
-        self._check_size(choices for _, _, choices in points)
+        points = [self._points(name) for name in concrete]
+        self._check_size(max((each.size for each in points), default=0))
         free = self._free_predicates()
-        for name, names, choices in points:
-            for values in self._combinations(names, choices):
-                event = self._event(name, dict(zip(names, values, strict=True)))
-                truth = {each: holds(each, event) for each in self._predicates}
+        for point in points:
+            for places in self._combinations(point):
+                poll()
+                event, holding = self._event_at(point, places)
+                truth = _Truth(self._numbers, holding)
                 for key, event_ports in self._under_keys(event, truth):
                     symbol = self._symbol(event_ports, truth, event)
                     _keep(known, key, symbol)
                     _keep(possible, key, symbol)
                 for guess in _guesses(free):
-                    guessed = {**truth, **guess}
+                    guessed = _Truth(
+                        self._numbers, [guess.get(n, each) for n, each in enumerate(holding)]
+                    )
                     for key, event_ports in self._under_keys(event, guessed):
                         _keep(possible, key, self._symbol(event_ports, guessed, None))
         return self._distinct(known, possible)
@@ -194,9 +236,8 @@ class _Alphabets:
 
     # --- representative events ------------------------------------------------------------------
 
-    def _check_size(self, choices: Iterable[list[list[Any]]]) -> None:
+    def _check_size(self, largest: int) -> None:
         """Past the budget a sample shows what can happen, and no predicate is told any more."""
-        largest = max((prod(len(each) for each in one) for one in choices), default=0)
         if largest > ALPHABET_EVENTS:
             if any((name,) in self._mentions for name in chain(*self._key_names)):
                 raise UndecidableError(f"predicates ask about the key in {largest:,} combinations")
@@ -204,31 +245,72 @@ class _Alphabets:
             for predicate in self._predicates:
                 self._loose.setdefault(predicate, why)
 
-    def _combinations(
-        self, names: list[Parts], choices: list[list[Any]]
-    ) -> Iterator[tuple[Any, ...]]:
-        """All combinations; past the budget a sample, the same every time, with every source."""
-        if prod(len(each) for each in choices) <= ALPHABET_EVENTS:
-            yield from product(*choices)
+    def _combinations(self, point: _Points) -> Iterator[tuple[int, ...]]:
+        """Places of values, in all combinations; past the budget a sample, the same every time,
+        with every source."""
+        sizes = [range(len(each)) for each in point.choices]
+        if point.size <= ALPHABET_EVENTS:
+            yield from product(*sizes)
             return
         random = Random(0)
-        sources = choices[names.index(SOURCE)]
-        for number in range(max(SAMPLE, len(sources))):
-            drawn = [random.choice(each) for each in choices]
-            drawn[names.index(SOURCE)] = sources[number % len(sources)]
+        source = point.names.index(SOURCE)
+        for number in range(max(SAMPLE, len(sizes[source]))):
+            drawn = [random.choice(each) for each in sizes]
+            drawn[source] = number % len(sizes[source])
             yield tuple(drawn)
 
-    def _points(self, type_name: str) -> tuple[list[Parts], list[list[Any]]]:
-        """The names that matter on events of a type, and the values of each."""
-        names: list[Parts] = []
-        choices: list[list[Any]] = []
+    def _points(self, type_name: str) -> _Points:
+        point = _Points(type_name, [], [], {})
         for parts, mentions in self._asked_of_events().items():
             values, exact = self._values(type_name, parts, mentions)
             if not exact:
                 self._loosen(parts, "is compared in ways that a few values cannot show")
-            names.append(parts)
-            choices.append(values)
-        return names, choices
+            point.names.append(parts)
+            point.choices.append(values)
+            self._tell_apart(point)
+        return point
+
+    def _tell_apart(self, point: _Points) -> None:
+        """Leave out values of the last name that no predicate tells apart, and note what it tells.
+
+        All values stay where a predicate is not plain, and where it matters whether several
+        attributes of a key have the same.
+        """
+        parts, *_ = point.names[-1:]
+        asking = [n for n, names in enumerate(self._names) if parts in names]
+        if parts == SOURCE or any(self._predicates[n] in self._loose for n in asking):
+            return
+        values = [each for each in point.choices[-1] if each is not None]
+
+        def outcome(fact: Expression, value: Any) -> Outcome:
+            return evaluate(fact, EventScope(self._event(point.type_name, {parts: value})))
+
+        classes = Classes(values, outcome)
+        if self._alike(parts) == 1:
+            facts = chain(*(facts_about(parts, self._predicates[n]) for n in asking))
+            values = classes.one_of_each(facts)
+        point.choices[-1] = [*values, None]
+        for number in asking:
+            if self._names[number] == {parts}:
+                truths = classes.truths(self._predicates[number], values)
+                if truths is not None:
+                    missing = outcome(self._predicates[number], None)
+                    truths.append(missing.value is True and not missing.errors)
+                    point.told[number] = (len(point.names) - 1, truths)
+
+    def _event_at(self, point: _Points, places: Sequence[int]) -> tuple[Event, list[bool]]:
+        """An event of these values, and which predicates hold for it."""
+        values = [each[at] for each, at in zip(point.choices, places, strict=True)]
+        event = self._event(point.type_name, dict(zip(point.names, values, strict=True)))
+        holding = []
+        for number, predicate in enumerate(self._predicates):
+            told = point.told.get(number)
+            if told is None:
+                holding.append(holds(predicate, event))
+            else:
+                name, truths = told
+                holding.append(truths[places[name]])
+        return event, holding
 
     def _values(self, type_name: str, parts: Parts, mentions: Mentions) -> tuple[list[Any], bool]:
         if parts == SOURCE:
@@ -238,7 +320,8 @@ class _Alphabets:
             return [each for each in values if each] or [OTHER_SOURCE], exact
         declared = self._types.attributes(type_name)
         # An attribute that a type does not declare may come along all the same.
-        type_ = declared.get(parts[0], self._declared.get(parts[0])) if len(parts) == 1 else None
+        name = ".".join(parts)
+        type_ = declared.get(name, self._declared.get(name))
         if not self._same_keys and len(parts) == 1 and parts[0] in chain(*self._key_names):
             return [ordinary_value(type_) if type_ else "x", None], True
         values, exact = values_of(type_, mentions, self._alike(parts))
@@ -265,13 +348,15 @@ class _Alphabets:
         return asked
 
     def _loosen(self, parts: Parts, why: str) -> None:
-        for predicate in self._predicates:
-            if parts in names_in(predicate):
+        for predicate, names in zip(self._predicates, self._names, strict=True):
+            if parts in names:
                 self._loose.setdefault(predicate, f"`{'.'.join(parts)}` {why}")
 
     def _event(self, type_name: str, values: dict[Parts, Any]) -> Event:
         declared = self._types.attributes(type_name)
-        data: dict[str, Any] = {name: ordinary_value(each) for name, each in declared.items()}
+        data: dict[str, Any] = dict(
+            nested({name: ordinary_value(each) for name, each in declared.items()})
+        )
         keys = {name.lower() for name in chain(*self._key_names) if name not in declared}
         extensions: dict[str, Any] = dict.fromkeys(keys - {"source", "type"}, "x")
         source = OTHER_SOURCE
@@ -292,29 +377,37 @@ class _Alphabets:
 
     # --- symbols --------------------------------------------------------------------------------
 
-    def _free_predicates(self) -> list[Expression]:
-        """Those whose truth is not told by the values that are tried."""
-        free = list(self._loose)
+    def _free_predicates(self) -> list[int]:
+        """The numbers of those whose truth is not told by the values that are tried."""
+        free = [number for number, each in enumerate(self._predicates) if each in self._loose]
         if len(free) > FREE_PREDICATES:
             raise UndecidableError(
                 f"{len(free)} predicates cannot be told apart, and {FREE_PREDICATES} can be guessed"
             )
         return free
 
-    def _matched(self, event: Event, truth: dict[Expression, bool]) -> list[list[EventPort]]:
+    def _matched(self, event: Event, truth: Mapping[Expression, bool]) -> list[list[EventPort]]:
         return [
             [
                 port
                 for port in ports
-                if self._types.is_subtype(event.type, port.type)
-                and (port.source is None or port.source == event.source)
+                if (port.source is None or port.source == event.source)
                 and (port.where is None or truth[port.where])
             ]
-            for ports in self._ports
+            for ports in self._ports_for(event.type)
         ]
 
+    def _ports_for(self, type_name: str) -> list[list[EventPort]]:
+        """The ports of each correlation that events of a type can match."""
+        if type_name not in self._ports_by_type:
+            above = set(self._types.lineage(type_name))
+            self._ports_by_type[type_name] = [
+                [port for port in ports if port.type in above] for ports in self._ports
+            ]
+        return self._ports_by_type[type_name]
+
     def _under_keys(
-        self, event: Event, truth: dict[Expression, bool]
+        self, event: Event, truth: Mapping[Expression, bool]
     ) -> Iterator[tuple[object, list[frozenset[str]]]]:
         """The ports that an event matches, under each key under which it is read."""
         matched = self._matched(event, truth)
@@ -337,7 +430,7 @@ class _Alphabets:
             yield key, [frozenset(p for p, own in each.items() if own == key) for each in keys]
 
     def _symbol(
-        self, ports: list[frozenset[str]], truth: dict[Expression, bool], event: Event | None
+        self, ports: list[frozenset[str]], truth: Mapping[Expression, bool], event: Event | None
     ) -> Symbol:
         atoms = tuple(
             behaviour.atoms(names, truth)
@@ -364,7 +457,7 @@ def _keep(
     sets.setdefault(key, {}).setdefault((symbol.ports, symbol.atoms), symbol)
 
 
-def _guesses(free: list[Expression]) -> Iterator[dict[Expression, bool]]:
+def _guesses(free: list[int]) -> Iterator[dict[int, bool]]:
     for count in range(len(free) + 1 if free else 0):
         for true in combinations(free, count):
             yield {each: each in true for each in free}

@@ -18,17 +18,24 @@ from typing import Literal
 
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, holds
+from ensue.lang.expressions.names import names_in
 from ensue.lang.label_logic import change_of, label_value
+from ensue.lang.relating import relating_clauses
 from ensue.lang.syntax import (
     Change,
     Correlation,
     EventPort,
     FilterCorrelation,
+    LabelAnd,
+    LabelExpression,
+    LabelName,
+    LabelOr,
     PushNew,
     PushPort,
     Statement,
     TimerPort,
 )
+from ensue.machine.analyses.deadline import UndecidableError, poll
 from ensue.machine.analyses.filter_steps import (
     FilterSteps,
     ForeseenSteps,
@@ -36,18 +43,16 @@ from ensue.machine.analyses.filter_steps import (
     TooManyWaysError,
     Triggered,
 )
-from ensue.machine.analyses.mentions import names_in
 from ensue.machine.from_ecl import machine_of_ecl
 from ensue.machine.from_filter import left_label_aborted, machine_of_filter
 from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom, State, Timer
 from ensue.machine.stepping import NOW, Stepper
 
+FEW_CASES = 20
+"""Up to how many cases each is asked at a trigger, without looking up which may run."""
+
 ANY_AGE = 10**18
 """A window that nothing leaves: what has left the real one is dropped beforehand."""
-
-
-class UndecidableError(Exception):
-    """An analysis that cannot be made exactly; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,11 @@ class Behaviour:
     """
 
     def __init__(self, correlation: Correlation, without: frozenset[str] = frozenset()) -> None:
+        if relating := relating_clauses(correlation):
+            words = " and ".join(f"`{each}`" for each in relating)
+            raise UndecidableError(
+                f"`{correlation.name}` has {words}, and what relates events is not followed"
+            )
         self.correlation = correlation
         read = [port for port in correlation.ports if port.name not in without]
         self.event_ports = [each for each in read if isinstance(each, EventPort)]
@@ -125,6 +135,13 @@ class Behaviour:
         else:
             self.machine = machine_of_ecl(correlation)
             self.ecl = Stepper(self.machine)
+        self._port_atoms: dict[str, int] = {}
+        self._other_atoms: list[tuple[int, PredicateAtom | AnyAtom]] = []
+        for number, atom in enumerate(self.kinds):
+            if isinstance(atom, PortAtom):
+                self._port_atoms[atom.name] = number
+            else:
+                self._other_atoms.append((number, atom))
         at_a_timer = {each: holds(each, TimerScope(0)) for each in self.predicates}
         if self.timers and any(("time",) in names_in(each) for each in self.predicates):
             raise UndecidableError(f"`{correlation.name}` asks its timers for their time")
@@ -134,11 +151,29 @@ class Behaviour:
             t.input.state: t.input.after for t in transitions if isinstance(t.input, Timer)
         }
         self._known: dict[tuple[Config, frozenset[int], int], Outcome] = {}
+        cases = correlation.cases if isinstance(correlation, FilterCorrelation) else ()
+        self._cases_waiting = [_one_is_active(case.condition) for case in cases]
+        self._cases_asking: dict[str, list[int]] = {}
+        self._cases_asking_nothing: list[int] = []
+        for number, labels in enumerate(self._cases_waiting):
+            if labels is None:
+                self._cases_asking_nothing.append(number)
+            for label in labels or ():
+                self._cases_asking.setdefault(label, []).append(number)
         # In ECL, a state that enables nothing makes no difference: what has completed for good.
         self.enabling: frozenset[State] | None = None
         if self.ecl is not None:
             sets = (each for t in transitions for each in t.enabling)
             self.enabling = frozenset[State]().union(*sets)
+
+    def cases_for(self, active: frozenset[str]) -> Iterable[int]:
+        """The numbers of the cases that may run where these labels are active."""
+        if len(self._cases_waiting) < FEW_CASES:
+            return range(len(self._cases_waiting))
+        found = set(self._cases_asking_nothing)
+        for label in active:
+            found.update(self._cases_asking.get(label, ()))
+        return sorted(found)
 
     @property
     def size(self) -> int:
@@ -159,17 +194,11 @@ class Behaviour:
 
     def atoms(self, ports: frozenset[str], truth: Mapping[Expression, bool]) -> frozenset[int]:
         """What an event that matches these ports is to the machine, if so the predicates hold."""
-
-        def is_satisfied(atom: PortAtom | PredicateAtom | AnyAtom) -> bool:
-            match atom:
-                case PortAtom(name):
-                    return name in ports
-                case PredicateAtom(predicate):
-                    return truth[predicate]
-                case AnyAtom():
-                    return True
-
-        return frozenset(n for n, atom in enumerate(self.kinds) if is_satisfied(atom))
+        satisfied = {self._port_atoms[name] for name in ports if name in self._port_atoms}
+        for number, atom in self._other_atoms:
+            if isinstance(atom, AnyAtom) or truth[atom.predicate]:
+                satisfied.add(number)
+        return frozenset(satisfied)
 
     @property
     def predicates(self) -> list[Expression]:
@@ -187,6 +216,7 @@ class Behaviour:
 
     def read(self, config: Config, atoms: frozenset[int], now: int) -> Outcome:
         """Read an event; the first one starts the correlation."""
+        poll()
         given = (config, atoms, now)
         known = self._known.get(given)
         if known is None:
@@ -306,8 +336,10 @@ class _Step:
                 self.timers[place] = self._now
 
     def _transform(self, correlation: FilterCorrelation, fired: Triggered) -> None:
+        poll()
         self._fired.append(fired)
-        for number, case in enumerate(correlation.cases):
+        for number in self._of.cases_for(fired.labels):
+            case = correlation.cases[number]
             if label_value(case.condition, fired.labels, self._is_aborted):
                 self._cases.add(number)
                 self._run(case.statements, fired.ports)
@@ -330,6 +362,20 @@ class _Step:
 
     def _switch(self, kind: Literal["abort", "revive"], label: str) -> None:
         self._filter.switch(self._active, kind, label)
+
+
+def _one_is_active(x: LabelExpression) -> frozenset[str] | None:
+    """Labels of which one is active wherever a case runs, whatever is aborted; None if there need
+    be none. An aborted label is left out of `&`, so that one of its parts alone may decide it."""
+    match x:
+        case LabelName(name):
+            return frozenset({name})
+        case LabelAnd(parts) | LabelOr(parts):
+            asked = [_one_is_active(part) for part in parts]
+            known = [each for each in asked if each is not None]
+            return frozenset[str]().union(*known) if len(known) == len(asked) else None
+        case _:
+            return None
 
 
 def _filter_steps(correlation: FilterCorrelation) -> FilterSteps:

@@ -23,7 +23,8 @@ from ensue.lang.expressions.evaluation import holds
 from ensue.lang.printer import print_key
 from ensue.lang.syntax import Correlation
 from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets, keys_of
-from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
+from ensue.machine.analyses.behaviour import Behaviour
+from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, deadline
 from ensue.machine.analyses.exploration import Edge, Exploration
 from ensue.machine.analyses.guided import GuidedSearch
 from ensue.machine.analyses.normal_form import normal_form
@@ -59,15 +60,20 @@ class Comparison:
 
 
 def compare(
-    first: Correlation, second: Correlation, types: TypeSystem, work: int = COMPARISON_WORK
+    first: Correlation,
+    second: Correlation,
+    types: TypeSystem,
+    work: int = COMPARISON_WORK,
+    seconds: float | None = ANALYSIS_SECONDS,
 ) -> Comparison:
-    """How the first correlation stands to the second."""
+    """How the first correlation stands to the second; undecided past `work` or `seconds`."""
     notes = tuple(_notes(first, second))
     if keys_of(first) == keys_of(second) and normal_form(first) == normal_form(second):
         return Comparison("equivalent", notes=notes)
     try:
-        behaviours = [Behaviour(first), Behaviour(second)]
-        found = compare_behaviours(behaviours, types, work)
+        with deadline(seconds):
+            behaviours = [Behaviour(first), Behaviour(second)]
+            found = compare_behaviours(behaviours, types, work)
     except UndecidableError as error:
         return Comparison("undecided", reason=str(error), notes=notes)
     return _answer(found, notes)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.expressions.names import names_in
 from ensue.lang.syntax import Correlation, EventPort, FilterCorrelation, PushNew, PushPort
-from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
+from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import compare_behaviours
-from ensue.machine.analyses.mentions import names_in
+from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, deadline
 from ensue.machine.analyses.witness import Witness
 
 DEPENDENCY_WORK = 2_000_000
@@ -39,14 +40,21 @@ class Dependency:
 
 
 def dependencies(
-    correlation: Correlation, types: TypeSystem, work: int = DEPENDENCY_WORK
+    correlation: Correlation,
+    types: TypeSystem,
+    work: int = DEPENDENCY_WORK,
+    seconds: float | None = ANALYSIS_SECONDS,
 ) -> tuple[Dependency, ...]:
-    """How each port of a correlation matters to what it puts out, in the order of the ports."""
+    """How each port of a correlation matters to what it puts out, in the order of the ports.
+
+    The `work` is that of one port, the `seconds` are those of all of them.
+    """
     filled_in = set(_ports_in_outputs(correlation))
-    return tuple(
-        _dependency(correlation, port.name, port.name in filled_in, types, work)
-        for port in correlation.ports
-    )
+    with deadline(seconds):
+        return tuple(
+            _dependency(correlation, port.name, port.name in filled_in, types, work)
+            for port in correlation.ports
+        )
 
 
 def _dependency(

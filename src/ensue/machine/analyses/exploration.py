@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from ensue.machine.analyses.alphabet import Symbol
 from ensue.machine.analyses.behaviour import Behaviour, Clock, Config, Outcome
+from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.symmetry import symmetry_of
 from ensue.machine.analyses.zones import (
     PRESENT,
@@ -88,6 +89,7 @@ class Exploration:
     def edges(self) -> Iterator[Edge]:
         step = sum(each.size for each in self._behaviours)
         while self._waiting:
+            poll()
             node = self._waiting.popleft()
             self.depth = node.depth
             for edge, zone, configs in self._from(node):
@@ -125,6 +127,7 @@ class Exploration:
                     yield Edge(node, None, outcomes, place), left, configs
                     continue
                 for symbol in symbols:
+                    poll()
                     outcomes = tuple(
                         behaviour.read(config, atoms, len(zone)) if ports else None
                         for behaviour, config, ports, atoms in zip(

@@ -25,8 +25,10 @@ from ensue.lang.syntax import (
     Labelled,
     PortRef,
     Then,
+    Timeout,
     Times,
 )
+from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.label_ways import TooManyWaysError, changing_labels, label_ways
 from ensue.machine.from_filter import machine_of_filter
 from ensue.machine.model import Atom, Fire, Machine, PortAtom
@@ -38,6 +40,9 @@ that change apart from each other. Labels that change together have fewer."""
 
 REMEMBERED_STEPS = 200_000
 """How many steps of single ways are remembered."""
+
+FORESEEN_STATES = 200_000
+"""How many states the machines of all these ways may have together."""
 
 Kind = Literal["abort", "revive"]
 Path = tuple[str, ...]
@@ -196,6 +201,7 @@ class ForeseenSteps:
                 apart.setdefault(way.offset, {})[state - way.offset] = start
         for number, branch in enumerate(self._branches):
             for way in self._relevant(active, number, branch):
+                poll()
                 atoms = frozenset(atom for port, atom in way.read if port in names)
                 own = apart.get(way.offset)
                 if way.stepper is None or not atoms or own is None:
@@ -254,6 +260,7 @@ class ForeseenSteps:
     def _forget(self, active: Starts, number: int) -> None:
         branch = self._branches[number]
         for way in branch.values():
+            poll()
             _clear(way, active)
         for way in self._relevant(active, number, branch):
             if way.machine is not None:
@@ -265,6 +272,7 @@ class ForeseenSteps:
         machines: dict[frozenset[str], Machine | None] = {}
         steppers: dict[frozenset[str], Stepper] = {}
         for out, fresh in label_ways(correlation, changing, FORESEEN_WAYS):
+            poll()
             if out not in machines:
                 left = _left_of(branch, out, changes)
                 machine = None if left is None else _machine(correlation, left)
@@ -273,6 +281,11 @@ class ForeseenSteps:
                     steppers[out] = Stepper(machine)
             way = _way(out, fresh, offset, machines[out], steppers.get(out))
             offset = _end(way)
+            if offset > FORESEEN_STATES:
+                raise TooManyWaysError(
+                    f"the ways in which {len(changing)} labels of a branch change"
+                    f" have more than {FORESEEN_STATES:,} states"
+                )
             yield way
 
 
@@ -287,6 +300,8 @@ def _left_of(
     match x:
         case PortRef(name):
             return PortRef(_named(name, path))
+        case Timeout():
+            return x
         case Labelled(label, body):
             if label in out:
                 return None

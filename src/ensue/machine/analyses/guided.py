@@ -20,6 +20,7 @@ from heapq import heappop, heappush
 
 from ensue.machine.analyses.alphabet import Symbol
 from ensue.machine.analyses.behaviour import Behaviour, Clock, Config
+from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.distances import NEVER, Distances
 from ensue.machine.analyses.exploration import Edge, Node, clocks_due, fire
 from ensue.machine.analyses.symmetry import symmetry_of
@@ -133,6 +134,7 @@ class GuidedSearch:
                 continue
             node.is_done = True
             self.depth = max(self.depth, length - 1)
+            poll()
             for older in self._expired(node):
                 self.passing.append((node, self._arrive(older)))
             for edge, zone, configs in self._from(node):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ensue.lang.syntax import Change, FilterCorrelation, Statement
+from ensue.machine.analyses.deadline import poll
 
 ALIVE, OUT, FRESH = range(3)
 
@@ -88,6 +89,7 @@ def _run_through(steps: Steps, status: Status, found: dict[Status, None]) -> Sta
     """Go through a list, and note at each of its steps how it will end as seen from there."""
     found[status] = None
     for number, step in enumerate(steps):
+        poll()
         found[_after(steps[number:], status)] = None
         status = tuple(OUT if each == OUT else ALIVE for each in _after((step,), status))
     found[status] = None
@@ -102,6 +104,7 @@ def _closed(
     while waiting:
         status = waiting.pop()
         for steps in lists:
+            poll()
             after = _after(steps, status)
             if after not in found:
                 found[after] = None

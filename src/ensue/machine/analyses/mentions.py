@@ -8,7 +8,7 @@ all that it can come to. Arithmetic, functions and one name against another are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,10 +25,8 @@ from ensue.lang.expressions import (
     Name,
     Negate,
     Not,
-    nesting,
 )
-
-Parts = tuple[str, ...]
+from ensue.lang.expressions.names import Parts, names_in
 
 CLOCK_AND_IDENTITY = frozenset({"id", "time"})
 """Attributes that no representative event can stand for: each event has its own."""
@@ -47,10 +45,6 @@ class Mentions:
     listed: bool = False
     cast: bool = False
     bare: bool = False
-
-
-def names_in(x: Expression) -> Iterator[Parts]:
-    return (name.parts for name in nesting.names_in(x))
 
 
 def is_plain(x: Expression) -> bool:

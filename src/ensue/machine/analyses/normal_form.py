@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from ensue.lang.parts import labels_in
+from ensue.lang.relating import relates_events
 from ensue.lang.syntax import (
     Both,
     Correlation,
@@ -31,6 +32,7 @@ from ensue.lang.syntax import (
     PushNew,
     Round,
     Then,
+    Timeout,
     Times,
     Unless,
 )
@@ -50,6 +52,10 @@ def normal_form(correlation: Correlation) -> Form:
         if as_filter is not None:
             return ports, frozenset({_without_needless(as_filter)}), None, "always"
         return ports, _ecl(correlation.body)
+    if relates_events(correlation):
+        # What is needless for a match may not be so for what `having` asks of it.
+        whole = correlation.branches, correlation.clauses, correlation.initially, correlation.cases
+        return ports, whole
     branches = tuple(_filter(branch) for branch in correlation.branches)
     within = correlation.clauses.within
     match correlation.cases:
@@ -78,6 +84,8 @@ def _filter(x: Filter) -> Form:
             return _joined(";", [_filter(part) for part in parts])
         case Times(body, count):
             return _times(_filter(body), count)
+        case Timeout(after):
+            return "timeout", after.microseconds
 
 
 def _times(form: Form, count: int) -> Form:

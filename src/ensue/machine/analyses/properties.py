@@ -19,8 +19,9 @@ from ensue.lang.syntax import (
     Labelled,
 )
 from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets
-from ensue.machine.analyses.behaviour import Behaviour, Outcome, UndecidableError
+from ensue.machine.analyses.behaviour import Behaviour, Outcome
 from ensue.machine.analyses.comparison import real_witness
+from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, deadline, poll
 from ensue.machine.analyses.exploration import Edge, Exploration, Node
 from ensue.machine.analyses.guided import GuidedSearch, OrderedNode
 from ensue.machine.analyses.witness import Witness, way_to
@@ -58,14 +59,24 @@ class Properties:
 
 
 def properties(
-    correlation: Correlation, types: TypeSystem, work: int = PROPERTIES_WORK
+    correlation: Correlation,
+    types: TypeSystem,
+    work: int = PROPERTIES_WORK,
+    seconds: float | None = ANALYSIS_SECONDS,
 ) -> Properties:
+    """What a correlation can do. Past `work` transitions or `seconds`, answers are unknown."""
     try:
-        behaviour = Behaviour(correlation)
-        seen = [_Seen(behaviour, alphabet, work) for alphabet in alphabets([behaviour], types)]
+        with deadline(seconds):
+            return certain_properties(correlation, types, work)
     except UndecidableError as error:
         unknown = Answer(None, reason=str(error))
         return Properties(unknown, unknown, unknown)
+
+
+def certain_properties(correlation: Correlation, types: TypeSystem, work: int) -> Properties:
+    """The same; raises `UndecidableError` where nothing at all is known."""
+    behaviour = Behaviour(correlation)
+    seen = [_Seen(behaviour, alphabet, work) for alphabet in alphabets([behaviour], types)]
     return _Conclusions(behaviour, seen).properties()
 
 
@@ -265,6 +276,7 @@ class _Conclusions:
 
     def _shortest(self, edges: Iterable[Edge]) -> Witness | None:
         for edge in sorted(edges, key=lambda edge: edge.source.depth):
+            poll()
             witness = real_witness([self._behaviour], edge)
             if witness is not None:
                 return witness

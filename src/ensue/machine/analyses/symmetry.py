@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from ensue.lang.syntax import FilterCorrelation, PushPort
 from ensue.machine.analyses.alphabet import Symbol
 from ensue.machine.analyses.behaviour import Behaviour, Config
+from ensue.machine.analyses.deadline import poll
 from ensue.machine.model import Bind, Machine, PortAtom, State, Timer, Transition
 
 GUESSING_WORK = 3_000_000
@@ -119,6 +120,10 @@ class _Search:
             for each in behaviours
         ]
         self._symbols = {(each.ports, _others(each, self._port_atoms)) for each in symbols}
+        self._symbols_of: dict[str, list[tuple[tuple[frozenset[str], ...], Hashable]]] = {}
+        for ports, others in self._symbols:
+            for name in frozenset().union(*ports):
+                self._symbols_of.setdefault(name, []).append((ports, others))
         self._work_left = GUESSING_WORK
 
     def symmetry(self) -> Symmetry:
@@ -135,6 +140,7 @@ class _Search:
         classes: list[dict[str, tuple[tuple[int, State], ...]]] = []
         for name in names:
             for known in classes:
+                poll()
                 self._work_left -= one_try
                 if self._work_left < 0:
                     break
@@ -167,7 +173,8 @@ class _Search:
         def moved(ports: frozenset[str]) -> frozenset[str]:
             return frozenset(swapped.get(name, name) for name in ports)
 
-        for ports, others in self._symbols:
+        # A symbol without either of them stays as it is.
+        for ports, others in (*self._symbols_of[one], *self._symbols_of[other]):
             if (tuple(map(moved, ports)), others) not in self._symbols:
                 return None
         found = [facts.exchange(one, other) for facts in self._machines]
@@ -189,8 +196,7 @@ class _Facts:
         self._atoms = {
             atom.name: n for n, atom in enumerate(machine.atoms) if isinstance(atom, PortAtom)
         }
-        self._runs = _runs(machine.transitions)
-        self._shape = [_shape(run, {}, {}) for run in self._runs]
+        self._runs = [_Run(each) for each in _runs(machine.transitions)]
         self._timed = {t.input.state for t in machine.transitions if isinstance(t.input, Timer)}
         self.set_by: dict[str, set[State]] = _Missing()
         for name, readers in self._readers.items():
@@ -254,10 +260,7 @@ class _Facts:
                 and is_fixed(switch.target)
                 for switch in machine.switches
             )
-            and all(
-                _shape(run, exchange, atoms) == shape
-                for run, shape in zip(self._runs, self._shape, strict=True)
-            )
+            and all(run.is_fixed(exchange, atoms) for run in self._runs)
         )
 
 
@@ -295,13 +298,39 @@ def _runs(transitions: Sequence[Transition]) -> list[list[Transition]]:
     return runs
 
 
+class _Run:
+    """Transitions whose order does not matter, found by the states that they name."""
+
+    def __init__(self, transitions: list[Transition]) -> None:
+        self._transitions = transitions
+        self._naming: dict[State, list[int]] = {}
+        self._reading: dict[int, list[int]] = {}
+        for number, each in enumerate(transitions):
+            for state in each.clear.union(each.target, *each.enabling):
+                self._naming.setdefault(state, []).append(number)
+            if isinstance(each.input, int):
+                self._reading.setdefault(each.input, []).append(number)
+
+    def is_fixed(self, exchange: Exchange, atoms: Mapping[int, int]) -> bool:
+        """Whether an exchange maps the transitions onto themselves: those it moves, onto those."""
+        poll()
+        moved: set[int] = set()
+        for state in exchange:
+            moved.update(self._naming.get(state, ()))
+        for atom in atoms:
+            moved.update(self._reading.get(atom, ()))
+        own = [self._transitions[number] for number in moved]
+        return _shape(own, exchange, atoms) == _shape(own, {}, {})
+
+
 def _shape(run: list[Transition], exchange: Exchange, atoms: Mapping[int, int]) -> Hashable:
     """What a run does, in no order, after an exchange. What is bound is left aside."""
 
     def moved(states: frozenset[State]) -> frozenset[State]:
-        if exchange.keys().isdisjoint(states):
+        there = [state for state in exchange if state in states]
+        if all(exchange[state] in states for state in there):
             return states
-        return frozenset(exchange.get(state, state) for state in states)
+        return states.difference(there).union(exchange[state] for state in there)
 
     return frozenset(
         Counter(

@@ -21,6 +21,7 @@ from ensue.events.conformance import fits
 from ensue.events.times import datetime_of, parse_time
 from ensue.events.types import INTEGER_RANGES, ValueType
 from ensue.lang.expressions.values import FaultError, to_number, to_string
+from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.mentions import Mentions
 
 EXACT_IN_DOUBLES = 2**53
@@ -161,10 +162,20 @@ def _texts(type_: ValueType | None, mentions: Mentions, alike: int) -> tuple[lis
     exact = not (mentions.ordered or mentions.cast or mentions.bare)
     exact = exact and (type_ is not None or not mentions.listed)
     length = 1 if type_ is not None and type_.name == "char" else None
-    patterns = [*map(_literally, constants), *mentions.patterns]
-    texts, all_found = texts_for(patterns, length, alike)
+    if mentions.patterns:
+        patterns = [*map(_literally, constants), *mentions.patterns]
+        texts, all_found = texts_for(patterns, length, alike)
+    else:
+        texts, all_found = _texts_apart(constants, length, alike), True
     extra = ["true", "0", "x"] if not exact and length is None else []
     return _distinct([*texts, *extra]), exact and all_found
+
+
+def _texts_apart(constants: list[str], length: int | None, alike: int) -> list[str]:
+    """The constants themselves, and some texts that are none of them."""
+    known = set(constants)
+    others = list(islice((each for each in _others() if each not in known), alike))
+    return [*others, *(each for each in constants if length is None or len(each) == length)]
 
 
 def _literally(text: str) -> str:
@@ -200,6 +211,7 @@ def texts_for(
     waiting: deque[tuple[Situation, str]] = deque([(first, "")])
     seen = {(first, 0)}
     while waiting:
+        poll()
         places, text = waiting.popleft()
         if length is not None and len(text) >= length:
             continue

@@ -4,8 +4,10 @@ In come a checked library and its source; out come diagnostics for what is proba
 rule that can never put anything out, or does so at every event it reads; one that can get stuck;
 labels that are never active and cases that never run; two rules that mean the same.
 
-Only what is certain is said. Each rule has a budget and all of them one together, so that checking
-stays quick; what is past it is not mentioned, for nothing is known to be wrong with it.
+Only what is certain is said. Each rule has a budget of work, so that checking stays quick; what is
+past it is not mentioned, for nothing is known to be wrong with it. All of them together have a
+deadline, of which each may use up half of what is left, so that a large rule takes no time from the
+small ones; where a rule has not ended by then, a warning says so.
 
 A rule that is over after it has put out as often as it can is not stuck: it has done what it says.
 It is worth a warning if a rule that could go on for ever can end up where it never puts out again,
@@ -38,11 +40,19 @@ from ensue.lang.syntax import (
     PushNew,
     PushPort,
     Then,
+    Timeout,
     Times,
 )
-from ensue.machine.analyses.behaviour import Behaviour, UndecidableError
+from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import compare_behaviours
-from ensue.machine.analyses.properties import Properties, properties
+from ensue.machine.analyses.deadline import (
+    CHECK_SECONDS,
+    OutOfTimeError,
+    UndecidableError,
+    deadline,
+    seconds_left,
+)
+from ensue.machine.analyses.properties import Properties, certain_properties
 from ensue.machine.analyses.witness import Witness
 
 WARNING_WORK = 60_000
@@ -57,20 +67,53 @@ WARNING_PAIRS = 300
 EVENTS_SHOWN = 6
 
 
-def analysis_warnings(library: CheckedLibrary, source: Source) -> tuple[Diagnostic, ...]:
-    """The findings, from top to bottom."""
+def analysis_warnings(
+    library: CheckedLibrary, source: Source, seconds: float | None = CHECK_SECONDS
+) -> tuple[Diagnostic, ...]:
+    """The findings, from top to bottom; `seconds` is the time for all of them."""
     diagnostics = Diagnostics(source)
-    for correlation in library.correlations[:WARNING_RULES]:
-        found = properties(correlation, library.types, WARNING_WORK)
-        _warn(correlation, found, diagnostics)
-    for first, second in _equivalent_rules(library):
-        diagnostics.warning(
-            "equivalent-rules",
-            f"`{second.name}` puts out at the same events as `{first.name}`, and the same types",
-            second.span,
-            "remove one of them, or compare what they should differ in",
-        )
+    late: dict[str, Correlation] = {}
+    with deadline(seconds):
+        looked_at = library.correlations[:WARNING_RULES]
+        for left, correlation in zip(range(len(looked_at), 0, -1), looked_at, strict=True):
+            try:
+                with deadline(_share(left)):
+                    found = certain_properties(correlation, library.types, WARNING_WORK)
+            except OutOfTimeError:
+                late[correlation.name] = correlation
+            except UndecidableError:
+                continue
+            else:
+                _warn(correlation, found, diagnostics)
+        for first, second in _equivalent_rules(library, late):
+            diagnostics.warning(
+                "equivalent-rules",
+                f"`{second.name}` puts out at the same events as `{first.name}`, and the same"
+                " types",
+                second.span,
+                "remove one of them, or compare what they should differ in",
+            )
+    if late:
+        _warn_of_time(list(late.values()), seconds, diagnostics)
     return diagnostics.in_order()
+
+
+def _share(rules: int = 2) -> float | None:
+    """Half of the time that is left; all of it for the last of the rules."""
+    left = seconds_left()
+    return None if left is None else left / min(2, rules)
+
+
+def _warn_of_time(
+    late: Sequence[Correlation], seconds: float | None, diagnostics: Diagnostics
+) -> None:
+    more = f" and of {len(late) - 1} more" if len(late) > 1 else ""
+    diagnostics.warning(
+        "analysis-deadline",
+        f"the analyses of `{late[0].name}`{more} did not end: {seconds:g} s were allowed for all",
+        late[0].span,
+        "what they would have found is unknown; `ensue check --deadline` allows more time",
+    )
 
 
 def _warn(correlation: Correlation, found: Properties, diagnostics: Diagnostics) -> None:
@@ -131,7 +174,7 @@ def _joins(x: Filter) -> bool:
             return any(_joins(part) for part in parts)
         case Both() | Then() | Times():
             return True
-        case PortRef():
+        case PortRef() | Timeout():
             return False
 
 
@@ -156,16 +199,25 @@ def in_short(witness: Witness) -> str:
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def _equivalent_rules(library: CheckedLibrary) -> Iterator[tuple[Correlation, Correlation]]:
-    """Pairs that put out the same at the same moments; only those that are quickly compared."""
+def _equivalent_rules(
+    library: CheckedLibrary, late: dict[str, Correlation]
+) -> Iterator[tuple[Correlation, Correlation]]:
+    """Pairs that put out the same at the same moments; only those that are quickly compared.
+
+    Rules whose comparison did not end are added to the `late` ones.
+    """
     alike: dict[object, list[Correlation]] = {}
     for correlation in library.correlations[:WARNING_RULES]:
         alike.setdefault(_outside(correlation), []).append(correlation)
     pairs = [pair for group in alike.values() for pair in combinations(group, 2)]
     for first, second in pairs[:WARNING_PAIRS]:
         try:
-            behaviours = [Behaviour(first), Behaviour(second)]
-            found = compare_behaviours(behaviours, library.types, WARNING_WORK, stop_at_one=True)
+            with deadline(_share()):
+                pair = [Behaviour(first), Behaviour(second)]
+                found = compare_behaviours(pair, library.types, WARNING_WORK, stop_at_one=True)
+        except OutOfTimeError:
+            late.setdefault(second.name, second)
+            continue
         except UndecidableError:
             continue
         if found.absent == {0, 1}:

@@ -1,25 +1,12 @@
-"""Correlations over streams of Spark: the same rules, the same outputs, as events come.
+"""Correlations over streams of Spark: the rules and outputs of `batch`, while events come.
 
-`correlate` hands streams on to here (`dispatch`); `job` plans a library over a streaming DataFrame,
-`packing` and `bucket` are its workers. `split` takes apart the outputs and what was left out, and
-`FiguresListener` tells what every micro-batch has done, in all and for each rule. Names are
-imported when they are first used, since `ensue.spark.job` begins here.
+`job` plans a library over a streaming DataFrame, `kafka` over Kafka records; `chunks` and `bucket`
+run on the workers. `split` separates outputs from late events and rejected rows. `FiguresListener`
+reports what each micro-batch has done, in all and by rule. `pipeline` runs a whole stream, from a
+source to a sink, as a configuration (`config`) says.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ensue.spark.streaming.figures import Figures, FiguresListener, RuleFigures
-    from ensue.spark.streaming.job import correlate_stream, split
+from ensue.spark.streaming.figures import Figures, FiguresListener, RuleFigures
+from ensue.spark.streaming.job import correlate_stream, split
 
 __all__ = ["Figures", "FiguresListener", "RuleFigures", "correlate_stream", "split"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    from ensue.spark.streaming import figures, job
-
-    return getattr(figures if "Figures" in name else job, name)

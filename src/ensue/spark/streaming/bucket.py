@@ -1,11 +1,11 @@
-"""One bucket of keys over one micro-batch: chunks and the state of before in, outputs out.
+"""One bucket of keys over one micro-batch: chunks and the last state in, outputs and a state out.
 
-The events that came are put among those that wait, by time and then by arrival. The latest time of
-the whole stream, which every bucket is told, less the lateness is the time up to which the order is
-settled: what is not after it is read, all timers up to it run, and the rest goes on waiting. What
-came from before the time that an earlier micro-batch had settled is late: it is put out as such and
-not read. So what follows does not depend on how the stream was cut, as long as nothing is late.
-Rows that are no events pass through here on their way out, and touch no state.
+New events are merged with the waiting ones, by time and then by arrival. The order is settled up to
+the latest time of the whole stream, which every bucket receives, less the lateness. Settled events
+are read, timers up to that time run, and later events go on waiting. An event from before the time
+that an earlier micro-batch had settled is late: it is put out as late and not read. So without late
+events the outputs do not depend on the cut into micro-batches. Rejected rows pass through without
+touching a state.
 """
 
 from __future__ import annotations
@@ -14,62 +14,107 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ensue.errors import SnapshotError
 from ensue.events.cloudevents import encode
 from ensue.events.times import format_time
-from ensue.spark.mapping import ARRIVAL
 from ensue.spark.outputs import OutputColumns, output_columns
-from ensue.spark.streaming.engines import Setting, engines_of
-from ensue.spark.streaming.measuring import Measures, read_measures, state_sizes, write_measures
-from ensue.spark.streaming.packing import (
-    BESIDE,
+from ensue.spark.streaming.chunks import (
     MEASURES,
     REPORTS,
+    STATELESS_GROUPS,
     TIME,
-    Task,
+    StreamTask,
     from_bytes,
     planned,
     to_bytes,
 )
-from ensue.spark.streaming.state import VERSION, BucketState, read_state, write_state
+from ensue.spark.streaming.engines import GroupContext, engines_of
+from ensue.spark.streaming.measures import Measures, read_measures, state_sizes, write_measures
+from ensue.spark.worker.event_rows import ARRIVAL
 
 KIND = "ensue_kind"
-"""The column that says what a row is: `output`, `late` or `rejected`."""
+"""The column with the kind of a row: `output`, `late` or `rejected`."""
 LEFT_OUT = "ensue_left_out"
-"""The column that has what was not read: a late event, or a row that is no event, as JSON."""
+"""The column with a late event or a rejected row, as JSON."""
 PROBLEMS = "ensue_problems"
-"""The column that says why it was not read."""
+"""The column with the reasons why an event or row was left out."""
 OUTPUT_KIND, LATE_KIND, REJECTED_KIND = "output", "late", "rejected"
 
-MADE_DDL = "chunk binary, measures string"
+RESULT_DDL = "chunk binary, measures string"
 STATE_DDL = "saved binary"
 _TEXTS = pa.list_(pa.string())
 
+STATE_VERSION = 1
 
-def made_schema(columns: OutputColumns) -> pa.Schema:
+
+class BucketState(msgspec.Struct, frozen=True):
+    """The state of a bucket between micro-batches, in Spark's state store.
+
+    `latest` is the latest time of the stream. `waiting` holds the events that are not yet settled,
+    as an Arrow stream in `form`. `engines` has, by the name of an engine, the text of its rules and
+    its snapshot, which holds only keys with a partial match. With the version, the rules and the
+    number of buckets in it, a checkpoint cannot be mistaken for another one.
+    """
+
+    version: int
+    buckets: int
+    form: str
+    latest: int
+    waiting: bytes | None
+    engines: dict[str, tuple[str, bytes]]
+
+
+def write_state(state: BucketState) -> bytes:
+    return msgspec.msgpack.encode(state)
+
+
+def read_state(data: bytes, buckets: int) -> BucketState:
+    """Raises `SnapshotError` for bytes that are no state of this stream."""
+    try:
+        state = msgspec.msgpack.decode(data, type=BucketState)
+    except msgspec.DecodeError as error:
+        raise SnapshotError(f"the checkpoint holds no state of a stream of ours: {error}") from None
+    if state.version != STATE_VERSION:
+        raise SnapshotError(
+            f"the checkpoint holds version {state.version} of the state of a stream, and this"
+            f" version of ensue reads version {STATE_VERSION}: start from a new checkpoint, or use"
+            " the version that wrote it"
+        )
+    if state.buckets != buckets:
+        raise SnapshotError(
+            f"the checkpoint was written with `buckets={state.buckets}`, and the stream is started"
+            f" with {buckets}: a key would be looked for where it is not; start it with"
+            f" `buckets={state.buckets}`, or from a new checkpoint"
+        )
+    return state
+
+
+def result_schema(columns: OutputColumns) -> pa.Schema:
     schema = columns.schema.append(pa.field(KIND, pa.string()))
     schema = schema.append(pa.field(LEFT_OUT, pa.string()))
     return schema.append(pa.field(PROBLEMS, _TEXTS))
 
 
-def made_ddl(columns: OutputColumns) -> str:
+def result_ddl(columns: OutputColumns) -> str:
     return f"{columns.ddl}, `{KIND}` string, `{LEFT_OUT}` string, `{PROBLEMS}` array<string>"
 
 
 def run_bucket(
     given: tuple[Any, ...], key: tuple[Any, ...], frames: Iterator[Any], state: Any
 ) -> Iterator[Any]:
-    """What Spark calls for each bucket of a micro-batch; `frames` has its chunks."""
+    """Called by Spark for each bucket of a micro-batch; `frames` has its chunks."""
     import pandas as pd  # type: ignore[import-untyped]
 
-    task = Task(*given)
+    task = StreamTask(*given)
     rows = [row for frame in frames for row in frame.itertuples(index=False)]
     rows.sort(key=lambda row: (row.partition, row.part))
-    if key[0] in BESIDE:
-        yield pd.DataFrame([_passed_on(task, key[0], rows)])
+    if key[0] in STATELESS_GROUPS:
+        yield pd.DataFrame([_stateless_result(task, key[0], rows)])
         return
     latest = max(row.latest for row in rows)
     chunks = [from_bytes(row.chunk) for row in rows if row.chunk is not None]
@@ -81,28 +126,28 @@ def run_bucket(
     yield pd.DataFrame({"chunk": [chunk], "measures": [write_measures(measures)]})
 
 
-def _passed_on(task: Task, group: str, rows: Sequence[Any]) -> dict[str, Any]:
-    """What stands beside events: rows that are none, and what partitions have measured."""
+def _stateless_result(task: StreamTask, group: str, rows: Sequence[Any]) -> dict[str, Any]:
+    """Rejected rows, or the measures of partitions, which keep no state."""
     measures = Measures()
     if group == MEASURES:
         for row in rows:
             measures.add(read_measures([row.chunk]))
         return {"chunk": None, "measures": write_measures(measures)}
-    refused = pa.concat_tables([from_bytes(row.chunk) for row in rows])
-    measures.rejected = len(refused)
+    rejected = pa.concat_tables([from_bytes(row.chunk) for row in rows])
+    measures.rejected = len(rejected)
     plan, _ = planned(task.library, task.selected)
     columns = output_columns(plan, with_event=task.with_event)
     known: dict[str, Any] = {
-        KIND: [REJECTED_KIND] * len(refused),
-        LEFT_OUT: refused.column("row"),
-        PROBLEMS: refused.column("problems"),
+        KIND: [REJECTED_KIND] * len(rejected),
+        LEFT_OUT: rejected.column("row"),
+        PROBLEMS: rejected.column("problems"),
     }
-    made = _table(made_schema(columns), known, len(refused))
+    made = _table(result_schema(columns), known, len(rejected))
     return {"chunk": to_bytes(made), "measures": write_measures(measures)}
 
 
 def advance_bucket(
-    task: Task,
+    task: StreamTask,
     group_name: str,
     chunks: Sequence[pa.Table],
     latest: int,
@@ -110,7 +155,7 @@ def advance_bucket(
     measures: Measures,
 ) -> tuple[pa.Table, BucketState]:
     """The outputs and late events of one micro-batch, and the state after it."""
-    setting = _setting(task, group_name)
+    context = _context_of(task, group_name)
     made: list[pa.Table] = []
     came = pa.concat_tables(chunks).combine_chunks() if chunks else None
     if before is not None:
@@ -119,22 +164,22 @@ def advance_bucket(
             late = pc.less(came.column(TIME), before.latest - task.lateness)
             if pc.any(late).as_py():
                 settled = before.latest - task.lateness
-                made.append(_late_rows(setting, came.filter(late), settled, measures))
+                made.append(_late_rows(context, came.filter(late), settled, measures))
                 came = came.filter(pc.invert(late))
     settled = latest - task.lateness
-    ready, waiting = _cut(_in_order(setting, before, came), settled)
+    ready, waiting = _split_at(_in_order(context, before, came), settled)
     engines = before.engines if before is not None else {}
-    changed = any(engines.get(name, (text,))[0] != text for name, text in setting.texts.items())
-    gone = engines.keys() - setting.texts.keys()
-    if ready is not None or (engines and (changed or gone or setting.group.has_timers)):
-        running = engines_of(setting, engines)
+    changed = any(engines.get(name, (text,))[0] != text for name, text in context.texts.items())
+    gone = engines.keys() - context.texts.keys()
+    if ready is not None or (engines and (changed or gone or context.group.has_timers)):
+        running = engines_of(context, engines)
         for engine in running.values():
             if ready is not None:
                 made.append(_as_outputs(engine.read(ready)))
             made.append(_as_outputs(engine.advance(settled)))
         engines = {name: engine.save() for name, engine in running.items()}
     after = BucketState(
-        VERSION,
+        STATE_VERSION,
         task.buckets,
         task.form,
         latest,
@@ -142,41 +187,41 @@ def advance_bucket(
         engines,
     )
     for name, (_, snapshot) in engines.items():
-        part = setting.parts.get(name)
+        part = context.parts.get(name)
         rules = [] if part is None else [each.name for each in part.correlations]
         for rule, size in state_sizes(name, rules, snapshot).items():
             measures.rule(rule).state_bytes += size
-    found = pa.concat_tables([made_schema(setting.columns).empty_table(), *made])
+    found = pa.concat_tables([result_schema(context.columns).empty_table(), *made])
     measures.count_outputs(found)
     return found, after
 
 
-_setting = lru_cache(maxsize=64)(Setting.of)
+_context_of = lru_cache(maxsize=64)(GroupContext.of)
 
 
 def _in_order(
-    setting: Setting, before: BucketState | None, came: pa.Table | None
+    context: GroupContext, before: BucketState | None, came: pa.Table | None
 ) -> pa.Table | None:
-    """What waited and what came, by time and then by arrival."""
+    """Waiting and new events, by time and then by arrival."""
     parts = []
     if before is not None and before.waiting is not None:
-        parts.append(setting.in_form(from_bytes(before.waiting), before.form))
+        parts.append(context.in_form(from_bytes(before.waiting), before.form))
     if came is not None and came.num_rows:
         parts.append(came)
     if not parts:
         return None
     table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     times = table.column(TIME).to_numpy()
-    if setting.task.has_arrival:
+    if context.task.has_arrival:
         order = np.lexsort((table.column(ARRIVAL).to_numpy(), times))
     else:
-        # What waited came before all that has come now, and a stable order keeps it there.
+        # Waiting events arrived first, and a stable sort keeps them first.
         order = np.argsort(times, kind="stable")
     return table.take(pa.array(order))
 
 
-def _cut(table: pa.Table | None, settled: int) -> tuple[pa.Table | None, pa.Table | None]:
-    """What is settled, and what waits."""
+def _split_at(table: pa.Table | None, settled: int) -> tuple[pa.Table | None, pa.Table | None]:
+    """The settled rows, and the waiting ones."""
     if table is None:
         return None, None
     count = int(np.searchsorted(table.column(TIME).to_numpy(), settled, side="right"))
@@ -191,11 +236,11 @@ def _as_outputs(made: pa.Table) -> pa.Table:
     return made.append_column(pa.field(PROBLEMS, _TEXTS), pa.nulls(len(made), _TEXTS))
 
 
-def _late_rows(setting: Setting, late: pa.Table, settled: int, measures: Measures) -> pa.Table:
-    """Late events, each once, whatever the number of groups that it came to."""
-    types = setting.plan.library.types
-    measures.count_late(setting.events(late), setting.group.rules, types)
-    events = list(setting.events(late.filter(late.column(REPORTS))))
+def _late_rows(context: GroupContext, late: pa.Table, settled: int, measures: Measures) -> pa.Table:
+    """Late events, each reported once, also if several groups want it."""
+    types = context.plan.library.types
+    measures.count_late(context.events(late), context.group.rules, types)
+    events = list(context.events(late.filter(late.column(REPORTS))))
     measures.late += len(events)
     why = f"it came late: the order of events was settled up to {format_time(settled)} before it"
     known: dict[str, Any] = {
@@ -207,11 +252,11 @@ def _late_rows(setting: Setting, late: pa.Table, settled: int, measures: Measure
         LEFT_OUT: [encode(event).decode() for event in events],
         PROBLEMS: [[why]] * len(events),
     }
-    return _table(made_schema(setting.columns), known, len(events))
+    return _table(result_schema(context.columns), known, len(events))
 
 
 def _table(schema: pa.Schema, known: Mapping[str, Any], count: int) -> pa.Table:
-    """A table of that schema, with nulls where nothing is known."""
+    """A table of a schema, with nulls for columns that are not in `known`."""
     arrays = []
     for field in schema:
         values = known.get(field.name)
@@ -224,11 +269,11 @@ def _table(schema: pa.Schema, known: Mapping[str, Any], count: int) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def unpacking() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What opens the chunks that buckets have made into rows.
+def chunk_opener() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function that turns the chunks of buckets into rows.
 
-    Spark sends an inner function as it is, not by its name, so that workers which only open chunks
-    need not load the engines.
+    Spark pickles an inner function by value, so that workers which only open chunks need not import
+    the engines.
     """
 
     def unpack(batches: Iterator[Any]) -> Iterator[Any]:

@@ -75,16 +75,17 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def name(self) -> str:
-        """What a person knows it by."""
+        """The topics or the path, for messages."""
         if self.format == KAFKA:
             return self.pattern or ", ".join(self.topics or ())
         return self.path or self.format
 
 
 class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`mode` says how events are written to a topic; its `servers` may be those of the source.
+    """`mode` is how events are written to a topic; `servers` default to those of the source.
 
-    `partition_by` names columns by which folders of files are parted; `ensue_date` is the day.
+    `partition_by` names the columns by which a folder of files is partitioned; `ensue_date` is the
+    day of an output.
     """
 
     format: str
@@ -138,7 +139,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def sinks(self) -> dict[str, Sink]:
-        """Every sink that there is, by the name of its table."""
+        """The sinks of the configuration, by the name of their table."""
         named = {"sink": self.sink, "late": self.late, "rejected": self.rejected}
         return {name: sink for name, sink in named.items() if sink is not None}
 
@@ -204,7 +205,7 @@ def parse_config(text: str) -> PipelineConfig:
 
 
 def _check_names(tables: dict[str, Any]) -> None:
-    """Every name that is missing, or that nobody knows, at once: the likeliest mistakes."""
+    """Raises `UsageError` with all missing and unknown names at once."""
     problems = [
         f"the table `[{name}]` is missing: it says {what}"
         for name, what in NEEDED.items()
@@ -264,7 +265,7 @@ def _check_sink(name: str, sink: Sink, config: PipelineConfig) -> None:
 
 
 def _check_places(config: PipelineConfig) -> None:
-    """In a topic of outputs nobody looks for anything else, and nothing may be lost."""
+    """Raises `UsageError` if `[sink]` is a topic, and late or rejected events have no sink."""
     if config.sink.format != KAFKA:
         return
     needed = {"late": "late events", "rejected": "records that are no events"}

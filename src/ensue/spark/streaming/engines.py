@@ -1,9 +1,9 @@
-"""The engines of a bucket: what reads its events, once they are in order.
+"""The engines of a bucket, which read its settled events.
 
-Rules run in columns (`BatchEngine`) where they have such a form and events come in columns, and
-event by event (`StepStream`) where not; the snapshots of both hold the keys that are in the middle
-of something, and no history. Rules that feed each other run in one engine, event by event. When the
-rules have changed since a snapshot was taken, those that read the same keep their state.
+A rule runs in columns (`BatchEngine`) if it has a columnar form and events come in columns, and
+event by event (`StepStream`) otherwise. Snapshots of both hold the keys with a partial match, and
+no history. Rules that feed each other run in one engine, event by event. If the rules have changed
+since a snapshot was taken, unchanged rules keep their state.
 """
 
 from __future__ import annotations
@@ -22,37 +22,36 @@ from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine
 from ensue.engine.step.saving import SavedStream, restore_stream, save_stream
-from ensue.errors import JobError
 from ensue.events.arrow import read_batches, table_of
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 from ensue.library import parse
-from ensue.spark.mapping import DEFAULT_SOURCE, read_event, write_event
 from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
 from ensue.spark.plan import Group, Plan
-from ensue.spark.streaming.packing import EXTRAS, PAYLOAD, Task, planned
+from ensue.spark.streaming.chunks import EXTRAS, PAYLOAD, StreamTask, planned
+from ensue.spark.worker.event_rows import DEFAULT_SOURCE, disagreement, read_event, write_event
 
 Saved = tuple[str, bytes]
-"""The text of the rules that ran, and the snapshot of their engine."""
+"""The text of the rules of an engine, and its snapshot."""
 
 
 @dataclass(frozen=True)
-class Setting:
-    """What is known of a group, the same for all of its buckets and micro-batches."""
+class GroupContext:
+    """A group of rules with its plan and columns, for all its buckets and micro-batches."""
 
-    task: Task
+    task: StreamTask
     plan: Plan
     group: Group
     nulls: tuple[str, ...]
     columns: OutputColumns
 
     @classmethod
-    def of(cls, task: Task, group_name: str) -> Setting:
+    def of(cls, task: StreamTask, group_name: str) -> GroupContext:
         plan, groups = planned(task.library, task.selected)
         group = next(each.group for each in groups if each.name == group_name)
-        nulls = task.travelling[group.number][1] if task.form == "columns" else ()
+        nulls = task.shuffled[group.number][1] if task.form == "columns" else ()
         return cls(task, plan, group, nulls, output_columns(plan, with_event=task.with_event))
 
     @cached_property
@@ -69,7 +68,7 @@ class Setting:
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
-        """The rules of each engine as text, by which a snapshot is known."""
+        """The rules of each engine as text, by which a snapshot is recognised."""
         return {name: print_library(part.tree) for name, part in self.parts.items()}
 
     def _part(self, names: Sequence[str]) -> CheckedLibrary:
@@ -87,7 +86,7 @@ class Setting:
             yield from _read_columns(self.as_columns(table), types)
 
     def in_form(self, waiting: pa.Table, form: str) -> pa.Table:
-        """What waited, as events come now: rules that change may change the form."""
+        """Waiting events in the present form; a change of rules may change the form."""
         if form == self.task.form:
             return waiting
         types = self.plan.library.types
@@ -100,14 +99,14 @@ class Setting:
             return extras.append_column(PAYLOAD, payloads)
         events = [read_event(each, types) for each in waiting.column(PAYLOAD).to_pylist()]
         table = table_of(events, types)
-        columns, _ = self.task.travelling[self.group.number]
+        columns, _ = self.task.shuffled[self.group.number]
         for name in (self.task.names[each] for each in columns):
             if name in table.schema.names:
                 extras = extras.append_column(name, table.column(name))
         return extras
 
     def as_columns(self, table: pa.Table) -> pa.Table:
-        """The columns of events only, and those that did not travel as nulls."""
+        """The columns of events only, with nulls for attributes that were not shuffled."""
         return _columns_of(table, self.nulls)
 
 
@@ -124,7 +123,7 @@ def _read_columns(table: pa.Table, types: TypeSystem) -> Iterator[Event]:
         table.to_batches(), table.schema, types, DEFAULT_SOURCE, where="the rows"
     ):
         if isinstance(record, Rejected):
-            raise _disagreement([record])
+            raise disagreement([record])
         yield record
 
 
@@ -139,16 +138,16 @@ class Engine(Protocol):
 
 
 class ColumnEngine:
-    """`by_events` is what ran by events and does no more; rules that run here now go on from it."""
+    """Rules in columns. `by_events` is the state of rules that ran event by event before."""
 
     def __init__(
         self,
-        setting: Setting,
+        context: GroupContext,
         part: CheckedLibrary,
         saved: Saved | None,
         by_events: Saved | None = None,
     ) -> None:
-        self._setting = setting
+        self._context = context
         self._part = part
         self._engine = BatchEngine(part)
         if saved is not None:
@@ -161,9 +160,9 @@ class ColumnEngine:
                 self._engine.change(part)
         self._has_timers = any(path.name == "timed" for path in self._engine.paths.values())
         if by_events is not None:
-            self._go_on_from(*by_events)
+            self._restore_from_events(*by_events)
 
-    def _go_on_from(self, text: str, snapshot: bytes) -> None:
+    def _restore_from_events(self, text: str, snapshot: bytes) -> None:
         before = parse(text).checked
         old = {each.name: each for each in before.correlations}
         moved = {
@@ -178,18 +177,18 @@ class ColumnEngine:
             self._engine.go_on(self._engine.clock, states)
 
     def read(self, table: pa.Table) -> pa.Table:
-        made = self._engine.push_batch(self._setting.as_columns(table), DEFAULT_SOURCE)
+        made = self._engine.push_batch(self._context.as_columns(table), DEFAULT_SOURCE)
         if self._engine.rejected or self._engine.late:
-            raise _disagreement(self._engine.rejected)
+            raise disagreement(self._engine.rejected)
         return self._table(made)
 
     def _table(self, made: pa.Table) -> pa.Table:
-        return self._setting.columns.table(selected_rows(made, self._setting.plan.selected))
+        return self._context.columns.table(selected_rows(made, self._context.plan.selected))
 
     def advance(self, time: int) -> pa.Table:
         if not self._has_timers:
-            # Time alone changes nothing for them.
-            return self._setting.columns.schema.empty_table()
+            # Without timers, time alone makes no outputs.
+            return self._context.columns.schema.empty_table()
         return self._table(self._engine.finish(time))
 
     def save(self) -> Saved:
@@ -197,8 +196,10 @@ class ColumnEngine:
 
 
 class EventEngine:
-    def __init__(self, setting: Setting, part: CheckedLibrary, saved: Saved | None) -> None:
-        self._setting = setting
+    """Rules event by event."""
+
+    def __init__(self, context: GroupContext, part: CheckedLibrary, saved: Saved | None) -> None:
+        self._context = context
         self._part = part
         self._now: int | None = None
         if saved is None:
@@ -215,7 +216,7 @@ class EventEngine:
     def read(self, table: pa.Table) -> pa.Table:
         read = self._stream.read
         return self._table(
-            [output for event in self._setting.events(table) for output in read(event)]
+            [output for event in self._context.events(table) for output in read(event)]
         )
 
     def advance(self, time: int) -> pa.Table:
@@ -227,27 +228,20 @@ class EventEngine:
         return print_library(self._part.tree), msgspec.msgpack.encode(saved)
 
     def _table(self, outputs: Sequence[Event]) -> pa.Table:
-        selected = frozenset(self._setting.plan.selected)
+        selected = frozenset(self._context.plan.selected)
         chosen = [(b"", each) for each in outputs if each.extensions["correlation"] in selected]
-        return pa.Table.from_batches([self._setting.columns.batch(chosen)])
+        return pa.Table.from_batches([self._context.columns.batch(chosen)])
 
 
-def engines_of(setting: Setting, saved: Mapping[str, Saved]) -> dict[str, Engine]:
-    """The engines of a bucket, each from where it was."""
+def engines_of(context: GroupContext, saved: Mapping[str, Saved]) -> dict[str, Engine]:
+    """The engines of a bucket, restored from their snapshots."""
     found: dict[str, Engine] = {}
     by_events = saved.get("step")
-    if by_events is not None and by_events[0] == setting.texts.get("step"):
+    if by_events is not None and by_events[0] == context.texts.get("step"):
         by_events = None
-    for name, part in setting.parts.items():
+    for name, part in context.parts.items():
         if name == "batch":
-            found[name] = ColumnEngine(setting, part, saved.get(name), by_events)
+            found[name] = ColumnEngine(context, part, saved.get(name), by_events)
         else:
-            found[name] = EventEngine(setting, part, saved.get(name))
+            found[name] = EventEngine(context, part, saved.get(name))
     return found
-
-
-def _disagreement(rejected: Sequence[Rejected]) -> JobError:
-    shown = "; ".join(problem for each in rejected[:3] for problem in each.problems)
-    return JobError(
-        f"rows that SQL took for events were refused in the worker; please report this: {shown}"
-    )

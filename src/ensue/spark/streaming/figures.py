@@ -1,9 +1,9 @@
-"""What a stream has done in each micro-batch, for people and for monitoring.
+"""Figures of each micro-batch of a stream, for people and for monitoring.
 
-In come Spark's reports of progress; out go `Figures`: events read, late, refused and put out, the
-size of the state and how far the stream is behind, in all and for each rule. `FiguresListener`
-hands them to a function as Spark makes them; `figures_of` reads them from a report that one has at
-hand. What SQL reads is measured by Spark itself; what only workers know comes from `measuring`.
+In come Spark's progress reports; out go `Figures`: events read, late events, rejected rows,
+outputs, the size of the state and the lag, in all and by rule. `FiguresListener` passes them to a
+function as Spark reports them; `figures_of` takes them from one report. Spark measures what SQL
+reads; the figures that only workers know come from `measures`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ensue.spark.streaming.measuring import Measures, read_measures
+from ensue.spark.streaming.measures import Measures, read_measures
 
 OBSERVED_INPUT = "ensue_input"
 OBSERVED_MEASURES = "ensue_measures"
@@ -28,9 +28,9 @@ _LATEST, _MEASURES, _READ, _REACHED = "latest", "measures", "read ", "reached "
 class RuleFigures:
     """One rule in one micro-batch.
 
-    `events` are those that came for it, late ones included, as far as SQL can tell; `state_bytes`
-    is what the checkpoint holds of its keys. `latest` is the time of the latest of the events, and
-    `lag_seconds` how far that lay behind the clock on the wall; both are None if none came.
+    `events` counts the events that the rule wants, late ones included, as far as SQL can tell.
+    `state_bytes` is the size of its keys in the checkpoint. `latest` is the latest time of these
+    events, and `lag_seconds` how far it lay behind the wall clock; both are None without events.
     """
 
     events: int
@@ -45,9 +45,9 @@ class RuleFigures:
 class Figures:
     """One micro-batch.
 
-    `events` are the rows that were read, and `rejected` those of them that are no events. `late`
-    and `rejected` count each once. `state_bytes` is Spark's own figure, of memory, with the events
-    that wait. `latest` and `lag_seconds` are None if no event came.
+    `events` counts the rows that were read, and `rejected` the rows that are no events. `late` and
+    `rejected` count a row once. `state_bytes` is Spark's figure of memory, waiting events included.
+    `latest` and `lag_seconds` are None if no event came.
     """
 
     query: str | None
@@ -64,11 +64,11 @@ class Figures:
 
     @property
     def outputs(self) -> Mapping[str, int]:
-        """How many outputs each rule has made."""
+        """The number of outputs of each rule."""
         return {name: rule.outputs for name, rule in self.rules.items()}
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for a log or a gauge; times as RFC 3339."""
+        """The figures as plain values, for a log or a gauge; times as RFC 3339."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
 
 
 def observed_input(time_micros: Column, wanted: Sequence[tuple[str, Column]] = ()) -> list[Column]:
-    """What is measured of the rows that come in; `wanted` says of each rule which of them."""
+    """Measures of the input rows; `wanted` has for each rule the condition on its rows."""
     measured = [sf.max(time_micros).alias(_LATEST)]
     for rule, column in wanted:
         measured.append(sf.count_if(column).alias(f"{_READ}{rule}"))
@@ -89,12 +89,12 @@ def observed_input(time_micros: Column, wanted: Sequence[tuple[str, Column]] = (
 
 
 def observed_measures(measures: Column) -> list[Column]:
-    """What is gathered from workers: a text for each bucket, and no work for each output."""
+    """Measures from workers: one text for each bucket, and no work for each output."""
     return [sf.collect_list(measures).alias(_MEASURES)]
 
 
 def figures_of(progress: Any) -> Figures:
-    """The figures in a report of progress, as a query or a listener has it."""
+    """The figures in a progress report of a query or a listener."""
     told = _observed(progress, OBSERVED_MEASURES)
     measures = read_measures(told.get(_MEASURES) or [])
     read = _observed(progress, OBSERVED_INPUT)
@@ -152,23 +152,23 @@ def _behind(micros: int | None, at: datetime) -> float | None:
 
 
 class FiguresListener(StreamingQueryListener):
-    """Hands the figures of every micro-batch to a function: `spark.streams.addListener(...)`.
+    """Passes the figures of every micro-batch to a function: `spark.streams.addListener(...)`.
 
-    It hears of all queries of a session, and passes over those that are not of `correlate`.
+    A listener gets reports of all queries of a session; those without `correlate` are skipped.
     """
 
     def __init__(self, publish: Callable[[Figures], None]) -> None:
         self._publish = publish
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Nothing has been read yet."""
+        """There are no figures at the start."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         if OBSERVED_MEASURES in event.progress.observedMetrics:
             self._publish(figures_of(event.progress))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """Nothing has come."""
+        """There are no figures without events."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-        """The last micro-batch has been told of already."""
+        """The figures of the last micro-batch have come already."""

@@ -1,10 +1,9 @@
-"""Which rules of a stream share their state: a plan as groups, each over buckets of keys.
+"""Groups of rules that share their state in a stream.
 
-In comes the plan of a library; out go groups whose rules have one key in common, and at most one
-group, `together`, for all others: rules without a key, rules whose ports have keys of different
-names, and rules that read what rules of another key put out. A keyed group is spread over buckets,
-and no two buckets need to know of each other; the rules that run together do so in one bucket, in
-one ordered pass.
+In comes the plan of a library; out go groups of rules with one common key, and at most one group,
+`together`, for the other rules: rules without a key, rules whose ports have keys of different
+names, and rules that read outputs of rules with another key. A keyed group is spread over
+independent buckets; the group `together` is one bucket, in one ordered pass.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ TOGETHER = "together"
 
 @dataclass(frozen=True)
 class StreamGroup:
-    """`name` says the key, and is where the state of the group is found again after a restart."""
+    """`name` has the key, and identifies the state of the group after a restart."""
 
     name: str
     group: Group
@@ -32,7 +31,7 @@ class StreamGroup:
 
 
 def stream_groups(plan: Plan) -> tuple[StreamGroup, ...]:
-    """The groups, in the order in which their first rules stand in the library."""
+    """The groups, in the order of their first rules in the library."""
     together = {group.number for group in plan.groups if len(group.key_set) != 1}
     for group in plan.groups:
         if group.fed_by:
@@ -59,5 +58,5 @@ def _group(number: int, key_set: tuple[tuple[str, ...], ...], rules: list[Rule])
 
 
 def crosses_keys(plan: Plan) -> bool:
-    """Whether some rule reads what a rule of another key puts out."""
+    """Whether a rule reads outputs of a rule with another key."""
     return any(group.fed_by for group in plan.groups)

@@ -1,10 +1,9 @@
 """Rules over a stream of Kafka records, and outputs as records again.
 
-In comes a DataFrame of Spark's Kafka source, with its headers; out goes a stream of outputs, late
-events and refused records. A record becomes an event (`reading`) where it is packed for its bucket,
-in one step, so that nothing is read twice. What is no event, or does not fit its type, passes by
-the buckets and comes out as a row of its own: with the reason, and with topic, partition and
-offset. Sources are opened in `sources`, and topics and files written in `sinks`.
+In comes a DataFrame of Spark's Kafka source, with headers; out goes a stream of outputs, late
+events and rejected records. `kafka.record_reader` makes events of records in the same step that
+packs them for their buckets. A rejected record comes out as a row with its problems, topic,
+partition and offset. `sources` opens topics, and `sinks` writes them.
 """
 
 from __future__ import annotations
@@ -21,35 +20,24 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
-from ensue.library import LibraryLike, as_library, duration_microseconds
+from ensue.library import LibraryLike, as_library
+from ensue.spark.kafka.record_reader import COLUMNS, RecordReader
+from ensue.spark.kafka.records import MODES, STRUCTURED, write_record
 from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
-from ensue.spark.streaming.bucket import (
-    KIND,
-    LEFT_OUT,
-    MADE_DDL,
-    REJECTED_KIND,
-    STATE_DDL,
-    made_ddl,
-    run_bucket,
-    unpacking,
-)
-from ensue.spark.streaming.figures import (
-    OBSERVED_INPUT,
-    OBSERVED_MEASURES,
-    observed_input,
-    observed_measures,
-)
-from ensue.spark.streaming.job import default_buckets
-from ensue.spark.streaming.packing import (
+from ensue.spark.streaming.bucket import KIND, LEFT_OUT, REJECTED_KIND
+from ensue.spark.streaming.chunks import (
     CHUNK_DDL,
-    Task,
-    bound,
+    StreamTask,
     pack_read,
     planned,
 )
-from ensue.spark.streaming.reading import COLUMNS, RecordReader
-from ensue.spark.streaming.records import MODES, STRUCTURED, write_record
+from ensue.spark.streaming.figures import (
+    OBSERVED_INPUT,
+    observed_input,
+)
+from ensue.spark.streaming.job import StreamOptions, bucket_outputs
+from ensue.spark.worker.remote_call import for_workers
 
 RECORD_DDL = "key binary, value binary, headers array<struct<key: string, value: binary>>"
 REFUSED_DDL = f"topic string, partition int, offset bigint, {RECORD_DDL}, problems array<string>"
@@ -66,37 +54,33 @@ def correlate_kafka(
     correlations: Sequence[str] | None = None,
     whole_events: bool = False,
 ) -> DataFrame:
-    """What follows from a stream of Kafka records: the columns of `correlate` over a stream.
+    """The outputs of a library over Kafka records: the columns of `correlate` over a stream.
 
     Besides `output` and `late`, `ensue_kind` may be `rejected`: a record that is no event, or does
-    not fit its type. `split` takes outputs and late events apart, and `refused` gives those
+    not fit its type. `split` separates outputs from late events, and `refused` gives the rejected
     records. With `whole_events` a column `event` has each output as JSON, which `records_of` needs.
-    Events of equal times are read by topic and partition, and there by offset.
+    Events of equal times are read by topic, partition and offset.
     """
     _check(records)
-    loaded = as_library(library)
+    loaded = as_library(library).plain()
     plan = plan_of(loaded.checked, correlations)
-    columns = output_columns(plan, with_event=whole_events)
-    task = Task(
+    options = StreamOptions(lateness, buckets)
+    task = StreamTask(
         str(loaded),
         plan.selected,
-        duration_microseconds(lateness),
-        _buckets(records, buckets),
+        options.lateness_microseconds,
+        options.buckets_for(records),
         "events",
         has_arrival=True,
         with_event=whole_events,
     )
-    packed = records.select(*COLUMNS).mapInArrow(bound(pack_records, task), CHUNK_DDL)
+    packed = records.select(*COLUMNS).mapInArrow(for_workers(pack_records, task), CHUNK_DDL)
     packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))
-    made = packed.groupBy("group", "bucket").applyInPandasWithState(
-        bound(run_bucket, task), MADE_DDL, STATE_DDL, "append", "NoTimeout"
-    )
-    made = made.observe(OBSERVED_MEASURES, *observed_measures(sf.col("measures")))
-    return made.mapInArrow(unpacking(), made_ddl(columns))
+    return bucket_outputs(packed, task, output_columns(plan, with_event=whole_events))
 
 
 def refused(made: DataFrame) -> DataFrame:
-    """The records that are no events: where they stood, what they held, and all `problems`."""
+    """The rejected records: topic, partition and offset, their content, and all `problems`."""
     rows = made.filter(sf.col(KIND) == REJECTED_KIND)
     return rows.select(sf.from_json(LEFT_OUT, REFUSED_DDL).alias("record")).select("record.*")
 
@@ -118,7 +102,7 @@ def records_of(events: DataFrame, mode: str = STRUCTURED) -> DataFrame:
 
 
 def refused_records(refused_rows: DataFrame) -> DataFrame:
-    """Refused records as they came, with headers that say from where, and why they were refused."""
+    """Rejected records as they came, with headers for their place and their problems."""
     told = {
         "ensue_topic": sf.col("topic"),
         "ensue_partition": sf.col("partition").cast("string"),
@@ -133,7 +117,7 @@ def refused_records(refused_rows: DataFrame) -> DataFrame:
 
 
 def refused_rows_as_records(refused_rows: DataFrame) -> DataFrame:
-    """Rows of files that are no events, as JSON, with a header that says why."""
+    """Rejected rows of files as JSON, with a header for their problems."""
     return refused_rows.select(
         sf.lit(None).cast("binary").alias("key"),
         sf.col("row").cast("binary").alias("value"),
@@ -143,13 +127,6 @@ def refused_rows_as_records(refused_rows: DataFrame) -> DataFrame:
 
 def _header(name: str, value: Column) -> Column:
     return sf.struct(sf.lit(name).alias("key"), value.cast("binary").alias("value"))
-
-
-def _buckets(records: DataFrame, given: int | None) -> int:
-    if given is not None and given < 1:
-        raise UsageError(f"`buckets` is {given}, and there must be at least one")
-    partitions = records.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200
-    return given or default_buckets(int(partitions))
 
 
 def _check(records: DataFrame) -> None:
@@ -176,8 +153,8 @@ def _check(records: DataFrame) -> None:
 def pack_records(
     given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Records as chunks of events for buckets, and those that are refused as they came."""
-    task = Task(*given)
+    """Records as chunks of events for buckets, and rejected records as they came."""
+    task = StreamTask(*given)
     reader = _reader(task.library, task.selected)
     yield from pack_read(task, chain.from_iterable(map(reader.read, batches)))
 

@@ -1,9 +1,8 @@
-"""From a source to a sink: a configuration made into a running query.
+"""A running query from a source to a sink, as a configuration says.
 
-In come a session, a library and a `PipelineConfig`; out goes a query that has been started, after
-all that can be wrong with it has been said. With one sink of files, Spark's own file sink makes
-every row appear exactly once. With several sinks, or a topic, micro-batches are taken apart and
-written by `sinks`.
+In come a session, a library and a `PipelineConfig`; out goes a started query. What cannot work is
+refused first, before anything is written. With one sink of files, Spark's own file sink writes
+every row exactly once. With several sinks, or a topic, `sinks` splits and writes the micro-batches.
 """
 
 from __future__ import annotations
@@ -17,21 +16,26 @@ from pyspark.sql import DataFrame, SparkSession
 from ensue.errors import UsageError
 from ensue.library import Library
 from ensue.spark.failures import reason_of
-from ensue.spark.streaming.begun import check_place, record_rules, rules_of_begun
+from ensue.spark.kafka.connector import with_kafka
+from ensue.spark.streaming.checkpoint_folder import check_location, lock
+from ensue.spark.streaming.checkpoint_rules import record_rules, rules_of_planned_batch
 from ensue.spark.streaming.config import KAFKA, PipelineConfig
-from ensue.spark.streaming.connector import with_kafka
-from ensue.spark.streaming.holding import hold
 from ensue.spark.streaming.job import correlate_stream
 from ensue.spark.streaming.kafka import correlate_kafka
-from ensue.spark.streaming.sinks import check_sinks, parted, takes_apart, writer_of
+from ensue.spark.streaming.sinks import (
+    check_sinks,
+    splits_batches,
+    with_partition_columns,
+    writer_of,
+)
 from ensue.spark.streaming.sources import check_servers, open_source
 
 
 def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataFrame:
-    """The stream of outputs, with nothing started. Raises `UsageError` for what cannot work."""
+    """The stream of outputs, not started. Raises `UsageError` for what cannot work."""
     stream = config.stream
     events = open_source(spark, config.source)
-    # A topic gets events as they are in JSON; files get their columns.
+    # A topic gets whole events as JSON, files get columns.
     whole_events = config.sink.format == KAFKA
     if config.source.format == KAFKA:
         return correlate_kafka(
@@ -59,24 +63,24 @@ def start(
 ) -> Any:
     """The running query. Raises `UsageError` for what cannot work.
 
-    With `alone` no other process may use its checkpoint as long as this one lives.
+    With `alone` the checkpoint is locked against other processes until this one ends.
     """
     _configure(spark, config)
-    check_sinks(config, remembered(config))
+    check_sinks(config, is_resumed(config))
     if config.uses_kafka:
         with_kafka(spark)
         for servers in {config.source.servers, *map(config.servers_of, config.sinks.values())}:
             if servers is not None:
                 check_servers(servers)
-    check_place(config.stream.checkpoint)
-    # What cannot work is said before anything is written.
+    check_location(config.stream.checkpoint)
+    # Errors of the plan come before anything is written.
     made = plan(spark, library, config)
-    parted(made, config.sink)
+    with_partition_columns(made, config.sink)
     if alone:
-        hold(config.stream.checkpoint)
-    begun_with = rules_of_begun(spark, config.stream.checkpoint, library)
-    if begun_with is not None:
-        _start(spark, begun_with, config, finishing=True).awaitTermination()
+        lock(config.stream.checkpoint)
+    planned_with = rules_of_planned_batch(spark, config.stream.checkpoint, library)
+    if planned_with is not None:
+        _start(spark, planned_with, config, finishing=True).awaitTermination()
     record_rules(spark, config.stream.checkpoint, library)
     return _start(spark, library, config, made)
 
@@ -88,10 +92,12 @@ def _start(
     made: DataFrame | None = None,
     finishing: bool = False,
 ) -> Any:
-    """The query; `finishing` runs the micro-batch that was begun, and no other."""
+    """The query; with `finishing` it runs the planned micro-batch, and ends."""
     made = plan(spark, library, config) if made is None else made
-    apart = takes_apart(config)
-    writer: Any = (made if apart else parted(made, config.sink)).writeStream.outputMode("append")
+    splits = splits_batches(config)
+    writer: Any = (
+        made if splits else with_partition_columns(made, config.sink)
+    ).writeStream.outputMode("append")
     writer = writer.option("checkpointLocation", config.stream.checkpoint)
     interval = config.stream.trigger_milliseconds
     if finishing:
@@ -100,7 +106,7 @@ def _start(
         writer = writer.trigger(availableNow=True)
     else:
         writer = writer.trigger(processingTime=f"{interval} milliseconds")
-    if apart:
+    if splits:
         return writer.foreachBatch(writer_of(config)).start()
     writer = writer.format(config.sink.format).options(**config.sink.options)
     if config.sink.partition_by:
@@ -108,8 +114,8 @@ def _start(
     return writer.start(config.sink.path) if config.sink.path else writer.start()
 
 
-def remembered(config: PipelineConfig) -> bool:
-    """Whether a checkpoint is there to go on from; only local folders can be asked."""
+def is_resumed(config: PipelineConfig) -> bool:
+    """Whether the checkpoint exists already; only known for local folders."""
     return (Path(config.stream.checkpoint) / "offsets").is_dir()
 
 

@@ -1,13 +1,15 @@
-"""Where what a pipeline makes goes: each micro-batch, taken apart, to files and topics.
+"""The sinks of a pipeline: outputs, late events and rejected rows of each micro-batch.
 
-In comes a micro-batch with its number; out go outputs, late events and refused records, each to
-its sink. In a folder, a micro-batch has a folder of its own, `ensue_batch=N`, and one that is run
-again after a crash replaces it: nothing is lost, and nothing is there twice. To a topic, one that
-is run again is written again, with the same ids, so that a reader can drop what it has seen.
+In comes a micro-batch with its number; its rows are split by kind and written, each kind to its
+sink. In a folder, micro-batch N has a folder `ensue_batch=N`, which a repetition after a crash
+replaces: no row is lost or written twice. A topic gets the records of a repeated micro-batch again,
+with equal ids, by which a reader can drop them. With one sink of files Spark's own file sink
+writes, and its log is checked against the checkpoint before the stream starts.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,11 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.lang.diagnostics import did_you_mean
-from ensue.spark.failures import in_words
-from ensue.spark.files import DATE, dated
+from ensue.spark.batch.files import DATE, dated
+from ensue.spark.failures import as_job_error
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, PROBLEMS, REJECTED_KIND
+from ensue.spark.streaming.checkpoint_folder import local_folder
 from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
-from ensue.spark.streaming.file_sink import LISTED_FORMATS, check_list
 from ensue.spark.streaming.job import split
 from ensue.spark.streaming.kafka import (
     records_of,
@@ -31,23 +33,27 @@ from ensue.spark.streaming.kafka import (
 )
 
 BATCH_FOLDER = "ensue_batch"
+SINK_LOG = "_spark_metadata"
+LOGGED_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text"})
+_LOG_VERSION = "v1"
+_COMPACTED = ".compact"
 
 
-def takes_apart(config: PipelineConfig) -> bool:
-    """Whether micro-batches are taken apart here, and not written by Spark as they are."""
+def splits_batches(config: PipelineConfig) -> bool:
+    """Whether micro-batches are split by kind here, or written whole by Spark's sink."""
     return len(config.sinks) > 1 or config.sink.format == KAFKA
 
 
 def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
-    """What writes a micro-batch."""
-    own_place = [LATE_KIND] if config.late is not None else []
-    own_place += [REJECTED_KIND] if config.rejected is not None else []
-    only_outputs = len(own_place) == 2
+    """The function that writes a micro-batch."""
+    own_sink = [LATE_KIND] if config.late is not None else []
+    own_sink += [REJECTED_KIND] if config.rejected is not None else []
+    only_outputs = len(own_sink) == 2
 
     def write(batch: DataFrame, number: int) -> None:
         batch.persist()
         try:
-            made = batch.filter(~sf.col(KIND).isin(*own_place)) if own_place else batch
+            made = batch.filter(~sf.col(KIND).isin(*own_sink)) if own_sink else batch
             kept = made.drop(KIND, LEFT_OUT, PROBLEMS) if only_outputs else made
             _write(kept, config, config.sink, number)
             _, left_out = split(batch)
@@ -66,8 +72,8 @@ def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
     return write
 
 
-def parted(rows: DataFrame, sink: Sink) -> DataFrame:
-    """The rows with the columns by which their folder is parted. Raises `UsageError`."""
+def with_partition_columns(rows: DataFrame, sink: Sink) -> DataFrame:
+    """The rows with the columns of `partition_by`. Raises `UsageError` for unknown names."""
     asked = sink.partition_by
     if DATE in asked and "time" in rows.columns:
         rows = dated(rows)
@@ -81,10 +87,10 @@ def parted(rows: DataFrame, sink: Sink) -> DataFrame:
 
 
 def check_sinks(config: PipelineConfig, resumed: bool) -> None:
-    """Raises `UsageError` where what is there does not belong to the checkpoint."""
-    if not takes_apart(config):
-        if config.sink.path is not None and config.sink.format in LISTED_FORMATS:
-            check_list(config.sink.path, config.stream.checkpoint)
+    """Raises `UsageError` if a sink holds rows of another checkpoint."""
+    if not splits_batches(config):
+        if config.sink.path is not None and config.sink.format in LOGGED_FORMATS:
+            check_sink_log(config.sink.path, config.stream.checkpoint)
         return
     if resumed:
         return
@@ -98,7 +104,7 @@ def check_sinks(config: PipelineConfig, resumed: bool) -> None:
 
 
 def _write(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
-    with in_words(f"the writing of micro-batch {number} to `{sink.topic or sink.path}`"):
+    with as_job_error(f"the writing of micro-batch {number} to `{sink.topic or sink.path}`"):
         if sink.format == KAFKA:
             _write_topic(records_of(rows, sink.mode), config, sink)
         else:
@@ -106,7 +112,7 @@ def _write(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> 
 
 
 def _write_refused(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
-    with in_words(f"the writing of micro-batch {number} to `{sink.topic or sink.path}`"):
+    with as_job_error(f"the writing of micro-batch {number} to `{sink.topic or sink.path}`"):
         if sink.format == KAFKA:
             from_topic = config.source.format == KAFKA
             records = refused_records(rows) if from_topic else refused_rows_as_records(rows)
@@ -122,10 +128,83 @@ def _write_topic(records: DataFrame, config: PipelineConfig, sink: Sink) -> None
 
 
 def _write_folder(rows: DataFrame, sink: Sink, number: int) -> None:
-    writer: Any = parted(rows, sink).write.format(sink.format).options(**sink.options)
+    writer: Any = (
+        with_partition_columns(rows, sink).write.format(sink.format).options(**sink.options)
+    )
     if sink.partition_by:
         writer = writer.partitionBy(*sink.partition_by)
     if sink.path is None:
         writer.save()
         return
     writer.mode("overwrite").save(f"{sink.path.rstrip('/')}/{BATCH_FOLDER}={number}")
+
+
+# --- the log of Spark's file sink --------------------------------------------------------------
+
+
+def check_sink_log(path: str, checkpoint: str) -> None:
+    """Raises `UsageError` if the log of Spark's file sink does not fit the checkpoint.
+
+    The log, `_spark_metadata`, has an entry for each micro-batch. Readers see only files that it
+    lists, and Spark does not write a listed micro-batch again. Spark reads it late or never, so
+    that a damaged log, or one of another checkpoint, would lose rows silently. Only folders of this
+    machine can be checked.
+    """
+    sink, remembered = local_folder(path), local_folder(checkpoint)
+    if sink is None or remembered is None:
+        return
+    done = _last_number(remembered / "commits")
+    listed = _log_entries(sink / SINK_LOG)
+    if _last_number(remembered / "offsets") is None:
+        if listed:
+            raise UsageError(
+                f"`{path}` in `[sink]` has micro-batches of another checkpoint, and those of the"
+                f" new checkpoint `{checkpoint}` would be taken for written: give another `path`,"
+                " or the checkpoint that they were written with"
+            )
+        return
+    if done is not None and (not listed or max(listed) < done):
+        last = f"ends with micro-batch {max(listed)}" if listed else "is missing"
+        raise _damaged(path, checkpoint, f"{last}, and micro-batch {done} has been written")
+    for number in _read_entries(listed):
+        if number not in listed:
+            raise _damaged(path, checkpoint, f"has no entry of micro-batch {number}")
+        if not _is_whole(listed[number]):
+            raise _damaged(path, checkpoint, f"has an entry that is broken, `{listed[number]}`")
+
+
+def _damaged(path: str, checkpoint: str, how: str) -> UsageError:
+    return UsageError(
+        f"the list of what has been written to `{path}`, its folder `{SINK_LOG}`, {how}: readers"
+        " would miss rows. Put back a copy of it, or start from a new `checkpoint`, with a new"
+        f" `path` in `[sink]`; the old checkpoint is `{checkpoint}`"
+    )
+
+
+def _log_entries(folder: Path) -> dict[int, Path]:
+    """The log entries by micro-batch; a compacted entry replaces the plain one of its number."""
+    found: dict[int, Path] = {}
+    for each in sorted(folder.glob("*")):
+        name = each.name.removesuffix(_COMPACTED)
+        if name.isdigit():
+            found[int(name)] = each
+    return found
+
+
+def _read_entries(listed: dict[int, Path]) -> range:
+    """The entries that a reader needs: the last compacted one, and all after it."""
+    sums = [number for number, each in listed.items() if each.name.endswith(_COMPACTED)]
+    return range(max(sums, default=0), max(listed, default=-1) + 1)
+
+
+def _is_whole(entry: Path) -> bool:
+    try:
+        version, *lines = entry.read_text("utf-8").splitlines()
+        return version == _LOG_VERSION and all(isinstance(json.loads(line), dict) for line in lines)
+    except (OSError, ValueError):
+        return False
+
+
+def _last_number(log: Path) -> int | None:
+    numbers = [int(each.name) for each in log.glob("*") if each.name.isdigit()]
+    return max(numbers, default=None)

@@ -1,8 +1,8 @@
-"""Where the events of a pipeline come from: a folder of files, or topics of Kafka.
+"""The source of a pipeline: a folder of files, or topics of Kafka.
 
 In come a session and the `[source]` of a configuration; out goes a streaming DataFrame: columns for
-files, records for Kafka. What cannot be opened is said here, as far as it can be told without
-reading: an unknown schema, a topic's servers that do not answer.
+files, records for Kafka. Errors that show without reading are raised here: an unknown schema, Kafka
+servers that do not answer.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ensue.errors import UsageError
 from ensue.spark.failures import FAILURES, reason_of
+from ensue.spark.kafka.connector import with_kafka
 from ensue.spark.streaming.config import KAFKA, Source
-from ensue.spark.streaming.connector import with_kafka
 
 _PATIENCE_SECONDS = 5.0
 
@@ -55,7 +55,7 @@ def check_servers(servers: str) -> None:
 
 
 def without_topics(source: Source, progress: Any) -> str | None:
-    """What to say of a micro-batch whose source is a pattern that no topic matches."""
+    """The message about a micro-batch whose topic pattern matches no topic; None if one does."""
     if source.pattern is None or any(_names_topics(each.endOffset) for each in progress.sources):
         return None
     return (
@@ -65,7 +65,7 @@ def without_topics(source: Source, progress: Any) -> str | None:
 
 
 def _names_topics(offsets: Any) -> bool:
-    """Whether offsets of Kafka, which are JSON by topic and partition, name any."""
+    """Whether Kafka offsets, JSON by topic and partition, name a topic."""
     return bool(json.loads(offsets) if isinstance(offsets, str) and offsets else offsets)
 
 

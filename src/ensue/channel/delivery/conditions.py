@@ -1,0 +1,172 @@
+"""The steps of groups (`any_of`, `all_of`) and of wants with a Python test.
+
+In comes an event that the look-up found for one consumer; out comes what the consumer is called
+with: the event itself, one event for a whole conjunction, or nothing. The step of a correlation is
+in `correlation`, which is loaded only when a correlation is wanted.
+
+A conjunction keeps the last event that satisfied each part. Once every part has one, the consumer
+gets an event of type `GROUP` with all of them in its data, and the conjunction starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ensue.channel.delivery.steps import Step
+from ensue.channel.lookup.wants import AllOf, AnyOf, Correlated, Want, Wants
+from ensue.channel.policies import Reason
+from ensue.errors import UsageError
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+
+GROUP = "ensue.channel.group"
+
+
+def step_for(wants: Wants, types: TypeSystem, owner: str) -> Step:
+    """The step for some wants of the consumer `owner`."""
+    match wants:
+        case Want():
+            return WantStep(wants, types)
+        case AnyOf(parts):
+            return AnyStep([step_for(part, types, owner) for part in parts])
+        case AllOf(parts):
+            return AllStep([step_for(part, types, owner) for part in parts], owner)
+        case Correlated():
+            from ensue.channel.delivery.correlation import CorrelationStep
+
+            return CorrelationStep(wants)
+
+
+class WantStep:
+    """Passes events that match one want."""
+
+    grace = None
+
+    def __init__(self, wanted: Want, types: TypeSystem) -> None:
+        self._wanted = wanted
+        self._types = types
+
+    def read(self, event: Event) -> Sequence[Event]:
+        return (event,) if matches(self._wanted, event, self._types) else ()
+
+    def advance(self, now: int) -> Sequence[Event]:  # noqa: ARG002 - part of the protocol
+        return ()
+
+    def next_due(self) -> int | None:
+        return None
+
+    def finish(self) -> Sequence[Event]:
+        return ()
+
+    def take_drops(self) -> Sequence[tuple[Event, Reason]]:
+        return ()
+
+
+class AnyStep:
+    """Passes what any part passes, and each event once."""
+
+    def __init__(self, parts: Sequence[Step]) -> None:
+        self._parts = parts
+        self.grace = _least(part.grace for part in parts)
+
+    def read(self, event: Event) -> Sequence[Event]:
+        return _each_once([part.read(event) for part in self._parts])
+
+    def advance(self, now: int) -> Sequence[Event]:
+        return _each_once([part.advance(now) for part in self._parts])
+
+    def next_due(self) -> int | None:
+        return _least(part.next_due() for part in self._parts)
+
+    def finish(self) -> Sequence[Event]:
+        return _each_once([part.finish() for part in self._parts])
+
+    def take_drops(self) -> Sequence[tuple[Event, Reason]]:
+        return [drop for part in self._parts for drop in part.take_drops()]
+
+
+class AllStep:
+    """Passes one event of type `GROUP` when every part has been satisfied."""
+
+    def __init__(self, parts: Sequence[Step], owner: str) -> None:
+        self._parts = parts
+        self._owner = owner
+        self._satisfied: dict[int, Event] = {}
+        self._made = 0
+        self.grace = _least(part.grace for part in parts)
+
+    def read(self, event: Event) -> Sequence[Event]:
+        return self._note([part.read(event) for part in self._parts])
+
+    def advance(self, now: int) -> Sequence[Event]:
+        return self._note([part.advance(now) for part in self._parts])
+
+    def next_due(self) -> int | None:
+        return _least(part.next_due() for part in self._parts)
+
+    def finish(self) -> Sequence[Event]:
+        return self._note([part.finish() for part in self._parts])
+
+    def take_drops(self) -> Sequence[tuple[Event, Reason]]:
+        return [drop for part in self._parts for drop in part.take_drops()]
+
+    def _note(self, passed: Sequence[Sequence[Event]]) -> Sequence[Event]:
+        for number, events in enumerate(passed):
+            if events:
+                self._satisfied.pop(number, None)
+                self._satisfied[number] = events[-1]
+        if len(self._satisfied) < len(self._parts):
+            return ()
+        events = list({id(event): event for event in self._satisfied.values()}.values())
+        self._satisfied.clear()
+        self._made += 1
+        return (_group(f"{self._owner}:{self._made}", self._owner, events),)
+
+
+def matches(wanted: Want, event: Event, types: TypeSystem) -> bool:
+    """Whether an event has the type and source of a want and passes its predicate and test."""
+    if wanted.type is not None and not types.is_subtype(event.type, wanted.type):
+        return False
+    if wanted.source is not None and wanted.source != event.source:
+        return False
+    if wanted.where is not None:
+        from ensue.lang.expressions.evaluation import holds
+
+        if not holds(wanted.where, event):
+            return False
+    if wanted.test is None:
+        return True
+    answer = wanted.test(event)
+    if answer is True or answer is False:
+        return answer
+    raise UsageError(f"a test answers `True` or `False`; this one answered `{answer!r}`")
+
+
+def _group(identity: str, owner: str, events: Sequence[Event]) -> Event:
+    """An event with several others in its data, each with its CloudEvents attributes."""
+    members = [
+        {"id": e.id, "source": e.source, "type": e.type, "time": e.at, "data": e.data}
+        | dict(e.extensions)
+        for e in events
+    ]
+    causes = {"causes": ",".join(event.id for event in events)}
+    latest = max(event.time for event in events)
+    return Event(identity, f"ensue/channel/{owner}", GROUP, latest, {"events": members}, causes)
+
+
+def _each_once(passed: Sequence[Sequence[Event]]) -> Sequence[Event]:
+    return list({id(event): event for events in passed for event in events}.values())
+
+
+def _least(times: Iterable[int | None]) -> int | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def has_correlation(wants: Wants) -> bool:
+    match wants:
+        case Correlated():
+            return True
+        case AnyOf(parts) | AllOf(parts):
+            return any(has_correlation(part) for part in parts)
+        case _:
+            return False

@@ -1,0 +1,1 @@
+"""Dispatching strategies: which consumer gets the next turn, and in which thread."""

@@ -1,0 +1,1 @@
+"""Counts and laxity: how a channel measures itself."""

@@ -1,0 +1,112 @@
+"""The counts of a channel: of its consumers, and of consumers that have left.
+
+Receivers count their own events in their turns; this module merges the counts when figures are
+asked for. A consumer may leave in the middle of a call, or while a supplier is about to offer it an
+event, so its receiver counts on for a while before its counts are taken over.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ensue.channel.figures.values import ConsumerFigures, Figures, LaxityMeter, Tally
+from ensue.channel.policies import Reason
+
+SUMS = ("wanted", "delivered", "read", "made")
+"""The counts of consumers that a channel adds up."""
+LINGER_SECONDS = 5.0
+"""How long at least the receiver of a consumer that has left is asked for its counts."""
+
+
+class CountedReceiver(Protocol):
+    """What the counts need of a receiver."""
+
+    name: str
+    laxity: LaxityMeter
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    def figures(self) -> ConsumerFigures: ...
+
+
+class Sums:
+    """Counts of several receivers together."""
+
+    def __init__(self) -> None:
+        self.dropped: Counter[Reason] = Counter()
+        self.counts: Counter[str] = Counter()
+        self.laxity = LaxityMeter()
+
+    def add(self, figures: ConsumerFigures, laxity: LaxityMeter) -> None:
+        self.dropped.update(figures.dropped)
+        self.counts.update({name: getattr(figures, name) for name in SUMS})
+        self.laxity.add(laxity)
+
+    def copy(self) -> Sums:
+        copied = Sums()
+        copied.dropped.update(self.dropped)
+        copied.counts.update(self.counts)
+        copied.laxity.add(self.laxity)
+        return copied
+
+
+class ChannelCounts:
+    def __init__(self) -> None:
+        self.published = Tally()
+        self.unwanted = Tally()
+        self._lock = threading.Lock()
+        self._gone = Sums()
+        self._leaving: deque[tuple[float, CountedReceiver]] = deque()
+
+    def keep(self, receiver: CountedReceiver) -> None:
+        """Keep the counts of a consumer that leaves the channel."""
+        now = time.monotonic()
+        with self._lock:
+            self._leaving.append((now, receiver))
+            while self._leaving and now - self._leaving[0][0] > LINGER_SECONDS:
+                oldest = self._leaving[0][1]
+                if oldest.is_busy:
+                    break
+                self._leaving.popleft()
+                self._gone.add(oldest.figures(), oldest.laxity)
+
+    def read(
+        self, receivers: Sequence[CountedReceiver], unmade: int, unsent: Mapping[Reason, int]
+    ) -> Figures:
+        """The figures of a channel.
+
+        `unmade` counts events that quenched suppliers did not create, `unsent` those that links
+        could not carry.
+        """
+        consumers = {each.name: each.figures() for each in receivers}
+        with self._lock:
+            sums = self._gone.copy()
+            for _, each in self._leaving:
+                sums.add(each.figures(), each.laxity)
+        for receiver in receivers:
+            sums.add(consumers[receiver.name], receiver.laxity)
+        sums.dropped.update(unsent)
+        return Figures(
+            self.published.read(),
+            self.unwanted.read() + unmade,
+            sums.counts["delivered"],
+            sum(each.waiting for each in consumers.values()),
+            dict(sums.dropped),
+            consumers,
+            sums.laxity.read(),
+            sums.counts["wanted"],
+            sums.counts["read"],
+            sums.counts["made"],
+        )
+
+    def reset_laxity(self, receivers: Sequence[CountedReceiver]) -> None:
+        with self._lock:
+            self._gone.laxity = LaxityMeter()
+            leaving = [each for _, each in self._leaving]
+        for receiver in (*receivers, *leaving):
+            receiver.laxity = LaxityMeter()

@@ -1,0 +1,1 @@
+"""Links to other channels: routing, and transport within a process or over TCP."""

@@ -1,0 +1,1 @@
+"""What consumers want, and which of them want a given event."""

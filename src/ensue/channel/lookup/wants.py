@@ -1,0 +1,129 @@
+"""What a consumer wants, as plain values: events by type and predicate, groups, correlations.
+
+`want`, `any_of`, `all_of`, `correlated` and `nothing` create them. A channel turns them into
+look-up structures (`index`) and, where one event alone cannot decide, into a step
+(`delivery.conditions`, `delivery.correlation`). Nothing is matched here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ensue.errors import UsageError
+from ensue.events.event import Event
+
+if TYPE_CHECKING:
+    from ensue.channel.timing.clock import DurationLike
+    from ensue.lang.expressions import Expression
+    from ensue.library import Library
+
+Test = Callable[[Event], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """Events of a type (its subtypes included), from a source, that pass a predicate.
+
+    `None` stands for any. `where` is CESQL and is evaluated in the look-up; `test` is a Python
+    function, may be slow, and is called as a step in the consumer's turn.
+    """
+
+    type: str | None = None
+    source: str | None = None
+    where: Expression | None = None
+    test: Test | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Disjunction: what any part passes."""
+
+    parts: tuple[Wants, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """Conjunction: one event each time every part has been satisfied."""
+
+    parts: tuple[Wants, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Correlated:
+    """The output of one correlation of a library or, without a name, of all of them."""
+
+    library: Library
+    name: str | None = None
+    lateness: DurationLike = "0 s"
+
+
+Wants = Want | AnyOf | AllOf | Correlated
+
+
+def want(
+    type: str | None = None,  # noqa: A002 - the CloudEvents name
+    *,
+    source: str | None = None,
+    where: str | Expression | Test | None = None,
+) -> Want:
+    """Events by type, source and predicate: CESQL text, its syntax tree, or a Python function."""
+    if isinstance(where, str):
+        from ensue.lang.expressions.parsing import parse_expression
+
+        return Want(type, source, parse_expression(where))
+    if callable(where):
+        return Want(type, source, None, where)
+    return Want(type, source, where)
+
+
+def any_of(*parts: Wants | str) -> AnyOf:
+    return AnyOf(_parts("any_of", parts))
+
+
+def all_of(*parts: Wants | str) -> AllOf:
+    return AllOf(_parts("all_of", parts))
+
+
+def nothing() -> AnyOf:
+    """No event at all: for a consumer that has only timeouts."""
+    return AnyOf(())
+
+
+def correlated(
+    library: Library, name: str | None = None, *, lateness: DurationLike = "0 s"
+) -> Correlated:
+    if name is not None and name not in library.correlations.names:
+        known = ", ".join(f"`{each}`" for each in library.correlations.names)
+        raise UsageError(f"the library has no correlation `{name}`; it has {known}")
+    return Correlated(library, name, lateness)
+
+
+def as_wants(given: Wants | str | None) -> Wants:
+    """Wants for a type name, for None (every event), or unchanged."""
+    if given is None or isinstance(given, str):
+        return Want(given)
+    if not isinstance(given, Wants):
+        raise UsageError(
+            "a consumer wants a type by its name, or what `want`, `any_of`, `all_of` or"
+            f" `correlated` make; given is `{given!r}`"
+        )
+    return given
+
+
+def is_decided_by_one_event(wants: Wants) -> bool:
+    """Whether the look-up alone can decide, without a step."""
+    match wants:
+        case Want(test=test):
+            return test is None
+        case AnyOf(parts):
+            return all(is_decided_by_one_event(part) for part in parts)
+        case _:
+            return False
+
+
+def _parts(name: str, parts: tuple[Wants | str, ...]) -> tuple[Wants, ...]:
+    if not parts:
+        raise UsageError(f"`{name}` needs at least one part")
+    return tuple(as_wants(part) for part in parts)

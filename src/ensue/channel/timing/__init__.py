@@ -1,0 +1,1 @@
+"""Clocks, the heap of callouts, and the timeouts of consumers."""

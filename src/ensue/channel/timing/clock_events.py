@@ -1,0 +1,15 @@
+"""Events that the clock makes: timeouts for consumers, and ticks for the steps before them."""
+
+from __future__ import annotations
+
+from ensue.events.event import Event
+
+TIMEOUT = "ensue.channel.timeout"
+
+
+class Timeout(Event, frozen=True):
+    """What a consumer gets when one of its timeouts is due. Its data names the timer."""
+
+
+class Tick(Event, frozen=True):
+    """Tells a step how far the clock has come. Consumers never see it."""

@@ -1,0 +1,310 @@
+"""The cells of one or more rules under all keys, in one array.
+
+The cell of a rule under a key has, side by side: the state of its table; its slots, each with the
+number of an event that was read (0 for none) or, for a timer port, with the time of a firing; where
+the rule has timers, when the next is due, which reading has started the key and the due time of
+each timer; and last the registers, each with the time of a start. The cells of a key follow each
+other in the order of the rules. Keys are numbers here; new keys have cells of zeros, which stand
+for a key that has read nothing.
+
+`stepping` moves cells. What is here grows them, and reads and writes them for snapshots, for rules
+that leave a group and for the form that is linear in the expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.core import stepping
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import Numbers, Rows, taller
+from ensue.engine.core.packed import CELL, DUE, NEXT_DUE, START, TIMED, WINDOW, PackedTables
+from ensue.engine.core.rule_table import NOWHERE, RuleTable
+from ensue.engine.core.table import NOT_STARTED
+from ensue.engine.core.window_table import ALWAYS
+from ensue.machine.model import Machine
+
+Instants = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+BEFORE_ALL = 2**61
+"""Keys that had started before a snapshot come before all that start after it."""
+
+
+class Cells:
+    def __init__(self, tables: PackedTables) -> None:
+        self.tables = tables
+        self._key_count = 0
+        self._widths = np.zeros(0, np.int64)
+        self._flat = np.zeros(0, np.int64)
+        self._stride = 0
+        self._nearest = np.full(0, FAR, np.int64)
+        self._earliest = np.full(1, FAR, np.int64)
+        self.fit()
+
+    @property
+    def arrays(self) -> stepping.CellArrays:
+        return stepping.CellArrays(self._flat, self._stride, self._nearest, self._earliest)
+
+    @property
+    def key_room(self) -> int:
+        """For how many keys there are cells."""
+        return self._flat.size // self._stride
+
+    @property
+    def stride(self) -> int:
+        return self._stride
+
+    @property
+    def size(self) -> int:
+        return self._flat.size
+
+    def grow(self, key_count: int) -> None:
+        """Have cells for so many keys."""
+        self._key_count = max(self._key_count, key_count)
+        before = self.key_room
+        if key_count > before:
+            room = max(key_count, 2 * before)
+            self._flat = taller(self._flat, room * self._stride)
+            if self.tables.has_timers:
+                self._nearest = taller(self._nearest, room, FAR)
+
+    def fit(self) -> None:
+        """Lay the cells out anew if a table has come to use more registers."""
+        wanted = self.tables.cell_widths()
+        if np.array_equal(wanted, self._widths):
+            return
+        before, offsets = self._widths, np.cumsum(wanted) - wanted
+        stride = int(wanted.sum())
+        if self._flat.size:
+            room = self.key_room
+            held = self._flat.reshape(room, self._stride)
+            flat = np.zeros((room, stride), np.int64)
+            old = np.cumsum(before) - before
+            for rule in range(len(wanted)):
+                width = min(before[rule], wanted[rule])
+                to, of = int(offsets[rule]), int(old[rule])
+                flat[:, to : to + width] = held[:, of : of + width]
+            self._flat = flat.reshape(-1)
+        self._widths, self._stride = wanted, stride
+        self.tables.rules[:, CELL] = offsets
+
+    # --- one rule under all keys ------------------------------------------------------------------
+
+    def of(self, rule: int) -> npt.NDArray[np.int64]:
+        """The cells of a rule, by key."""
+        begin = int(self.tables.rules[rule, CELL])
+        cells = self._flat.reshape(self.key_room, self._stride)
+        return cells[:, begin : begin + int(self._widths[rule])]
+
+    def states(self, rule: int) -> npt.NDArray[np.int64]:
+        return np.asarray(self.of(rule)[:, 0])
+
+    def slots(self, rule: int) -> npt.NDArray[np.int64]:
+        return np.asarray(self.of(rule)[:, 1 : 1 + self._table(rule).slots])
+
+    def _registers(self, rule: int) -> Instants:
+        first = self.tables.fixed_width(int(self.tables.shape_of[rule]))
+        return np.asarray(self.of(rule)[:, first:])
+
+    def _timed(self, rule: int) -> npt.NDArray[np.int64]:
+        first = int(self.tables.facts[rule, TIMED])
+        return np.asarray(self.of(rule)[:, first : first + DUE + len(self._table(rule).timers)])
+
+    def _table(self, rule: int) -> RuleTable:
+        return self.tables.table_of(rule)
+
+    def clear(self, rule: int) -> None:
+        """Let a rule stand under all keys as if it had read nothing."""
+        self.of(rule)[:] = 0
+
+    def is_busy(self, rule: int) -> Mask:
+        """Which keys are in another state than at their start; with timers, which have started."""
+        table, states = self._table(rule), self.states(rule)
+        if len(table.timers):
+            return np.asarray(states != NOT_STARTED)
+        return np.asarray(~table.is_idle()[states])
+
+    def bound(self, rule: int) -> Mask:
+        """For each key and slot, whether what is in it still counts."""
+        return np.asarray(self._table(rule).bound()[self.states(rule)])
+
+    def drop_expired(self, rule: int, now: int) -> None:
+        """Drop what has left the window of a rule by now, for every key."""
+        if self._table(rule).has_window:
+            edge = now - int(self.tables.rules[rule, WINDOW])
+            stepping.drop_expired(edge, rule, self.key_room, self.tables.arrays, self.arrays)
+
+    # --- starts, as snapshots and the linear form have them ---------------------------------------
+
+    def starts_of(self, rule: int, chosen: Rows) -> Instants:
+        """For each of the keys and each state of the machine its start.
+
+        `FAR` needs no event, or has no window to count in; -`FAR` is not active.
+        """
+        homes = self._table(rule).homes()[self.states(rule)[chosen]]
+        registers = self._registers(rule)[chosen]
+        if registers.shape[1]:
+            starts = np.take_along_axis(registers, np.maximum(homes, 0), axis=1)
+        else:
+            starts = np.zeros(homes.shape, np.int64)
+        starts[homes == NOWHERE] = -FAR
+        starts[homes == ALWAYS] = FAR
+        return starts
+
+    def started_of(self, rule: int, chosen: Rows) -> Mask:
+        return np.asarray(self.states(rule)[chosen] != NOT_STARTED)
+
+    def take_starts(
+        self, rule: int, at: Numbers, starts: Instants, started: Mask, most_states: int
+    ) -> bool:
+        """Go on from starts. Returns whether they take few enough states of a table."""
+        table = self._table(rule)
+        ranks = _ranks(starts) if table.has_window else np.where(starts == -FAR, NOWHERE, 0)
+        patterns, which = np.unique(ranks, axis=0, return_inverse=True)
+        if len(patterns) > most_states:
+            return False
+        numbers = []
+        for pattern in patterns.tolist():
+            held = {state: rank for state, rank in enumerate(pattern) if rank != NOWHERE}
+            numbers.append(
+                table.number_of_order(held)
+                if table.has_window
+                else table.number_of_set(frozenset(held))
+            )
+        self.tables.fit(int(self.tables.shape_of[rule]))
+        self.fit()
+        states = np.array(numbers, np.int64)[which.reshape(-1)]
+        self.states(rule)[at] = np.where(started, states, NOT_STARTED)
+        if table.has_window:
+            registers = self._registers(rule)
+            for state in range(ranks.shape[1]):
+                here = ranks[:, state] >= 0
+                registers[at[here], ranks[here, state]] = starts[here, state]
+        return True
+
+    # --- timers -----------------------------------------------------------------------------------
+
+    @property
+    def is_due(self) -> int:
+        """A time before which no alarm of any key is due."""
+        return int(self._earliest[0])
+
+    def next_due(self) -> int | None:
+        """When the first timer of any key and rule is due."""
+        if not self._nearest.size:
+            return None
+        first = int(self._nearest.argmin())
+        if self._due_of(slice(first, first + 1))[0] != self._nearest[first]:
+            # A timer that was to be the first has been stopped since.
+            self._nearest = self._due_of(slice(None))
+        nearest = int(self._nearest.min())
+        return None if nearest == FAR else nearest
+
+    def _due_of(self, keys: slice) -> Instants:
+        """When the first timer of each key is due."""
+        due = np.full(len(self._nearest[keys]), FAR, np.int64)
+        for rule in np.flatnonzero(self.tables.facts[:, TIMED]).tolist():
+            here = np.where(
+                self.states(rule)[keys] != NOT_STARTED, self._timed(rule)[keys, NEXT_DUE], FAR
+            )
+            due = np.minimum(due, here)
+        return due
+
+    def due_of(self, rule: int, chosen: Rows, timer: int) -> Instants:
+        """When a timer of these keys is due; `FAR` where it does not run."""
+        table = self._table(rule)
+        running = np.array([table.running(state) for state in range(len(table.known))], np.int64)
+        runs = running[self.states(rule)[chosen]] >> timer & 1
+        return np.where(runs == 1, self._timed(rule)[chosen, DUE + timer], FAR)
+
+    def ranks_of(self, rule: int, chosen: Rows) -> Rows:
+        """In which order these keys have started."""
+        starts = self._timed(rule)[chosen, START]
+        ranks = np.empty(len(starts), np.int64)
+        ranks[np.argsort(starts, kind="stable")] = np.arange(len(starts))
+        return ranks
+
+    def take_due(self, rule: int, at: Numbers, due: Instants, ranks: Rows) -> None:
+        """Go on from due times, by key and timer, and from the order in which keys have started."""
+        timed = self._timed(rule)
+        timed[at, DUE:] = due
+        timed[at, NEXT_DUE] = due.min(axis=1, initial=FAR)
+        timed[at, START] = ranks - BEFORE_ALL
+        self._nearest[at] = np.minimum(self._nearest[at], timed[at, NEXT_DUE])
+        self._earliest[0] = min(self._earliest[0], int(self._nearest.min(initial=FAR)))
+
+
+def _ranks(starts: Instants) -> npt.NDArray[np.int64]:
+    """Where each start stands among those of its key, from 0; equal ones stand together."""
+    ranks = np.full(starts.shape, NOWHERE, np.int64)
+    ranks[starts == FAR] = ALWAYS
+    moving = (starts != FAR) & (starts != -FAR)
+    order = np.argsort(np.where(moving, starts, FAR), axis=1, kind="stable")
+    ordered = np.take_along_axis(starts, order, axis=1)
+    steps = np.zeros(starts.shape, np.int64)
+    steps[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    dense = np.empty_like(steps)
+    np.put_along_axis(dense, order, np.cumsum(steps, axis=1), axis=1)
+    return np.where(moving, dense, ranks)
+
+
+class RuleCells:
+    """The cells of one rule, as snapshots read and write them."""
+
+    def __init__(self, cells: Cells, rule: int) -> None:
+        self._cells = cells
+        self._rule = rule
+
+    @property
+    def table(self) -> RuleTable:
+        return self._cells.tables.table_of(self._rule)
+
+    @property
+    def machine(self) -> Machine:
+        return self.table.machine
+
+    @property
+    def slot_of(self) -> Sequence[int]:
+        return self.table.slot_of
+
+    @property
+    def states(self) -> npt.NDArray[np.int64]:
+        return self._cells.states(self._rule)
+
+    @property
+    def slots(self) -> npt.NDArray[np.int64]:
+        return self._cells.slots(self._rule)
+
+    def is_busy(self) -> Mask:
+        return self._cells.is_busy(self._rule)
+
+    def bound(self) -> Mask:
+        return self._cells.bound(self._rule)
+
+    def starts_of(self, chosen: Rows) -> Instants:
+        return self._cells.starts_of(self._rule, chosen)
+
+    def started_of(self, chosen: Rows) -> Mask:
+        return self._cells.started_of(self._rule, chosen)
+
+    def take_states(self, at: Numbers, states: Rows) -> None:
+        """Go on from numbers of states of the table."""
+        self._cells.tables.fit(int(self._cells.tables.shape_of[self._rule]))
+        self._cells.fit()
+        self.states[at] = states
+
+    def take_starts(self, at: Numbers, starts: Instants, started: Mask, most_states: int) -> bool:
+        return self._cells.take_starts(self._rule, at, starts, started, most_states)
+
+    def due_of(self, chosen: Rows, timer: int) -> Instants:
+        return self._cells.due_of(self._rule, chosen, timer)
+
+    def ranks_of(self, chosen: Rows) -> Rows:
+        return self._cells.ranks_of(self._rule, chosen)
+
+    def take_due(self, at: Numbers, due: Instants, ranks: Rows) -> None:
+        self._cells.take_due(self._rule, at, due, ranks)

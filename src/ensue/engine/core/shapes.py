@@ -1,0 +1,167 @@
+"""Which rules can share a pass over events, and which of those share a table.
+
+In comes a correlation; out go its *company*, the same for rules whose cells can stand side by side,
+and its *shape*, the same for rules of one table. Rules of a shape differ in their names, in what
+their ports ask for, in the length of their windows and in how long their timers run, as long as
+those lengths are ordered alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from ensue.engine.core.rule_table import RuleTable
+from ensue.engine.core.timer_table import Timers
+from ensue.engine.renaming import numbered_ports, with_ports
+from ensue.lang.syntax import (
+    CommonKey,
+    Correlation,
+    Duration,
+    EclCorrelation,
+    EventPort,
+    FilterCorrelation,
+    PushPort,
+    Statement,
+    Timeout,
+    TimerPort,
+)
+from ensue.machine.model import Machine, PortAtom, PredicateAtom
+
+MOST_PORTS = 8
+"""So many event ports have room in a letter: one bit for each."""
+MOST_TIMER_PORTS = 8
+MOST_TIMEOUTS = 8
+"""Each set of timeouts that may be due together has a letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Company:
+    """What rules have in common whose cells stand side by side."""
+
+    key: tuple[str, ...]
+    keeps_events: bool
+    """Whole events are sent on; else only the names that statements ask for are kept."""
+    binds_first: bool
+    has_timers: bool
+
+
+def event_ports(correlation: Correlation) -> list[EventPort]:
+    return [port for port in correlation.ports if isinstance(port, EventPort)]
+
+
+def company_of(correlation: Correlation, machine: Machine | None) -> Company | None:
+    """The company of a rule; None where its events cannot be told by the ports they match."""
+    keys = correlation.clauses.by
+    if machine is None or len(event_ports(correlation)) > MOST_PORTS:
+        return None
+    if not all(isinstance(key, CommonKey) for key in keys):
+        return None
+    if any(isinstance(atom, PredicateAtom) for atom in machine.atoms):
+        return None
+    timers = Timers(correlation, machine)
+    if len(timers.ports) > MOST_TIMER_PORTS or len(timers.timeouts) > MOST_TIMEOUTS:
+        return None
+    names = tuple(key.name for key in keys if isinstance(key, CommonKey))
+    sends = any(isinstance(each, PushPort) for each in statements_of(correlation))
+    binds_first = correlation.clauses.bind == "first"
+    return Company(names, sends, binds_first, len(timers) > 0)
+
+
+def statements_of(correlation: Correlation) -> list[Statement]:
+    """All statements of a transformer; an expression has none."""
+    if not isinstance(correlation, FilterCorrelation):
+        return []
+    of_cases = (statement for case in correlation.cases for statement in case.statements)
+    return [*correlation.initially, *of_cases]
+
+
+def shape_of(correlation: Correlation) -> tuple[bool, Correlation]:
+    """The same for rules of one table."""
+    lengths = durations_in(correlation)
+    ranks = {length: Duration(1 + rank) for rank, length in enumerate(lengths)}
+    numbered = numbered_ports(correlation)
+    bare = tuple(
+        EventPort("", numbered[port.name])
+        if isinstance(port, EventPort)
+        else TimerPort(port.kind, ranks[port.period.microseconds], numbered[port.name])
+        for port in correlation.ports
+    )
+    said: Any = replace(with_ports(correlation, numbered), name="", ports=bare)
+    if isinstance(said, EclCorrelation) and ranks:
+        said = replace(said, body=_with_ranks(said.body, ranks))
+    clauses = said.clauses
+    return clauses.within is not None, replace(said, clauses=replace(clauses, within=None))
+
+
+def table_of(correlation: Correlation, machine: Machine) -> RuleTable:
+    """An empty table whose events are told by the ports that they match."""
+    bits: dict[Any, int] = {
+        PortAtom(port.name): bit for bit, port in enumerate(event_ports(correlation))
+    }
+    return RuleTable(correlation, machine, bits, _slots(correlation, machine))
+
+
+def _slots(correlation: Correlation, machine: Machine) -> Sequence[int]:
+    """The slot of each place: the first place of a port has the port's number."""
+    number_of = {port.name: number for number, port in enumerate(correlation.ports)}
+    port_of = {place: port for branch in machine.branches for place, port, _ in branch.places}
+    slots, taken, more = [], set[int](), len(number_of)
+    for place in range(1 + max(port_of, default=-1)):
+        slot = number_of[port_of[place]] if place in port_of else -1
+        if slot < 0 or slot in taken:
+            slot, more = more, more + 1
+        taken.add(slot)
+        slots.append(slot)
+    return slots
+
+
+def window_of(correlation: Correlation) -> int | None:
+    within = correlation.clauses.within
+    return None if within is None else within.microseconds
+
+
+def lengths_of(correlation: Correlation, alike: Correlation, table: RuleTable) -> list[int]:
+    """How long the timers of a rule run, in the order of its table, which was made of `alike`."""
+    own = dict(zip(durations_in(alike), durations_in(correlation), strict=True))
+    return [own[each] for each in table.timers.after.tolist()]
+
+
+def durations_in(correlation: Correlation) -> list[int]:
+    """How long the timers of a rule run, each length once, the shortest first."""
+    found = {port.period.microseconds for port in correlation.ports if isinstance(port, TimerPort)}
+    if isinstance(correlation, EclCorrelation):
+        found.update(_timeouts_in(correlation.body))
+    return sorted(found)
+
+
+def _timeouts_in(said: Any) -> Iterator[int]:
+    match said:
+        case Timeout(after):
+            yield after.microseconds
+        case tuple():
+            for each in said:
+                yield from _timeouts_in(each)
+        case _ if is_dataclass(said) and not isinstance(said, type):
+            for each in fields(said):
+                if each.compare:
+                    yield from _timeouts_in(getattr(said, each.name))
+
+
+def _with_ranks(said: Any, ranks: Mapping[int, Duration]) -> Any:
+    match said:
+        case Timeout(after):
+            return Timeout(ranks[after.microseconds])
+        case tuple():
+            return tuple(_with_ranks(each, ranks) for each in said)
+        case _ if is_dataclass(said) and not isinstance(said, type):
+            held = {each.name: getattr(said, each.name) for each in fields(said) if each.compare}
+            changed = {
+                name: _with_ranks(value, ranks)
+                for name, value in held.items()
+                if isinstance(value, tuple) or is_dataclass(value)
+            }
+            return replace(said, **changed)
+        case _:
+            return said

@@ -1,0 +1,161 @@
+"""The timers of a correlation, and the table of its machine with what it does to them.
+
+A correlation has a timer for each timer port (`every`, `deadline`) and for each state of its
+machine that is a timeout. For a key that is in a state of the table some of them run; an entry of
+the table says which are set anew, each to its own duration from that moment. The firing of a port
+is a symbol of its own, and so is each set of timeouts that are due together.
+
+What a predicate says of the firing of a timer may depend on its time alone; `why_not_in_columns`
+refuses those, and more timers than a word has bits.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ensue.engine.core.atoms import satisfies
+from ensue.engine.core.effects import Entry
+from ensue.engine.core.table import Entries
+from ensue.engine.core.window_table import FilledWindow, longer
+from ensue.engine.ports import Reading
+from ensue.lang.expressions.names import names_in
+from ensue.lang.syntax import Correlation, TimerPort
+from ensue.machine.determinise import Table, TableState
+from ensue.machine.model import Machine, PredicateAtom, State, Timer
+
+MOST_TIMERS = 62
+"""So many have room in one word as bits."""
+
+
+class Timers:
+    """Timer ports first, in their order; then timeouts. Masks have a bit for each."""
+
+    def __init__(self, correlation: Correlation, machine: Machine) -> None:
+        self.ports = [port for port in correlation.ports if isinstance(port, TimerPort)]
+        found = [each.input for each in machine.transitions if isinstance(each.input, Timer)]
+        self.timeouts = list(dict.fromkeys(found))
+        durations = [port.period.microseconds for port in self.ports]
+        durations += [timer.after for timer in self.timeouts]
+        self.after = np.array(durations, np.int64)
+        self._bit_of = {t.state: 1 << len(self.ports) + n for n, t in enumerate(self.timeouts)}
+        self.port_mask = (1 << len(self.ports)) - 1
+        kinds = [port.kind for port in self.ports]
+        self.deadlines = sum(1 << n for n, kind in enumerate(kinds) if kind == "deadline")
+
+    def __len__(self) -> int:
+        return len(self.after)
+
+    @property
+    def alarms(self) -> int:
+        """How many alarms there are to tell apart: of ports, and of sets of timeouts."""
+        return len(self.ports) + (1 << len(self.timeouts))
+
+    def running(self, active: frozenset[State]) -> int:
+        """The timers that run in a state. An expression that is finished has none."""
+        if not active:
+            return 0
+        return self.port_mask | sum(bit for state, bit in self._bit_of.items() if state in active)
+
+    def set_anew(self, entry: Entry, begins: bool) -> int:
+        mask = self.port_mask if begins else self.deadlines if entry.triggers else 0
+        for timer in entry.started:
+            mask |= self._bit_of[timer.state]
+        return mask & self.running(entry.to.active)
+
+    def states_of(self, mask: int) -> frozenset[State]:
+        return frozenset(state for state, bit in self._bit_of.items() if mask & bit)
+
+    def atoms_of(self, port: TimerPort, machine: Machine) -> frozenset[int]:
+        """The atoms that the firing of a port satisfies, whenever it is."""
+        firing = Reading(0, frozenset({port.name}))
+        return frozenset(n for n, atom in enumerate(machine.atoms) if satisfies(firing, atom))
+
+
+def why_not_in_columns(correlation: Correlation, machine: Machine) -> str | None:
+    timers = Timers(correlation, machine)
+    if len(timers) > MOST_TIMERS:
+        return f"it has more than {MOST_TIMERS} timers"
+    for atom in machine.atoms:
+        if isinstance(atom, PredicateAtom) and timers.ports:
+            names = names_in(atom.predicate)
+            if any(parts[0].lower() == "time" for parts in names):
+                return "a predicate asks for the time at which a timer fires"
+    return None
+
+
+class DueEntries(Protocol):
+    def entry(
+        self,
+        table: Table,
+        state: TableState | None,
+        atoms: frozenset[int],
+        due: frozenset[int],
+    ) -> Entry: ...
+
+
+class FilledTimed(FilledWindow):
+    """The sixth number of an entry says which timers it sets anew (0 for none)."""
+
+    def __init__(
+        self,
+        table: Table,
+        entries: Entries,
+        bit_of: dict[object, int],
+        places: int,
+        timers: Timers,
+    ) -> None:
+        super().__init__(table, entries, bit_of, places)
+        self.timers = timers
+        self.anew = np.zeros(1, np.int64)
+        """The masks that entries refer to."""
+        self.running = np.zeros(16, np.int64)
+        """For each state the timers that run in it."""
+        self._anew_of = {0: 0}
+        self._due_states: dict[int, frozenset[State]] = {}
+        atoms = [timers.atoms_of(port, table.machine) for port in timers.ports]
+        self.port_symbols = np.array([self.symbols.add(each) for each in atoms], np.int32)
+        self.due_masks = np.zeros(0, np.int64)
+        self.due_symbols = np.zeros(0, np.int32)
+        self._widen()
+
+    def add_due(self, mask: int) -> None:
+        """A symbol for timeouts that are due together."""
+        symbol = self.symbols.add(frozenset())
+        self._due_states[symbol] = self.timers.states_of(mask)
+        self.due_masks = np.append(self.due_masks, np.int64(mask))
+        self.due_symbols = np.append(self.due_symbols, np.int32(symbol))
+        self._widen()
+
+    def symbol_of_alarm(self, alarm: int) -> int:
+        """The symbol of a timer port, by its number, or after those of a set of timeouts.
+
+        Of a set of timeouts it is another one each time: whoever asks keeps it.
+        """
+        ports = len(self.port_symbols)
+        if alarm < ports:
+            return int(self.port_symbols[alarm])
+        self.add_due(alarm - ports << ports)
+        return int(self.due_symbols[-1])
+
+    def _entry(self, state: int, symbol: int) -> Entry:
+        due = self._due_states.get(symbol)
+        if due is None:
+            return super()._entry(state, symbol)
+        entries: DueEntries = self._entries  # type: ignore[assignment]
+        return entries.entry(self.machine_table, self.known[state], frozenset(), due)
+
+    def _row(self, entry: Entry, begins: bool) -> tuple[int, ...]:
+        mask = self.timers.set_anew(entry, begins)
+        if mask not in self._anew_of:
+            self._anew_of[mask] = len(self.anew)
+            self.anew = np.append(self.anew, np.int64(mask))
+        *plain, _ = super()._row(entry, begins)
+        return (*plain, self._anew_of[mask])
+
+    def _added(self, state: TableState, number: int) -> None:
+        super()._added(state, number)
+        if number >= len(self.running):
+            self.running = longer(self.running, 0)
+        self.running[number] = self.timers.running(state.active)

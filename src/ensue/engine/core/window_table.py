@@ -1,0 +1,175 @@
+"""A machine with a window as a table: what counts of its starts is how they are ordered.
+
+The algebra of windows only compares starts with each other, and with the edge of the window. So a
+key needs no start for every state of its machine: it has a few *registers*, each with a time, and a
+state of the table says which register holds the start of which active state, and in which order
+their times are. What has left the window can complete nothing, make no label active and bind no
+place, now or later: it is dropped, register by register, before an event is read. What is left is
+a finite transducer, and every entry of it is worked out once, by the stepper of the machine.
+
+In come states and what is read; out come moves, as from `ensue.machine.determinise`. A wide `+` has
+as many orders as its parts have: whoever holds the table gives up on it past a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.core.effects import Entry
+from ensue.engine.core.table import Entries, FilledTable
+from ensue.machine.determinise import Input, Move, Table, TableState
+from ensue.machine.model import Machine, State
+from ensue.machine.stepping import NOW, Starts, Stepper, Taken
+
+ALWAYS = -2
+"""Where the start of what needs no event is said to be: an origin, the mark of a label."""
+PRESENT = -1
+"""The start of what begins with the event just read, until it is given a register."""
+ENDLESS = 2**61
+"""A window that nothing leaves."""
+FIRST_REGISTER = 2
+"""Before the registers of a key come the oldest start of those without one, and a place to write
+what is not needed."""
+ENDLESS_START, NOBODYS = 0, 1
+
+
+@dataclass(eq=False, slots=True)
+class OrderedState(TableState):
+    """`registers` says for each active state where its start is; `order` has the oldest first."""
+
+    registers: Mapping[State, int] = None  # type: ignore[assignment]
+    order: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, registers: Mapping[State, int], order: tuple[int, ...]) -> OrderedState:
+        return cls(frozenset(registers), {}, registers, order)
+
+    @property
+    def identity(self) -> tuple[frozenset[tuple[State, int]], tuple[int, ...]]:
+        return frozenset(self.registers.items()), self.order
+
+    def settled(self) -> tuple[TableState, int]:
+        """The state with a register for what begins now, and which that is; -1 if none does."""
+        used = set(self.registers.values())
+        order = tuple(each for each in self.order if each in used)
+        if PRESENT not in used:
+            return OrderedState.of(self.registers, order), -1
+        free = next(each for each in range(len(order) + 1) if each not in used)
+        registers = {s: free if at == PRESENT else at for s, at in self.registers.items()}
+        return OrderedState.of(registers, (*order, free)), free
+
+    def expired(self) -> OrderedState:
+        """The state without what its oldest register holds."""
+        gone, *kept = self.order
+        held = {state: at for state, at in self.registers.items() if at != gone}
+        return OrderedState.of(held, tuple(kept))
+
+
+class OrderedTable(Table):
+    """The moves of a machine with a window. All that a state holds lies inside of it."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        # Starts are ranks here, and what has left the window is dropped before.
+        self._ranked = Stepper(replace(machine, window=ENDLESS))
+        self.first = OrderedState.of(dict.fromkeys(machine.initial, ALWAYS), ())
+
+    def _make(self, state: TableState, given: Input) -> Move:
+        assert isinstance(state, OrderedState)
+        ranks: dict[int, float] = {at: float(rank) for rank, at in enumerate(state.order)}
+        present = float(len(ranks))
+        ranks |= {PRESENT: present, ALWAYS: NOW}
+        active: Starts = {each: ranks[at] for each, at in state.registers.items()}
+        kind, what = given
+        taken = Taken()
+        if isinstance(what, str):
+            switch = self._switches[kind, what]
+            if switch.requires in active:
+                for each in switch.clear:
+                    active.pop(each, None)
+                active.update(dict.fromkeys(switch.target, NOW))
+        else:
+            taken = self._ranked.take(active, atoms=what, now=present)
+        places = {rank: at for at, rank in ranks.items()}
+        registers = {each: places[rank] for each, rank in active.items()}
+        return Move(OrderedState.of(registers, state.order), tuple(taken.effects), ())
+
+
+def settled_state(state: TableState) -> tuple[TableState, int]:
+    return state.settled() if isinstance(state, OrderedState) else (state, -1)
+
+
+class FilledWindow(FilledTable):
+    """An entry has a fifth number: the register that the present time is written to.
+
+    The sixth is for the timers that it sets (`timers`).
+    """
+
+    columns = 6
+
+    def __init__(
+        self, table: Table, entries: Entries, bit_of: dict[object, int], places: int
+    ) -> None:
+        super().__init__(table, entries, bit_of, places)
+        self.registers = 0
+        self.oldest = np.full(16, ENDLESS_START, np.int32)
+        """For each state the register to look at first: what it holds may have left the window."""
+        self.expired = np.full(16, -1, np.int32)
+        """For each state the one without its oldest register; -1 if that is not known yet."""
+
+    def _row(self, entry: Entry, begins: bool) -> tuple[int, ...]:  # noqa: ARG002
+        settled, written = settled_state(entry.to)
+        one, *more = sorted(entry.binds) or [self.places]
+        return (
+            self.number(settled),
+            self.action(entry.action),
+            one,
+            self.bind_set(frozenset(more)),
+            NOBODYS if written < 0 else FIRST_REGISTER + written,
+            0,
+        )
+
+    def _alone(self, state: TableState) -> TableState:
+        if isinstance(state, OrderedState):
+            return OrderedState.of(state.registers, state.order)
+        return super()._alone(state)
+
+    def _identity(self, state: TableState) -> object:
+        return state.identity if isinstance(state, OrderedState) else state.active
+
+    def _added(self, state: TableState, number: int) -> None:
+        if number >= len(self.oldest):
+            self.oldest = longer(self.oldest, ENDLESS_START)
+            self.expired = longer(self.expired, -1)
+        if isinstance(state, OrderedState) and state.order:
+            self.oldest[number] = FIRST_REGISTER + state.order[0]
+            self.registers = max(self.registers, 1 + max(state.order))
+
+    def fill_expired(self, number: int) -> None:
+        state = self.known[number]
+        assert isinstance(state, OrderedState)
+        self.entries_made += 1
+        # Numbered first: it may make the array another one.
+        following = self.number(state.expired())
+        self.expired[number] = following
+
+    def homes(self) -> npt.NDArray[np.int32]:
+        """For each state, and each state of the machine, the register of its start; -1 for none."""
+        homes = np.full((len(self.known), len(self.machine_table.machine.names)), -1, np.int32)
+        for number, state in enumerate(self.known):
+            held = self.machine_table.first if state is None else state
+            if isinstance(held, OrderedState):
+                for each, at in held.registers.items():
+                    homes[number, each] = ENDLESS_START if at == ALWAYS else FIRST_REGISTER + at
+            else:
+                homes[number, sorted(held.active)] = ENDLESS_START
+        return homes
+
+
+def longer(array: Any, fill: int) -> Any:
+    return np.concatenate([array, np.full(len(array), fill, array.dtype)])

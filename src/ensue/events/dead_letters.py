@@ -1,0 +1,37 @@
+"""Rejected records as lines of a dead-letter file.
+
+A JSON line stays as it was, so that it can be mended and run again. A row of CSV or Parquet makes
+no line of its own: it becomes a JSON object with its number, the row and the problems.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+from ensue.events.event import Rejected
+
+
+def dead_letter(record: Rejected, as_line: bool) -> bytes:
+    """The line of a rejected record; `as_line` keeps it as it was."""
+    return raw_bytes(record.raw) if as_line else _as_json(record)
+
+
+def raw_bytes(raw: bytes | str) -> bytes:
+    return raw if isinstance(raw, bytes) else raw.encode("utf-8", "backslashreplace")
+
+
+def _as_json(record: Rejected) -> bytes:
+    row: dict[str, Any]
+    try:
+        # A row of Parquet comes as JSON already, a row of CSV as its text.
+        row = {
+            "row": record.raw.decode() if isinstance(record.raw, bytes) else json.loads(record.raw)
+        }
+    except UnicodeDecodeError:
+        row = {"row_base64": base64.b64encode(raw_bytes(record.raw)).decode()}
+    except ValueError:
+        row = {"row": record.raw}
+    whole = {"number": record.number, **row, "problems": list(record.problems)}
+    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")

@@ -1,0 +1,138 @@
+"""Files of an ontology, read.
+
+In come paths (Turtle, RDF/XML, N-Triples, told by their endings), texts and rdflib graphs; out
+goes one graph and the prefixes that the files declare. A file that cannot be read or parsed is
+refused with its place, all files at once. `owl:imports` is not followed, for nothing here goes to
+the network: the imported files are given beside the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Final
+from xml.sax import SAXParseException
+
+from rdflib import Graph
+from rdflib.plugins.parsers.notation3 import BadSyntax
+
+from ensue.errors import OntologyError
+
+FORMATS: Final = {
+    ".ttl": "turtle",
+    ".rdf": "xml",
+    ".owl": "xml",
+    ".xml": "xml",
+    ".nt": "nt",
+    ".n3": "n3",
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """The text of an ontology, and what format of rdflib it is in."""
+
+    text: str
+    format: str = "turtle"
+
+
+Source = str | PathLike[str] | Text | Graph
+
+
+@dataclass
+class Reading:
+    """The triples of all sources. A prefix that two sources declare has two namespaces."""
+
+    graph: Graph = field(default_factory=lambda: Graph(bind_namespaces="none"))
+    prefixes: dict[str, list[str]] = field(default_factory=dict)
+
+    def declare(self, prefixes: Mapping[str, str]) -> None:
+        for prefix, namespace in prefixes.items():
+            known = self.prefixes.setdefault(prefix, [])
+            if namespace not in known:
+                known.append(namespace)
+
+
+def read(sources: Sequence[Source]) -> Reading:
+    """Raises `OntologyError` with what is wrong with each source."""
+    if not sources:
+        raise OntologyError(["no ontology was given: name at least one file"])
+    reading = Reading()
+    problems: list[str] = []
+    for source in sources:
+        try:
+            graph = _graph(source)
+        except OntologyError as error:
+            problems += error.problems
+            continue
+        reading.graph += graph
+        reading.declare({prefix: str(uri) for prefix, uri in graph.namespaces()})
+    if problems:
+        raise OntologyError(problems)
+    return reading
+
+
+def _graph(source: Source) -> Graph:
+    if isinstance(source, Graph):
+        return source
+    if isinstance(source, Text):
+        return _parsed(source.text, source.format, "<text>", None)
+    path = Path(fspath(source))
+    name = str(path)
+    form = FORMATS.get(path.suffix.lower())
+    if form is None:
+        known = ", ".join(f"`{each}`" for each in FORMATS)
+        raise OntologyError(
+            [f"`{name}`: the ending does not tell what format it has; known are {known}"]
+        )
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise OntologyError([f"`{name}` cannot be read: {reason}"]) from None
+    return _parsed(text, form, name, path.absolute().as_uri())
+
+
+def _parsed(text: str, form: str, name: str, base: str | None) -> Graph:
+    graph = Graph(bind_namespaces="none")
+    try:
+        with quiet():
+            graph.parse(data=text, format=form, publicID=base)
+    # The parsers of rdflib have no error in common, and each says the place in its own way.
+    except Exception as error:
+        raise OntologyError([f"`{name}` is no {_FORMAT_NAMES[form]}: {_reason(error)}"]) from None
+    return graph
+
+
+_FORMAT_NAMES = {"turtle": "Turtle", "xml": "RDF/XML", "nt": "N-Triples", "n3": "N3"}
+
+
+def _reason(error: Exception) -> str:
+    """What a parser says, and the line where there is one."""
+    said, line = str(error), None
+    if isinstance(error, BadSyntax):
+        # Its own count of lines goes wrong at blank ones.
+        said, line = error._why, error._str[: error._i].count(b"\n") + 1
+    elif isinstance(error, SAXParseException):
+        said, line = error.getMessage(), error.getLineNumber()
+    words = " ".join(said.split())[:200]
+    return f"line {line}: {words}" if line else words
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the warnings and logged tracebacks that rdflib has for ill-typed literals."""
+    logger = logging.getLogger("rdflib.term")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,119 @@
+"""Concept terms bound to an ontology, and bound terms as plain CESQL.
+
+In comes a tree of the language (a predicate, a correlation, a library), out goes the tree with each
+concept term in a `BoundTerm` that holds the ontology's test. A concept or property that the
+ontology does not know is reported where it stands. `plain` is for what has to be read without the
+ontology: bound terms become sets of texts, as the ontology has them at that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+from ensue.errors import OntologyError
+from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.expressions.terms import (
+    BoundTerm,
+    ConceptTerm,
+    Has,
+    IsA,
+    OntologyProperty,
+    SameAs,
+    Subsumes,
+    TextSets,
+    ValueTest,
+)
+from ensue.lang.expressions.tree import Expression, In, Literal, Logic, Name, Not
+
+Tree = TypeVar("Tree")
+
+
+class Binding(Protocol):
+    """An ontology, as far as terms are bound to it."""
+
+    def bound(self, term: ConceptTerm) -> ValueTest:
+        """The test of a term. Raises `OntologyError` for names that the ontology does not know."""
+
+
+def bound(tree: Tree, ontology: Binding, diagnostics: Diagnostics) -> Tree:
+    """The tree with its concept terms bound; those with an unknown name are reported."""
+
+    def bind(node: Any) -> Any:
+        if isinstance(node, BoundTerm):
+            return node
+        if not isinstance(node, IsA | Subsumes | SameAs | OntologyProperty):
+            return None
+        try:
+            return BoundTerm(node, ontology.bound(node), node.span)
+        except OntologyError as error:
+            for problem in error.problems:
+                diagnostics.error("unknown-concept", problem, node.span)
+            return BoundTerm(node, _Unknown(), node.span)
+
+    changed: Tree = _mapped(tree, bind)
+    return changed
+
+
+class _Unknown:
+    """In the place of a test whose names are unknown; what has been reported does not run."""
+
+    def holds(self, value: Any) -> bool:  # noqa: ARG002
+        return False
+
+    def texts(self) -> TextSets:
+        return TextSets((frozenset(),))
+
+
+def plain(tree: Tree, is_text: Callable[[Name], bool]) -> Tree:
+    """The tree without an ontology: each bound term is a test of the texts that pass it now.
+
+    `is_text` says of a name that its values are single texts, so that `IN` will do.
+    """
+
+    def replace_bound(node: Any) -> Any:
+        return _plain(node, is_text(node.name)) if isinstance(node, BoundTerm) else None
+
+    changed: Tree = _mapped(tree, replace_bound)
+    return changed
+
+
+def _plain(node: BoundTerm, is_text: bool) -> Expression:
+    sets, name = node.test.texts(), node.name
+    if is_text:
+        return In(name, _literals(sets.singly), span=node.span)
+    tests: list[Expression] = [Has(name, "ANY", _literals(each)) for each in sets.needs]
+    if sets.only is not None:
+        tests.append(Has(name, "ONLY", _literals(sets.only)))
+    if sets.never:
+        tests.append(Not(Has(name, "ANY", _literals(sets.never))))
+    return tests[0] if len(tests) == 1 else Logic(tuple(tests), ("AND",) * (len(tests) - 1))
+
+
+def _literals(texts: frozenset[str]) -> tuple[Literal, ...]:
+    # A set of nothing cannot be written; no text of an event is this one.
+    return tuple(map(Literal, sorted(texts or {_NO_CONCEPT})))
+
+
+_NO_CONCEPT = "urn:ensue:no-concept"
+
+
+def _mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The tree with every node for which `change` gives another in its place."""
+    changed = change(node)
+    if changed is not None:
+        return changed
+    if isinstance(node, tuple):
+        parts = tuple(_mapped(each, change) for each in node)
+        return parts if any(x is not y for x, y in zip(parts, node, strict=True)) else node
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    new = {}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if isinstance(value, tuple) or is_dataclass(value):
+            mapped = _mapped(value, change)
+            if mapped is not value:
+                new[each.name] = mapped
+    return replace(node, **new) if new else node

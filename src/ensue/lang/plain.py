@@ -1,0 +1,50 @@
+"""A checked library without the ontology that it is bound to.
+
+In comes a library, out goes one that means the same as long as the ontology does not change: its
+concept terms are tests of texts, which any process reads without the ontology. Where an attribute
+is declared as a text the test is `IN`, which every engine translates; elsewhere it is `HAS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ensue.events.types import TypeSystem
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.names import CONTEXT_ATTRIBUTES
+from ensue.lang.expressions.binding import plain
+from ensue.lang.expressions.tree import Name
+from ensue.lang.syntax import EventPort, EventTypeDeclaration, LibraryTree
+
+
+def plain_library(library: CheckedLibrary) -> CheckedLibrary:
+    """The library with sets of texts in place of bound terms; itself where it has no ontology."""
+    if library.ontology is None:
+        return library
+    definitions = []
+    for each in library.tree.definitions:
+        if not isinstance(each, EventTypeDeclaration):
+            ports = tuple(
+                plain(port, _is_text(library.types, [port.type]))
+                if isinstance(port, EventPort)
+                else port
+                for port in each.ports
+            )
+            types = [port.type for port in each.ports if isinstance(port, EventPort)]
+            each = plain(replace(each, ports=ports), _is_text(library.types, types))
+        definitions.append(each)
+    return replace(library, tree=LibraryTree(tuple(definitions)), ontology=None)
+
+
+def _is_text(types: TypeSystem, read: Sequence[str]) -> Callable[[Name], bool]:
+    def is_text(name: Name) -> bool:
+        if len(name.parts) > 1:
+            return False
+        (part,) = name.parts
+        if part in CONTEXT_ATTRIBUTES:
+            return CONTEXT_ATTRIBUTES[part].kind == "string"
+        declared = [dict(types.attributes(each)).get(part) for each in read]
+        return all(each is not None and each.kind == "string" for each in declared)
+
+    return is_text

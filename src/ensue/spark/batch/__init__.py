@@ -1,0 +1,1 @@
+"""Bounded input: jobs over DataFrames, lists of events and files."""

@@ -1,0 +1,133 @@
+"""A list of events, run on Spark.
+
+In come events that a reader of `ensue.events` has accepted, encoded as bytes; out go outputs in the
+order of the other engines, and the counts of the run. Files that executors can read themselves go
+through `files` instead, where no event passes through the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from ensue.engine.counts import Counts
+from ensue.events.cloudevents import decode
+from ensue.events.event import Event
+from ensue.events.times import datetime_of
+from ensue.library import Library
+from ensue.spark.batch.job import BatchOptions, Job
+from ensue.spark.failures import as_job_error
+from ensue.spark.session import open_session
+from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, write_event
+from ensue.spark.worker.remote_call import for_workers
+from ensue.spark.worker.tasks import UNKEYED_COUNT, GroupTask, map_payloads, payload_types
+
+
+def outputs_of_events(
+    library: Library,
+    events: Sequence[Event],
+    counts: Counts,
+    until: int | None = None,
+    correlation: str | None = None,
+    spark: SparkSession | None = None,
+) -> Iterator[Event]:
+    """The outputs of a library over events that fit their types, in order."""
+    if not events:
+        return
+    job = job_of_events(spark or open_session(), library, events, until, correlation)
+    counts.events += len(events)
+    yield from ordered_outputs(job, counts)
+
+
+def ordered_outputs(job: Job, counts: Counts) -> Iterator[Event]:
+    """The outputs of a job with the options `order` and `whole_events`, one by one."""
+    for row in job.outputs().orderBy("order").select("correlation", "event").toLocalIterator():
+        output = decode(row["event"])
+        if row["correlation"] == UNKEYED_COUNT:
+            counts.without_key[output.source] += int(output.id)
+        else:
+            counts.outputs += 1
+            yield output
+
+
+def job_of_events(
+    spark: SparkSession,
+    library: Library,
+    events: Sequence[Event],
+    until: int | None = None,
+    correlation: str | None = None,
+) -> Job:
+    """A job over events that fit their types, with whole events in order as its outputs."""
+    count = len(events)
+    rows = pa.table(
+        {
+            ARRIVAL: pa.array(range(count), pa.int64()),
+            "payload": pa.array([write_event(event) for event in events], pa.binary()),
+            # The columns of a DataFrame of events, for the planner.
+            "id": pa.nulls(count, pa.string()),
+            "type": pa.nulls(count, pa.string()),
+            "time": pa.array([event.time for event in events], pa.timestamp("us", "UTC")),
+            "data": pa.nulls(count, pa.string()),
+        }
+    )
+    options = BatchOptions(
+        until=None if until is None else datetime_of(until),
+        correlations=None if correlation is None else [correlation],
+        order=True,
+        whole_events=True,
+        count_unkeyed=True,
+    )
+    return EncodedEventJob.of(spark.createDataFrame(rows), library, options=options)
+
+
+class SparkRun:
+    """A run that collects its events, and runs all of them on Spark when it is finished.
+
+    It has the methods of `ensue.engine.run.Run` that a bounded input needs. A lateness has no
+    meaning here.
+    """
+
+    def __init__(self, library: Library, correlation: str | None = None) -> None:
+        self.counts = Counts()
+        self.late: list[Event] = []
+        self._library = library
+        self._correlation = correlation
+        self._events: list[Event] = []
+
+    reads_many = True
+
+    def push(self, event: Event) -> list[Event]:
+        self._events.append(event)
+        return []
+
+    def push_all(self, events: Iterable[Event]) -> list[Event]:
+        self._events += events
+        return []
+
+    def finish(self, until: int | None = None) -> list[Event]:
+        with as_job_error("the run"):
+            return list(
+                outputs_of_events(
+                    self._library, self._events, self.counts, until, self._correlation
+                )
+            )
+
+
+class EncodedEventJob(Job):
+    """A job whose input is events as bytes, all of which fit their types."""
+
+    def _events_of_group(self, task: GroupTask) -> DataFrame:
+        return self.events.select(ARRIVAL, "payload").mapInArrow(
+            for_workers(map_payloads, task), EVENT_DDL
+        )
+
+    def event_types(self) -> set[str]:
+        payloads = self.events.select("payload")
+        found = payloads.mapInArrow(for_workers(payload_types, self.task), "type string")
+        return {row["type"] for row in found.distinct().collect()}
+
+    def _times(self) -> DataFrame:
+        return self.events.select(sf.unix_micros("time").alias("latest"))

@@ -1,0 +1,267 @@
+"""A library over a bounded DataFrame, planned as lazy DataFrames. Nothing runs here.
+
+In come a DataFrame of events and a library; out go the outputs, or the rejected rows. What cannot
+work is refused here, before a job starts. Each group of the plan is a scan that keeps the rows its
+rules want, a shuffle by their key, and a worker function over each partition; a group that reads
+outputs of other groups comes after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import reduce
+from typing import Self
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from ensue.engine.run import time_microseconds
+from ensue.errors import UsageError
+from ensue.library import LibraryLike, as_library
+from ensue.spark.outputs import OutputColumns, output_columns
+from ensue.spark.plan import Group, Plan, plan_of
+from ensue.spark.sql.conformance import attributes_read_in_python, check_columns, conforms
+from ensue.spark.sql.layout import DataFrameLayout, layout_of
+from ensue.spark.sql.scan import Scan, check_arrival, scan_of
+from ensue.spark.sql.values import NotInSqlError
+from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, OUTPUT_DDL, REJECTED_DDL
+from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
+from ensue.spark.worker.packed_types import PACKED_TYPES, pack_type
+from ensue.spark.worker.remote_call import for_workers
+from ensue.spark.worker.tasks import (
+    CLOCK,
+    GroupTask,
+    latest_time,
+    located_rejected_rows,
+    map_outputs,
+    map_rows,
+    rejected_rows,
+    run_columns,
+    run_events,
+)
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """The options of `correlate` over a bounded DataFrame, and two for commands and tests.
+
+    `count_unkeyed` adds rows that say how many events had no key, by rule. `sort_buffer_bytes` is
+    how much of a partition is sorted in memory.
+    """
+
+    until: str | datetime | None = None
+    correlations: Sequence[str] | None = None
+    order: bool = False
+    whole_events: bool = False
+    arrival: str | None = None
+    partitions: int | None = None
+    count_unkeyed: bool = False
+    sort_buffer_bytes: int = SORT_BUFFER_BYTES
+
+
+@dataclass(frozen=True)
+class Job:
+    """The plan of a library over a DataFrame.
+
+    `python_reasons` says why rows must be read in Python, if they must. `scans` has, for each group
+    by its number, its scan in SQL, or the reason why Python reads its rows.
+    """
+
+    events: DataFrame
+    layout: DataFrameLayout
+    plan: Plan
+    columns: OutputColumns
+    task: GroupTask
+    until: int | None
+    arrival: str | None
+    partitions: int
+    python_reasons: tuple[str, ...]
+    scans: Mapping[int, Scan | str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        events: DataFrame,
+        library: LibraryLike,
+        columns: Mapping[str, str] | None = None,
+        options: BatchOptions | None = None,
+    ) -> Self:
+        """Raises `UsageError` for what cannot work, naming column and rule."""
+        options = options or BatchOptions()
+        if events.isStreaming:
+            raise UsageError(
+                "the DataFrame is a stream, and this call reads bounded ones: use `spark.read`"
+                " for `spark.readStream`"
+            )
+        loaded = as_library(library).plain()
+        plan = plan_of(loaded.checked, options.correlations)
+        layout = layout_of(events, columns)
+        check_arrival(events, options.arrival)
+        types = loaded.checked.types
+        check_columns(layout, types, plan.rules_over_input)
+        python_reasons = [*layout.python_reasons, *attributes_read_in_python(layout, types)]
+        # Undeclared data of any kind is sent on, which only bytes carry unchanged.
+        if options.whole_events and not all(group.has_plain_outputs for group in plan.groups):
+            python_reasons.append("whole events are asked for, and a rule sends events on")
+        task = GroupTask(
+            loaded.tables(),
+            plan.selected,
+            0,
+            mode="count" if options.count_unkeyed else "rows",
+            with_order=options.order,
+            with_event=options.whole_events,
+            sort_buffer_bytes=options.sort_buffer_bytes,
+        )
+        return cls(
+            events,
+            layout,
+            plan,
+            output_columns(plan, with_order=options.order, with_event=options.whole_events),
+            task,
+            None if options.until is None else time_microseconds(options.until),
+            options.arrival,
+            options.partitions or shuffle_partitions(events),
+            tuple(python_reasons),
+            {group.number: _scan(group, layout, plan, python_reasons) for group in plan.groups},
+        )
+
+    def outputs(self) -> DataFrame:
+        selected = set(self.plan.selected)
+        wanted = [
+            group
+            for group in self.plan.groups
+            if any(rule.name in selected for rule in group.rules)
+        ]
+        found = [self._run(group, self.task.mode, self.columns.ddl) for group in wanted]
+        return reduce(DataFrame.unionAll, found)
+
+    def rejected(self, with_arrival: bool = False) -> DataFrame:
+        """The rows that are no events, with the column of arrivals on request."""
+        types = self.plan.library.types
+        rows = self.events
+        if not self.python_reasons:
+            rows = rows.filter(~conforms(self.layout, types))
+        if not with_arrival:
+            read = rows.select(self.layout.row())
+            return read.mapInArrow(for_workers(rejected_rows, self.task), REJECTED_DDL)
+        read = rows.select(self.layout.row(), self._arrival().alias(ARRIVAL))
+        ddl = f"{REJECTED_DDL}, `{ARRIVAL}` bigint"
+        return read.mapInArrow(for_workers(located_rejected_rows, self.task), ddl)
+
+    def latest_time(self) -> int | None:
+        """The latest time of all events. Runs a query."""
+        found: int | None = self._times().agg(sf.max("latest")).collect()[0][0]
+        return found
+
+    def event_types(self) -> set[str]:
+        """The types of all events. Runs a query."""
+        rows = self.events
+        if not self.python_reasons:
+            rows = rows.filter(conforms(self.layout, self.plan.library.types))
+        found = rows.select(self.layout.context["type"].column).distinct().collect()
+        return {row[0] for row in found if row[0] is not None}
+
+    # --- one group --------------------------------------------------------------------------------
+
+    def _run(self, group: Group, mode: str, ddl: str) -> DataFrame:
+        task = self.task._replace(group=group.number, mode=mode)
+        scan = self.scans[group.number]
+        if isinstance(scan, str):
+            return self._run_events(group, task, ddl)
+        return self._run_columns(group, task, scan, ddl)
+
+    def _run_columns(self, group: Group, task: GroupTask, scan: Scan, ddl: str) -> DataFrame:
+        arrival = self._arrival()
+        rows = self.events
+        if self._compares_groups(task):
+            # Numbered before rows are dropped, at the price of the push-down into files.
+            rows = rows.withColumn(ARRIVAL, arrival)
+            arrival = sf.col(ARRIVAL)
+        shuffled = dict(scan.shuffled)
+        packed = self._packed(scan)
+        if packed:
+            arrival = pack_type(arrival, shuffled.pop("type"), packed)
+        names = list(shuffled)
+        columns = [column.alias(f"c{n}") for n, column in enumerate(shuffled.values())]
+        rows = rows.filter(scan.wanted).select(*columns, arrival.alias(ARRIVAL))
+        keys = [made(sf.col(f"c{names.index(name)}")) for name, made in scan.keys]
+        rows = rows.repartition(self.partitions, *keys) if keys else rows.repartition(1)
+        names.append(ARRIVAL)
+        if group.has_timers:
+            rows = self._with_clock(rows)
+            names.append(CLOCK)
+        task = task._replace(names=tuple(names), nulls=scan.nulls, packed=packed)
+        return rows.mapInArrow(for_workers(run_columns, task), ddl)
+
+    def _packed(self, scan: Scan) -> tuple[str, ...]:
+        """The types that are packed as numbers into the column of arrivals, if they can be."""
+        by_type = any(name == "type" for name, _ in scan.keys)
+        fits = self.arrival is None and not by_type and len(scan.types) <= PACKED_TYPES
+        return scan.types if fits else ()
+
+    def _run_events(self, group: Group, task: GroupTask, ddl: str) -> DataFrame:
+        wanted = self._events_of_group(task)
+        names = [rule.name for rule in group.fed_by]
+        for feeder in sorted({self.plan.by_rule[name].number for name in names}):
+            made = self._run(self.plan.groups[feeder], "feed", OUTPUT_DDL)
+            fed = made.filter(sf.col("author").isin(*names))
+            wanted = wanted.unionAll(fed.mapInArrow(for_workers(map_outputs, task), EVENT_DDL))
+        keyed = group.is_keyed
+        rows = wanted.repartition(self.partitions, "bucket") if keyed else wanted.repartition(1)
+        rows = rows.drop("bucket")
+        if group.has_timers:
+            rows = self._with_clock(rows)
+        return rows.mapInArrow(for_workers(run_events, task), ddl)
+
+    def _events_of_group(self, task: GroupTask) -> DataFrame:
+        """The events that a group wants, as bytes."""
+        rows = self.events.select(self.layout.row(), self._arrival().alias(ARRIVAL))
+        return rows.mapInArrow(for_workers(map_rows, task), EVENT_DDL)
+
+    def _compares_groups(self, task: GroupTask) -> bool:
+        """Whether positions of different groups are compared, whose scans drop different rows."""
+        has_positions = task.with_order or task.mode == "feed"
+        return has_positions and self.arrival is None and len(self.plan.groups) > 1
+
+    def _arrival(self) -> Column:
+        if self.arrival is not None:
+            return sf.col(f"`{self.arrival}`").cast("bigint")
+        return sf.monotonically_increasing_id()
+
+    def _with_clock(self, rows: DataFrame) -> DataFrame:
+        """The rows with a column that says where the clock of the whole input stands at its end."""
+        latest = sf.max("latest")
+        if self.until is not None:
+            latest = sf.greatest(latest, sf.lit(self.until))
+        clock = self._times().agg(latest.alias(CLOCK))
+        return rows.crossJoin(sf.broadcast(clock))
+
+    def _times(self) -> DataFrame:
+        """A column `latest` with the times of all events, or the latest of each partition."""
+        if self.python_reasons:
+            read = self.events.select(self.layout.row())
+            return read.mapInArrow(for_workers(latest_time, self.task), "latest bigint")
+        valid = self.events.filter(conforms(self.layout, self.plan.library.types))
+        return valid.select(self.layout.time.alias("latest"))
+
+
+def _scan(
+    group: Group, layout: DataFrameLayout, plan: Plan, python_reasons: Sequence[str]
+) -> Scan | str:
+    """How SQL reads the rows for a group, or the reason why Python must read them."""
+    if group.fed_by:
+        fed = ", ".join(f"`{rule.name}`" for rule in group.fed_by)
+        return f"it also reads what {fed} put out"
+    if python_reasons:
+        return "; ".join(python_reasons)
+    try:
+        return scan_of(group, layout, plan.library.types)
+    except NotInSqlError as reason:
+        return str(reason)
+
+
+def shuffle_partitions(events: DataFrame) -> int:
+    """The number of partitions after a shuffle in the session of a DataFrame."""
+    return int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)

@@ -1,0 +1,1 @@
+"""Kafka without streams: CloudEvents as records, the connector for Spark, a broker for trials."""

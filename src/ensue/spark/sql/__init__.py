@@ -1,0 +1,1 @@
+"""What runs as Spark SQL: the columns of a DataFrame as events, conformance, predicates, scans."""

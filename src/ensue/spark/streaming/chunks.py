@@ -1,0 +1,325 @@
+"""Chunks of events for buckets, packed before the shuffle, so that few rows are shuffled.
+
+In come the rows of a micro-batch, partition by partition; out go rows with a group of rules, a
+bucket of it, and an Arrow stream of the events for that bucket, in the order of arrival. At the end
+every bucket gets the latest time of the partition, also a bucket without events, so that all
+buckets have the one clock of the stream. `bucket` decides which events are late, since it has the
+state of the earlier micro-batches.
+
+Rows come in one of two forms. With `columns`, SQL has computed which group wants a row, and its
+bucket. With `events`, rows become events here, where SQL cannot read them exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.events.event import Event, Rejected
+from ensue.library import parse
+from ensue.spark.plan import Plan, plan_of
+from ensue.spark.streaming.groups import StreamGroup, stream_groups
+from ensue.spark.streaming.measures import Measures, write_measures
+from ensue.spark.worker.event_rows import (
+    ARRIVAL,
+    ROW,
+    read_rows,
+    rejected_batch,
+    rejected_records,
+    write_event,
+)
+from ensue.spark.worker.routing import EventRouter
+
+TIME = "ensue_time"
+"""The time of an event in microseconds since 1970."""
+REPORTS = "ensue_reports"
+"""Whether this copy of an event reports it if it is late; copies for other groups do not."""
+PAYLOAD = "payload"
+REJECTED, MEASURES = "rejected", "measures"
+STATELESS_GROUPS = (REJECTED, MEASURES)
+"""Groups without rules or state: rejected rows, and measures of partitions."""
+EXTRAS = (TIME, REPORTS, ARRIVAL)
+
+CHUNK_BYTES = 32 * 2**20
+"""How much of a partition is collected before it is packed into chunks."""
+EVENTS_AT_ONCE = 1 << 16
+_Row = tuple[int, int, bool, int, bytes]
+"""A bucket, a time, whether this copy reports, an arrival, and the event as bytes."""
+
+CHUNK_DDL = "`group` string, bucket int, partition int, part int, latest bigint, chunk binary"
+CHUNK_SCHEMA = pa.schema(
+    [
+        ("group", pa.string()),
+        ("bucket", pa.int32()),
+        ("partition", pa.int32()),
+        ("part", pa.int32()),
+        ("latest", pa.int64()),
+        ("chunk", pa.binary()),
+    ]
+)
+
+
+class StreamTask(NamedTuple):
+    """A library over a stream for a worker, as plain data.
+
+    `form` is `columns` or `events`. In columns, `names` are the names of the shuffled columns, and
+    `shuffled` has for each group the numbers of its columns, and its null attributes.
+    """
+
+    library: str
+    selected: tuple[str, ...]
+    lateness: int
+    buckets: int
+    form: str
+    names: tuple[str, ...] = ()
+    shuffled: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = ()
+    has_arrival: bool = False
+    with_event: bool = False
+
+
+@lru_cache(maxsize=16)
+def planned(library: str, selected: tuple[str, ...]) -> tuple[Plan, tuple[StreamGroup, ...]]:
+    plan = plan_of(parse(library).checked, selected)
+    return plan, stream_groups(plan)
+
+
+@lru_cache(maxsize=16)
+def _routers(library: str, selected: tuple[str, ...]) -> tuple[EventRouter, ...]:
+    """A router for each group, kept with its compiled routines for later micro-batches."""
+    plan, groups = planned(library, selected)
+    return tuple(EventRouter(plan, each.group, keep_unkeyed=False) for each in groups)
+
+
+def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def from_bytes(data: bytes) -> pa.Table:
+    return pa.ipc.open_stream(data).read_all()
+
+
+class _Packer:
+    """Packs the rows of one partition into chunks."""
+
+    def __init__(self, task: StreamTask) -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        _, self.groups = planned(task.library, task.selected)
+        self._partition = context.partitionId() if context is not None else 0
+        self._buckets = task.buckets
+        self._part = 0
+        self.latest: int | None = None
+
+    def observe_time(self, latest: int | None) -> None:
+        if latest is not None:
+            self.latest = latest if self.latest is None else max(self.latest, latest)
+
+    def pack(
+        self, group: StreamGroup, buckets: Any, rows: Any, table: pa.Table
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a table for a group; `buckets` has the bucket of each of these rows."""
+        order = np.argsort(buckets, kind="stable")
+        table = table.take(pa.array(rows[order])).combine_chunks()
+        found, firsts = np.unique(buckets[order], return_index=True)
+        ends = [*firsts[1:].tolist(), len(order)]
+        packed = [
+            self._row(group.name, bucket, to_bytes(table.slice(first, end - first)))
+            for bucket, first, end in zip(found.tolist(), firsts.tolist(), ends, strict=True)
+        ]
+        self._part += 1
+        yield _batch(packed)
+
+    def clock_rows(self) -> Iterator[pa.RecordBatch]:
+        """For every bucket the latest time of the partition."""
+        if self.latest is not None:
+            yield _batch(
+                [
+                    self._row(group.name, bucket, None)
+                    for group in self.groups
+                    for bucket in range(group.buckets(self._buckets))
+                ]
+            )
+
+    def reject(self, rejected: Sequence[Rejected]) -> Iterator[pa.RecordBatch]:
+        """Rejected rows, each with all its problems."""
+        if rejected:
+            table = pa.Table.from_batches([rejected_batch(rejected)])
+            yield self._stateless(REJECTED, to_bytes(table))
+
+    def measured(self, measures: Measures) -> Iterator[pa.RecordBatch]:
+        measures.latest = self.latest
+        if self.latest is not None:
+            yield self._stateless(MEASURES, write_measures(measures).encode())
+
+    def _stateless(self, group: str, chunk: bytes) -> pa.RecordBatch:
+        bucket = self._partition % self._buckets
+        self._part += 1
+        # The time is unused, but a null in it would make pandas turn the column into floats.
+        return _batch([(group, bucket, self._partition, self._part, self.latest or 0, chunk)])
+
+    def _row(self, group: str, bucket: int, chunk: bytes | None) -> tuple[Any, ...]:
+        return group, bucket, self._partition, self._part, self.latest, chunk
+
+
+def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    columns = [
+        pa.array(list(column), field.type)
+        for column, field in zip(zip(*rows, strict=True), CHUNK_SCHEMA, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=CHUNK_SCHEMA)
+
+
+# --- rows of columns ----------------------------------------------------------------------------
+
+
+def pack_columns(
+    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a time, a bucket (or null) for each group, the shuffled columns, and rejected rows.
+
+    The last column is a list with the rejected row, and empty or null in rows that are events.
+    """
+    task = StreamTask(*given)
+    packer = _Packer(task)
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        yield from packer.reject(_rejected_in(task, batch.column(batch.num_columns - 1)))
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
+            packer.observe_time(pc.max(batch.column(0)).as_py())
+        if size > CHUNK_BYTES:
+            yield from _packed(packer, task, pa.Table.from_batches(held))
+            held, size = [], 0
+    if held:
+        yield from _packed(packer, task, pa.Table.from_batches(held))
+    yield from packer.clock_rows()
+
+
+def _rejected_in(task: StreamTask, column: pa.Array) -> list[Rejected]:
+    """The problems of rows that SQL has rejected."""
+    if column.null_count == len(column):
+        return []
+    types = planned(task.library, task.selected)[0].library.types
+    return rejected_records(pa.RecordBatch.from_arrays([column.flatten()], [ROW]), types)
+
+
+def _packed(packer: _Packer, task: StreamTask, table: pa.Table) -> Iterator[pa.RecordBatch]:
+    first_bucket = 2 if task.has_arrival else 1
+    first_column = first_bucket + len(packer.groups)
+    claimed = np.zeros(len(table), np.bool_)
+    for number, group in enumerate(packer.groups):
+        buckets = table.column(first_bucket + number).fill_null(-1).to_numpy()
+        rows = np.flatnonzero(buckets >= 0)
+        if not len(rows):
+            continue
+        columns, _ = task.shuffled[number]
+        kept = {TIME: table.column(0), REPORTS: pa.array(~claimed)}
+        if task.has_arrival:
+            kept[ARRIVAL] = table.column(1)
+        kept |= {task.names[each]: table.column(first_column + each) for each in columns}
+        claimed = claimed.copy()
+        claimed[rows] = True
+        yield from packer.pack(group, buckets[rows], rows, pa.Table.from_pydict(kept))
+
+
+# --- rows that become events --------------------------------------------------------------------
+
+
+def pack_events(
+    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of any columns; rows that are no events, or do not fit, come out as rejected."""
+    task = StreamTask(*given)
+    types = planned(task.library, task.selected)[0].library.types
+    yield from pack_read(task, read_rows(batches, types, with_arrival=task.has_arrival))
+
+
+def pack_read(
+    task: StreamTask, records: Iterator[tuple[int, Event | Rejected]]
+) -> Iterator[pa.RecordBatch]:
+    """Events that fit their types and rejected records, each with its arrival."""
+    packer = _Packer(task)
+    routers = _routers(task.library, task.selected)
+    held: list[list[_Row]] = [[] for _ in routers]
+    rejected: list[Rejected] = []
+    read: dict[tuple[str, ...], list[int]] = {}
+    destinations = [
+        (rows, router, group.buckets(task.buckets))
+        for rows, router, group in zip(held, routers, packer.groups, strict=True)
+    ]
+    latest: int | None = None
+    waiting = 0
+    for arrival, event in records:
+        if isinstance(event, Rejected):
+            rejected.append(event)
+            continue
+        time = event.time
+        if latest is None or time > latest:
+            latest = time
+        payload = None
+        for rows, router, count in destinations:
+            found = router.buckets(event)
+            if not found:
+                continue
+            counted = read.get(router.matched)
+            if counted is None:
+                read[router.matched] = [1, time]
+            else:
+                counted[0] += 1
+                if time > counted[1]:
+                    counted[1] = time
+            reports = payload is None
+            if payload is None:
+                payload = write_event(event)
+            for bucket in found:
+                rows.append((bucket % count, time, reports, arrival, payload))
+                reports = False
+                waiting += 1
+        if waiting >= EVENTS_AT_ONCE:
+            packer.observe_time(latest)
+            yield from _packed_events(packer, task, held)
+            for rows in held:
+                rows.clear()
+            waiting = 0
+        if len(rejected) >= EVENTS_AT_ONCE:
+            packer.observe_time(latest)
+            yield from packer.reject(rejected)
+            rejected = []
+    packer.observe_time(latest)
+    yield from packer.reject(rejected)
+    yield from packer.measured(_measures_of(read))
+    yield from _packed_events(packer, task, held)
+    yield from packer.clock_rows()
+
+
+def _measures_of(read: Mapping[tuple[str, ...], Sequence[int]]) -> Measures:
+    """The number of events for each rule, from counts by sets of rules that read an event."""
+    measures = Measures()
+    for names, (count, latest) in read.items():
+        measures.count_read(names, latest, count)
+    return measures
+
+
+def _packed_events(
+    packer: _Packer, task: StreamTask, held: Sequence[Sequence[_Row]]
+) -> Iterator[pa.RecordBatch]:
+    for group, rows in zip(packer.groups, held, strict=True):
+        if rows:
+            buckets, times, reports, arrivals, payloads = zip(*rows, strict=True)
+            kept = {TIME: pa.array(times, pa.int64()), REPORTS: pa.array(reports)}
+            if task.has_arrival:
+                kept[ARRIVAL] = pa.array(arrivals, pa.int64())
+            kept[PAYLOAD] = pa.array(payloads, pa.binary())
+            yield from packer.pack(group, np.array(buckets), np.arange(len(rows)), pa.table(kept))

@@ -1,0 +1,123 @@
+"""Measures of workers by rule, as text that a query collects.
+
+A partition or a bucket writes one `Measures` as JSON in each micro-batch. The query brings all of
+them to the driver with its progress report, and `figures` adds them up. The size of a state is its
+bytes in the checkpoint, rule by rule; waiting events belong to all rules of a bucket and are not
+counted in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.engine.ports import Ports
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.spark.plan import Rule
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return max(one, other)
+
+
+class RuleMeasures(msgspec.Struct, omit_defaults=True):
+    """`read` counts events that the rule wants, and `latest` is the latest time of them."""
+
+    read: int = 0
+    late: int = 0
+    outputs: int = 0
+    state_bytes: int = 0
+    latest: int | None = None
+
+    def add(self, other: RuleMeasures) -> None:
+        self.read += other.read
+        self.late += other.late
+        self.outputs += other.outputs
+        self.state_bytes += other.state_bytes
+        self.latest = _later(self.latest, other.latest)
+
+
+class Measures(msgspec.Struct, omit_defaults=True):
+    """`late` counts an event once, also if several rules want it.
+
+    `latest` is the latest time of all events, wanted or not, where workers read the rows.
+    """
+
+    late: int = 0
+    rejected: int = 0
+    latest: int | None = None
+    rules: dict[str, RuleMeasures] = {}
+
+    def rule(self, name: str) -> RuleMeasures:
+        return self.rules.setdefault(name, RuleMeasures())
+
+    def add(self, other: Measures) -> None:
+        self.late += other.late
+        self.rejected += other.rejected
+        self.latest = _later(self.latest, other.latest)
+        for name, measures in other.rules.items():
+            self.rule(name).add(measures)
+
+    def count_read(self, matched: Iterable[str], time: int, count: int = 1) -> None:
+        """Add events that all these rules want; `time` is the latest time of them."""
+        for name in matched:
+            rule = self.rule(name)
+            rule.read += count
+            rule.latest = _later(rule.latest, time)
+
+    def count_late(self, events: Iterable[Event], rules: Sequence[Rule], types: TypeSystem) -> None:
+        asked = [(rule.name, Ports(rule.correlation, types)) for rule in rules]
+        for event in events:
+            for name, ports in asked:
+                if ports.matched(event):
+                    self.rule(name).late += 1
+
+    def count_outputs(self, made: pa.Table) -> None:
+        for each in pc.value_counts(made.column("correlation")).to_pylist():
+            if each["values"] is not None:
+                self.rule(each["values"]).outputs += each["counts"]
+
+
+def write_measures(measures: Measures) -> str:
+    return msgspec.json.encode(measures).decode()
+
+
+def read_measures(texts: Iterable[str]) -> Measures:
+    """The sum of measures that were written."""
+    total = Measures()
+    for text in texts:
+        total.add(msgspec.json.decode(text, type=Measures))
+    return total
+
+
+class _ColumnSnapshot(msgspec.Struct):
+    correlations: list[bytes]
+
+
+class _EventSnapshot(msgspec.Struct):
+    rules: list[msgspec.Raw]
+
+
+def state_sizes(engine: str, rules: Sequence[str], snapshot: bytes) -> Mapping[str, int]:
+    """The bytes of each rule in the snapshot of an engine; `rules` in the order of the library.
+
+    Only the outer structure of a snapshot is decoded. An unknown structure gives no sizes, since a
+    missing figure must not stop a stream.
+    """
+    held: list[int]
+    try:
+        if engine == "batch":
+            columns = msgspec.msgpack.decode(snapshot, type=_ColumnSnapshot)
+            held = [len(each) for each in columns.correlations]
+        else:
+            events = msgspec.msgpack.decode(snapshot, type=_EventSnapshot)
+            held = [len(memoryview(each)) for each in events.rules]
+    except msgspec.MsgspecError:
+        return {}
+    return dict(zip(rules, held, strict=True)) if len(held) == len(rules) else {}

@@ -1,0 +1,51 @@
+"""Functions in the form in which Spark sends them to workers.
+
+In come a function and the task that is its first argument; out goes a callable for `mapInArrow` and
+its kin. It holds the name of the function instead of the function, and Spark pickles this module by
+value, so that a worker without `ensue` can report that in one line, with what to do. `EnsueError`
+and a lack of memory are reported in one line too. Any other failure keeps its whole traceback, for
+it is a mistake in the code.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from pyspark import cloudpickle
+
+_pickling: Any = cloudpickle
+_pickling.register_pickle_by_value(sys.modules[__name__])
+
+
+def for_workers(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+    """The function with its task, which travels as a plain tuple."""
+    return partial(call_by_name, function.__module__, function.__name__, tuple(task))
+
+
+def call_by_name(module: str, name: str, *arguments: Any) -> Iterator[Any]:
+    """Runs where only Python and PySpark are certain, so that it imports what it needs itself."""
+    from importlib import import_module
+
+    try:
+        function = getattr(import_module(module), name)
+        errors = import_module("ensue.errors")
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "ensue").partition(".")[0]
+        raise ModuleNotFoundError(
+            f"the Python of the workers has no `{package}`: install `ensue[spark]` there, in"
+            " the version that the driver has, or send Ensue with"
+            " `spark.addArtifacts(ensue.spark.package(), pyfile=True)` and install what it needs"
+        ) from None
+    try:
+        yield from function(*arguments)
+    except errors.EnsueError as error:
+        raise error.with_traceback(None) from None
+    except MemoryError:
+        raise MemoryError(
+            "a worker has no memory left for the events of its partition: make more partitions"
+            " (`spark.sql.shuffle.partitions`; in a stream, smaller micro-batches), or give workers"
+            " more (`spark.executor.pyspark.memory`, `spark.executor.memoryOverhead`)"
+        ) from None

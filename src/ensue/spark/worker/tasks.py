@@ -1,0 +1,348 @@
+"""The functions that Spark's workers run over a partition: Arrow batches in, Arrow batches out.
+
+Each takes a `GroupTask`, which holds only text and numbers, so that no object of ours travels to
+another machine; a worker process decodes the library once. `run_columns` runs the batch engine over
+rows of columns, or the step engine event by event where the exact position of each output is
+needed. `run_events` runs event by event over what `map_rows` and `map_outputs` made before the
+shuffle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.engine.batch import BatchEngine
+from ensue.engine.counts import Counts
+from ensue.events.arrow import read_batches
+from ensue.events.event import Event, Rejected
+from ensue.library import Library
+from ensue.spark.outputs import OutputColumns, new_events, output_columns
+from ensue.spark.plan import Group, Plan, plan_of
+from ensue.spark.worker import positions
+from ensue.spark.worker.event_rows import (
+    ARRIVAL,
+    DEFAULT_SOURCE,
+    disagreement,
+    event_rows,
+    positioned,
+    read_event,
+    read_rows,
+    rejected_batch,
+    rejected_records,
+    write_event,
+)
+from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES, sorted_tables
+from ensue.spark.worker.ordered_group import ALL_KEYS, OrderedGroup, Positioned
+from ensue.spark.worker.packed_types import unpack_arrivals, unpack_types
+from ensue.spark.worker.routing import EventRouter
+from ensue.spark.worker.row_positions import SortedRows, output_positions
+
+CLOCK = "ensue_clock"
+"""The column that has in every row the time of the clock at the end of the whole input."""
+UNKEYED_COUNT = "ensue_counted"
+"""The `correlation` of a row that is a count: `id` says how many events had no key."""
+OUTPUTS_AT_ONCE = 8192
+ROWS_AT_ONCE = 1 << 18
+"""How many rows the batch engine reads at a time, which bounds the memory of its outputs."""
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class GroupTask(NamedTuple):
+    """One group of rules for a worker, as plain data.
+
+    `library` has the tables of the library: machines are planned once, on the driver. `mode` is
+    `rows` (the result), `feed` (outputs for a later stage) or `count` (the result, and how many
+    events had no key). `names` are the names of the columns as `ensue.events.columns` reads them,
+    `nulls` the attributes that were not shuffled, and `packed` the types that are numbers in the
+    column of arrivals, if they are (`packed_types`).
+    """
+
+    library: bytes
+    selected: tuple[str, ...]
+    group: int
+    mode: str = "rows"
+    with_order: bool = False
+    with_event: bool = False
+    names: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
+    sort_buffer_bytes: int = SORT_BUFFER_BYTES
+    packed: tuple[str, ...] = ()
+
+
+class PreparedGroup(NamedTuple):
+    plan: Plan
+    group: Group
+    columns: OutputColumns
+
+
+@lru_cache(maxsize=16)
+def _plan(library: bytes, selected: tuple[str, ...]) -> Plan:
+    return plan_of(Library.from_tables(library).checked, selected)
+
+
+def _prepared(task: GroupTask) -> PreparedGroup:
+    plan = _plan(task.library, task.selected)
+    columns = output_columns(plan, with_order=task.with_order, with_event=task.with_event)
+    return PreparedGroup(plan, plan.groups[task.group], columns)
+
+
+# --- rows of columns ----------------------------------------------------------------------------
+
+
+def run_columns(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """The rules of a group over rows of columns, all of which fit their types."""
+    task = GroupTask(*given)
+    prepared = _prepared(task)
+    renamed = (pa.RecordBatch.from_arrays(b.columns, names=list(task.names)) for b in batches)
+    keys = ["time", ARRIVAL] if ARRIVAL in task.names else ["time"]
+    tables = sorted_tables(renamed, keys, task.sort_buffer_bytes)
+    if task.mode != "feed" and runs_in_columns(prepared.plan, prepared.group, task):
+        yield from _in_columns(prepared, task, tables)
+    else:
+        yield from _rows(prepared, task, _by_event(prepared, task, tables))
+
+
+def runs_in_columns(plan: Plan, group: Group, task: GroupTask) -> bool:
+    """Whether the batch engine can make the rows of a result, or the step engine has to."""
+    columns = output_columns(plan)
+    can_order = not task.with_order or plan.orders_by_row(group)
+    can_write = not task.with_event or group.has_plain_outputs
+    return can_order and can_write and not columns.structs
+
+
+def _in_columns(prepared: PreparedGroup, task: GroupTask, tables: Iterator[pa.Table]) -> Batches:
+    plan, group, columns = prepared
+    engine = BatchEngine(plan.part(group))
+    clock: int | None = None
+    selected = None
+    if not {rule.name for rule in group.rules} <= set(plan.selected):
+        selected = pa.array(list(plan.selected))
+
+    def rows(made: pa.Table, order: pa.Array | None = None) -> Batches:
+        if selected is not None:
+            kept = pc.is_in(made.column("ce_correlation"), selected)
+            made = made.filter(kept)
+            order = None if order is None else order.filter(kept.combine_chunks())
+        if made.num_rows:
+            events = new_events(made, plan) if task.with_event else None
+            yield from columns.table(made, order, events).combine_chunks().to_batches()
+
+    for table in tables:
+        arrivals = _arrivals(table, task)
+        clock, table = _event_columns(table, task, clock)
+        if not task.with_order:
+            yield from rows(_pushed(engine, table))
+            continue
+        sorted_rows = SortedRows(table, arrivals)
+        for begin, end in sorted_rows.distinct_slices():
+            made = _pushed(engine, table.slice(begin, end - begin))
+            order = output_positions(sorted_rows, begin, end, made, plan.numbered_names)
+            yield from rows(made, order)
+    if clock is not None:
+        yield from rows(engine.finish(clock))
+
+
+def _pushed(engine: BatchEngine, table: pa.Table) -> pa.Table:
+    made = engine.push_batch(table, DEFAULT_SOURCE)
+    if engine.rejected or engine.late:
+        raise disagreement(engine.rejected)
+    return made
+
+
+def _arrivals(table: pa.Table, task: GroupTask) -> pa.ChunkedArray:
+    given = table.column(ARRIVAL)
+    return unpack_arrivals(given) if task.packed else given
+
+
+def _event_columns(
+    table: pa.Table, task: GroupTask, clock: int | None
+) -> tuple[int | None, pa.Table]:
+    """The columns of events only, with nulls for attributes that were not shuffled."""
+    if CLOCK in task.names:
+        clock = table.column(CLOCK)[0].as_py()
+        table = table.drop_columns([CLOCK])
+    if ARRIVAL in task.names:
+        if task.packed:
+            types = unpack_types(table.column(ARRIVAL), task.packed)
+            table = table.append_column("type", types)
+        table = table.drop_columns([ARRIVAL])
+    for name in task.nulls:
+        table = table.append_column(name, pa.nulls(table.num_rows))
+    return clock, table
+
+
+def _by_event(
+    prepared: PreparedGroup, task: GroupTask, tables: Iterator[pa.Table]
+) -> Iterator[Positioned | Counts]:
+    plan, group, _ = prepared
+    counts = Counts()
+    running = OrderedGroup(plan, group, counts)
+    clock: int | None = None
+    for table in tables:
+        arrivals = _arrivals(table, task).to_pylist()
+        clock, table = _event_columns(table, task, clock)
+        records = read_batches(
+            table.to_batches(), table.schema, plan.library.types, DEFAULT_SOURCE, where="the rows"
+        )
+        for arrival, record in zip(arrivals, records, strict=True):
+            if isinstance(record, Rejected):
+                raise disagreement([record])
+            position = positions.event_position(record.time, arrival)
+            yield from running.read(position, record, None, ALL_KEYS)
+    yield from running.finish(clock)
+    yield counts
+
+
+# --- events as bytes ----------------------------------------------------------------------------
+
+
+def map_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """Rows of any columns as the events that a group wants."""
+    task = GroupTask(*given)
+    plan, group, _ = _prepared(task)
+    records = read_rows(batches, plan.library.types)
+    router = EventRouter(plan, group, keep_unkeyed=task.mode == "count")
+    yield from event_rows(positioned(records), router)
+
+
+def map_payloads(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """Events of the input that are bytes already, as the events that a group wants."""
+    yield from _map_payloads(
+        GroupTask(*given),
+        batches,
+        lambda row, event: (positions.event_position(event.time, row[ARRIVAL]), None, event),
+    )
+
+
+def payload_types(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """The types of events that are bytes, each once for a batch."""
+    types = _plan(given[0], given[1]).library.types
+    for batch in batches:
+        found = {read_event(each, types).type for each in batch.column(0).to_pylist()}
+        yield pa.RecordBatch.from_pydict({"type": pa.array(sorted(found), pa.string())})
+
+
+def map_outputs(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """Outputs of earlier stages as the events that a group wants."""
+    yield from _map_payloads(
+        GroupTask(*given),
+        batches,
+        lambda row, event: (row["position"], row["author"], event),
+    )
+
+
+def _map_payloads(
+    task: GroupTask,
+    batches: Batches,
+    positioned_event: Callable[[Mapping[str, Any], Event], tuple[bytes, str | None, Event]],
+) -> Batches:
+    plan, group, _ = _prepared(task)
+    types = plan.library.types
+    records = (
+        positioned_event(row, read_event(row["payload"], types))
+        for batch in batches
+        for row in batch.to_pylist()
+    )
+    yield from event_rows(records, EventRouter(plan, group, keep_unkeyed=task.mode == "count"))
+
+
+def run_events(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """The rules of a group over events as bytes."""
+    task = GroupTask(*given)
+    prepared = _prepared(task)
+    yield from _rows(prepared, task, _over_events(prepared, task, batches))
+
+
+def _over_events(
+    prepared: PreparedGroup, task: GroupTask, batches: Batches
+) -> Iterator[Positioned | Counts]:
+    plan, group, _ = prepared
+    counts = Counts()
+    running = OrderedGroup(plan, group, counts)
+    clock: int | None = None
+    for table in sorted_tables(batches, ["position"], task.sort_buffer_bytes):
+        has_clock = CLOCK in table.schema.names
+        for batch in table.to_batches(max_chunksize=OUTPUTS_AT_ONCE):
+            for row in batch.to_pylist():
+                clock = row[CLOCK] if has_clock else None
+                event = read_event(row["payload"], plan.library.types)
+                yield from running.read(row["position"], event, row["author"], row["mask"])
+    yield from running.finish(clock)
+    yield counts
+
+
+# --- rows of the result -------------------------------------------------------------------------
+
+
+def _rows(
+    prepared: PreparedGroup, task: GroupTask, outputs: Iterator[Positioned | Counts]
+) -> Batches:
+    plan, _, columns = prepared
+    selected = frozenset(plan.selected)
+    waiting: list[Positioned] = []
+    for each in outputs:
+        if isinstance(each, Counts):
+            if task.mode == "count":
+                waiting += [(b"", _unkeyed_count(n, c)) for n, c in each.without_key.items()]
+        elif task.mode == "feed" or each[1].extensions["correlation"] in selected:
+            waiting.append(each)
+        if len(waiting) >= OUTPUTS_AT_ONCE:
+            yield _written(columns, task, waiting)
+            waiting = []
+    if waiting:
+        yield _written(columns, task, waiting)
+
+
+def _written(columns: OutputColumns, task: GroupTask, outputs: list[Positioned]) -> pa.RecordBatch:
+    if task.mode != "feed":
+        return columns.batch(outputs)
+    return pa.RecordBatch.from_pydict(
+        {
+            "position": pa.array([position for position, _ in outputs], pa.binary()),
+            "author": pa.array([event.extensions["correlation"] for _, event in outputs]),
+            "payload": pa.array([write_event(event) for _, event in outputs], pa.binary()),
+        }
+    )
+
+
+def _unkeyed_count(name: str, count: int) -> Event:
+    return Event(str(count), name, UNKEYED_COUNT, 0, None, {"correlation": UNKEYED_COUNT})
+
+
+# --- rejected rows, and times ---------------------------------------------------------------------
+
+
+def rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """The rows that are no events or do not fit, as JSON, each with all its problems."""
+    types = _plan(given[0], given[1]).library.types
+    for batch in batches:
+        yield rejected_batch(rejected_records(batch, types))
+
+
+def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """As `rejected_rows`, with the arrival of each row."""
+    types = _plan(given[0], given[1]).library.types
+    for batch in batches:
+        found = [(at, each) for at, each in read_rows(iter([batch]), types)]
+        kept = [(at, each) for at, each in found if isinstance(each, Rejected)]
+        rows = rejected_batch([each for _, each in kept])
+        arrivals = pa.array([at for at, _ in kept], pa.int64())
+        yield pa.RecordBatch.from_arrays([*rows.columns, arrivals], [*rows.schema.names, ARRIVAL])
+
+
+def latest_time(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """The latest time of the events of a partition."""
+    types = _plan(given[0], given[1]).library.types
+    times = [
+        record.time
+        for _, record in read_rows(batches, types, with_arrival=False)
+        if isinstance(record, Event)
+    ]
+    if times:
+        yield pa.RecordBatch.from_arrays([pa.array([max(times)], pa.int64())], ["latest"])

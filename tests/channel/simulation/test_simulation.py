@@ -1,0 +1,56 @@
+"""A sample of simulated worlds; `campaign` runs as many as there is time for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.channel.simulation.liars import simulate_liars
+from tests.channel.simulation.world import World, simulate
+
+SEEDS = range(0, 120, 20)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Consumers fail on purpose, and every failure is logged."""
+    logging.getLogger("ensue.channel").disabled = True
+    yield
+    logging.getLogger("ensue.channel").disabled = False
+
+
+@pytest.mark.parametrize("start", SEEDS)
+def test_whatever_happens_to_links_every_event_is_delivered_or_counted(start: int) -> None:
+    for seed in range(start, start + 20):
+        simulate(seed)
+
+
+@pytest.mark.parametrize("start", SEEDS)
+def test_whatever_neighbours_say_honest_channels_lose_nothing_by_it(start: int) -> None:
+    for seed in range(start, start + 20):
+        simulate_liars(seed)
+
+
+def test_a_seed_describes_all_that_happens() -> None:
+    assert simulate(7) == simulate(7)
+    assert simulate_liars(7) == simulate_liars(7)
+
+
+def test_worlds_are_worth_while() -> None:
+    """Some events arrive by links, some are lost for each reason: the sample sees trouble."""
+    arrived, reasons, faults = 0, set(), set()
+    for seed in range(60):
+        world = World(seed)
+        world.run()
+        world.heal()
+        for channel in world.channels:
+            arrived += channel.federation.received
+            reasons |= set(channel.figures().dropped)
+            faults |= set(channel.federation.faults)
+        world.close()
+
+    assert arrived > 500
+    assert {"unsent", "unrouted", "unconfirmed", "blocked", "oldest", "newest"} <= reasons
+    assert {"silent"} <= faults

@@ -1,0 +1,207 @@
+"""One generator of random libraries for every test of rules that run together.
+
+A library is of a *kind*: plain filters, filters with windows, filters that switch labels, filters
+that bind the first event, expressions, rules with timers, or all of them mixed. All rules of a
+library share a key, so that an engine may hold them in one group; some are alike but for what their
+ports ask for and for the lengths of their windows and timers, so that they share a table.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import ensue
+from ensue.events.event import Event
+from tests.oracle.agreement import as_text
+
+TYPES = """
+eventtype T { attribute string k; attribute long n; };
+eventtype U : T {};
+eventtype V : T {};
+eventtype Found { attribute long first; attribute long last; };
+eventtype When { attribute timestamp at; attribute long n; };
+"""
+PORTS = ("T a where n > 2", "U b", "V c where n = 1 OR n = 5", "T d where n < 2", "T e")
+KINDS = ("plain", "windows", "labels", "first", "expressions", "timers", "mixed")
+
+
+def library_text(seed: int, kind: str, rules: int = 9) -> str:
+    random = Random(seed)
+    key = random.choice(["by k", "by k", "by k, n", ""])
+    return TYPES + "\n".join(rule(f"R{number}", random, kind, key) for number in range(rules))
+
+
+def rule(name: str, random: Random, kind: str, key: str) -> str:
+    """A rule of a kind."""
+    if kind == "mixed":
+        kind = random.choice(KINDS[:-1])
+    match kind:
+        case "plain":
+            return _alike(name, random, key) if _chance(random) else _filter(name, random, key)
+        case "windows":
+            clauses = f"within {random.choice([1, 2, 3, 5, 9, 40])} ms {key}"
+            return (
+                _alike(name, random, clauses) if _chance(random) else _filter(name, random, clauses)
+            )
+        case "labels":
+            return _switching(name, random, key)
+        case "first":
+            within = f"within {random.choice([1, 3, 9])} ms " if _chance(random) else ""
+            return _filter(name, random, f"bind first {within}{key}")
+        case "expressions":
+            return _expression(name, random, key)
+        case _:
+            return (
+                _timed_filter(name, random, key) if _chance(random) else _timed(name, random, key)
+            )
+
+
+def _chance(random: Random) -> bool:
+    return random.random() < 0.5
+
+
+def _story(random: Random, depth: int) -> str:
+    if depth == 0 or random.random() < 0.2:
+        times = random.choice(["", "", "", "{2}", "{5}"])
+        return random.choice("abcde") + times
+    sign = random.choice([" ; ", " ; ", " + ", " | "])
+    parts = [_story(random, depth - 1) for _ in range(random.choice([2, 2, 3]))]
+    return f"({sign.join(parts)})"
+
+
+def _filter(name: str, random: Random, clauses: str) -> str:
+    """A filter of some shape, with labels and cases of several kinds."""
+    ports = list(PORTS)
+    random.shuffle(ports)
+    first, second = random.sample("abcde", 2)
+    more = f" || m:({_story(random, 1)})" if random.random() < 0.3 else ""
+    start = "push new Found { first = 0 };" if random.random() < 0.2 else ""
+    case = random.choice(
+        [
+            f"case l: push new Found {{ first = {first}.n, last = {second}.n }};",
+            f"case l: push new Found {{ first = {first}.n }}; push new Found {{ }};",
+            f"case true: push new Found {{ last = {first}.n + {second}.n }};",
+        ]
+    )
+    if more:
+        case += " case m & !l: push new Found { };"
+    return (
+        f"Found correlation {name} ({', '.join(ports)})"
+        f" l:({_story(random, 2)}){more} {clauses} {{ {start} {case} }}"
+    )
+
+
+def _alike(name: str, random: Random, clauses: str) -> str:
+    """One of a few shapes, so that several share a table."""
+    ports = random.sample(PORTS, 3)
+    names = [each.split()[1] for each in ports]
+    story = random.choice(["{} ; {} ; {}", "{} + {} + {}", "{} ; ({} + {})"]).format(*names)
+    return (
+        f"Found correlation {name} ({', '.join(ports)}) {story} {clauses}"
+        f" {{ case true: push new Found {{ first = {names[0]}.n, last = {names[2]}.n }}; }}"
+    )
+
+
+def _switching(name: str, random: Random, key: str) -> str:
+    """A filter whose cases abort and revive labels; what is bound may be older than the last."""
+    story = random.choice(
+        [
+            "l:(a ; b) | m:(c ; e)",
+            "l:(a ; e) + m:(b | d)",
+            "l:a ; m:(b + c)",
+            "l:(a ; b ; e) || m:(d ; e)",
+        ]
+    )
+    change = random.choice(
+        [
+            "case l: push new Found { first = a.n, last = b.n }; abort(l);"
+            " case m: push new Found { first = c.n }; revive(l);",
+            "case l: push new Found { first = a.n }; toggle(m);"
+            " case m & !l: push new Found { last = d.n };",
+            "case true: push new Found { first = a.n, last = e.n }; toggle(l);",
+        ]
+    )
+    return f"Found correlation {name} ({', '.join(PORTS)}) {story} {key} {{ {change} }}"
+
+
+def _expression(name: str, random: Random, key: str) -> str:
+    inner = random.choice(
+        [
+            "sequential { a, b }",
+            "accumulate { a, b, c }",
+            "do { sequential { a, c } } unless { d }",
+            "select { sequential { a, b }, sequential { c, e, e } }",
+        ]
+    )
+    return f"Found ecl {name} ({', '.join(PORTS)}) {key} {{ repeat {{ notify {{ {inner} }} }} }}"
+
+
+def _length(random: Random) -> str:
+    return f"{random.choice([1, 1, 2, 3, 5])} ms"
+
+
+def _timed(name: str, random: Random, key: str) -> str:
+    """An expression with timeouts, some of them due together, some beside timers."""
+    times = [_length(random) for _ in range(3)]
+    body = random.choice(
+        [
+            "repeat { notify { sequential { a, do { timeout(%s) } unless { b } } } }",
+            "repeat { notify { do { sequential { a, d } } unless { timeout(%s) } } }",
+            "parallel { repeat { notify { sequential { a, timeout(%s) } } },"
+            " repeat { push(Found) { sequential { c, e, timeout(%s) } } },"
+            " repeat { notify { do { timeout(%s) } unless { b } } } }",
+            "notify { sequential { a, timeout(%s), e } }",
+            "repeat { notify { sequential { true, timeout(%s), true } } }",
+            "modes { in (a) do { repeat { notify { timeout(%s) } } }"
+            " in (b) do { repeat { push(Found) { sequential { timeout(%s), e } } } } }",
+        ]
+    )
+    body = body % tuple(times[: body.count("%s")])
+    ports = list(PORTS)
+    if random.random() < 0.3:
+        ports.append(f"{random.choice(['every', 'deadline'])} {_length(random)} t")
+    return f"Found ecl {name} ({', '.join(ports)}) {key} {{ {body} }}"
+
+
+def _timed_filter(name: str, random: Random, key: str) -> str:
+    """A filter with a timer port or two, and now and then a window, or the first event bound."""
+    ports = [*PORTS, f"{random.choice(['every', 'deadline'])} {_length(random)} t"]
+    story = random.choice(["{} ; t", "{} + t", "t ; {}", "({}) ; t ; t", "{} || t"])
+    if random.random() < 0.3:
+        ports.append(f"{random.choice(['every', 'deadline'])} {_length(random)} u")
+        story = random.choice(["({}) ; t ; u", "{} + t + u", "t + u || {}", "{} ; (t | u)"])
+    random.shuffle(ports)
+    within = f"within {random.choice([1, 2, 3, 9])} ms " if random.random() < 0.4 else ""
+    bind = "bind first " if random.random() < 0.2 else ""
+    start = "push new When { n = 0 };" if random.random() < 0.2 else ""
+    case = random.choice(
+        [
+            "case true: push new When { at = t.time, n = a.n };",
+            "case l: push new When { n = b.n }; push new When { };",
+            "case true: push new When { at = t.time };",
+        ]
+    )
+    story = story.format(f"l:({_story(random, 1)})")
+    return (
+        f"When correlation {name} ({', '.join(ports)}) {story} {bind}{within}{key}"
+        f" {{ {start} {case} }}"
+    )
+
+
+def events(seed: int, count: int = 150) -> list[Event]:
+    """Some at one time, some far from those before, and some called as alarms are."""
+    random = Random(seed)
+    given, time = [], random.choice([0, -4000])
+    for n in range(count):
+        time += random.choice([0, 0, 200, 500, 500, 1000, 1000, 1500, 4000])
+        data = {"k": random.choice(["x", "y", "z", None]), "n": random.randrange(8)}
+        name = random.choice([f"e{n}", f"e{n}", f"e{n}", "timer"])
+        given.append(Event(name, "s", random.choice(["T", "U", "V"]), time, data))
+    return given
+
+
+def expected_of(library: ensue.Library, given: list[Event], until: int) -> list[str]:
+    """What the definitions say."""
+    run = library.start("reference")
+    made = [output for event in given for output in run.push(event)] + run.finish(until)
+    return [as_text(output) for output in made]
