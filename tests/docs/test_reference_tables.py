@@ -192,7 +192,7 @@ def test_the_versions_that_operations_names_are_those_that_are_required() -> Non
         re.split("[<>=]", each)[0]: each.lstrip("abcdefghijklmnopqrstuvwxyz") for each in needed
     }
     section = OPERATIONS.split("## What it runs on\n", 1)[1].split("\n## ", 1)[0]
-    rows = re.findall(r"^\| (\w+) \| (.*?) \|", section, re.MULTILINE)
+    rows = re.findall(r"^\| ([\w-]+) \| (.*?) \|", section, re.MULTILINE)
     told = {name.lower(): versions.strip("`") for name, versions in rows}
     classified = re.findall(r":: Python :: ([\d.]+)", "\n".join(project["classifiers"]))
 
