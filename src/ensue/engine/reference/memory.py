@@ -65,7 +65,7 @@ class BranchMemory:
         if self._readings and self._readings[-1] is reading:
             self.restore([reading], self.aborted, {})
 
-    def let_go(self, start: int) -> None:
+    def forget_before(self, start: int) -> None:
         """Drop what lies before `start` and can never count again, once that is worth the work."""
         if start < LET_GO_AT_ONCE or 2 * start < len(self._readings):
             return
