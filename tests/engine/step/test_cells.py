@@ -34,10 +34,11 @@ CLAUSES = ["by k", "within 2 ms by k", "within 1 ms by k", "within 3 ms by k", "
 CHANGES = ["toggle(l1);", "abort(l1);", "revive(l1);", "abort(l1, l2);", "toggle(l2);", ""]
 EXPRESSIONS = [
     "repeat { notify { do { sequential { a, b } } unless { c } } }",
-    "repeat { push(Out) { accumulate { a, b } } }",
+    "repeat { push(Signal) { accumulate { a, b } } }",
     "notify { sequential { a, select { b, c } } }",
     "repeat(2) { notify { fail { do { a } unless { b } } } }",
-    "modes { in (a) do { repeat { notify { b } } } in (c) do { repeat { push(Out) { true } } } }",
+    "modes { in (a) do { repeat { notify { b } } }"
+    " in (c) do { repeat { push(Signal) { true } } } }",
     "parallel { repeat { notify { a } }, repeat { notify { sequential { b, c } } } }",
 ]
 
@@ -66,7 +67,11 @@ def body(draw: Random) -> str:
 
 def text(name: str, said: str, draw: Random) -> str:
     written = rule(name, said, draw)
-    return written.replace("correlation", "ecl", 1) if said.startswith("by k {") else written
+    return (
+        written.replace("Out correlation", "Signal ecl", 1)
+        if said.startswith("by k {")
+        else written
+    )
 
 
 def texts(draw: Random, count: int) -> list[str]:
@@ -221,7 +226,7 @@ REFUSED_BEFORE = [
     "Out correlation {name} (T a where v = 1, T b) l1:(a ; b) || l2:b by k"
     " {{ push new Out {{ v = 0 }}; abort(l1); case l1: push new Out {{ v = a.v }};"
     " case l2: revive(l1); }}",
-    "Out ecl {name} (T a, T b where v = 2) by k"
+    "Signal ecl {name} (T a, T b where v = 2) by k"
     " {{ repeat {{ notify {{ sequential {{ < v > 1 >, b, < w = 'x' > }} }} }} }}",
     "Out correlation {name} (T a, every 1 ms t, T b where v = 1) a ; t ; b bind first by k"
     " {{ case true: push new Out {{ k = a.w, v = b.v }}; }}",
