@@ -24,13 +24,14 @@ EVERYTHING = """
 eventtype A { attribute string k; attribute long v; attribute timestamp t; };
 eventtype B { attribute string k; };
 eventtype Out { attribute string k; attribute long v; attribute timestamp t; };
+eventtype Late { attribute string k; };
 Out correlation Table (A a, B b) a ; b by k
     { case true: push new Out { k = a.k, v = a.v, t = a.t }; }
 Out correlation Window (A a, B b) a ; b within 10 s by k { case true: push new Out { v = a.v }; }
 Out correlation Memory (A a, B b, B c) l1:(a) ; b + c by k
     { case true: push new Out { k = a.k, v = a.v, t = a.t }; abort(l1); }
 Out correlation Ticking (A a, every 2 s t) a ; t { case true: push new Out { v = a.v }; }
-Out ecl Waiting (A a, B b) by k
+Late ecl Waiting (A a, B b) by k
     { repeat { notify { sequential { a, do { timeout(3 s) } unless { b } } } } }
 """
 
@@ -136,8 +137,8 @@ def test_a_snapshot_is_resumed_in_another_process(tmp_path: Path) -> None:
     assert done.stdout == "e2,e3\n"
 
 
-def test_the_first_snapshot_ever_written_is_still_read() -> None:
-    """Committed bytes of version 1 of the format, of all forms of rules."""
+def test_a_committed_snapshot_is_read() -> None:
+    """Bytes of the present format, of all forms of rules."""
     library = ensue.parse(EVERYTHING)
     resumed = library.resume((SAVED / "version-1.snapshot").read_bytes())
     whole = library.start("step")
