@@ -19,6 +19,7 @@ from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import PortScope, StretchScope, TimerScope, evaluate
+from ensue.lang.keys import key_places
 from ensue.lang.syntax import Correlation, EclCorrelation, PushNew
 
 TIMER = "timer"
@@ -181,10 +182,11 @@ class Outputs:
 
 
 def carries_key(correlation: Correlation, types: TypeSystem) -> bool:
-    """Whether the outputs of an ECL expression have attributes, which are filled with its key."""
-    return isinstance(correlation, EclCorrelation) and any(
-        types.attributes(each.type) for each in outputs_of(correlation)
-    )
+    """Whether outputs of an ECL expression have attributes that are filled with its key."""
+    if not isinstance(correlation, EclCorrelation):
+        return False
+    names = key_places(correlation.clauses.by).keys()
+    return any(names & types.attributes(each.type).keys() for each in outputs_of(correlation))
 
 
 def port_scope(

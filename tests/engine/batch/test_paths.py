@@ -12,11 +12,11 @@ from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.events.event import Event
 
-TYPES = "eventtype T { attribute short k; };\n"
+TYPES = "eventtype T { attribute short k; };\neventtype Told {};\n"
 PATHS = {
     "table": "T correlation X (T a, T b) a ; b by k { case true: push b; }",
     "window": "T correlation X (T a, T b) a + b within 5 s { case true: push b; }",
-    "table, ECL": "T ecl X (T a, T b) by k { repeat { notify { sequential { a, b } } } }",
+    "table, ECL": "Told ecl X (T a, T b) by k { repeat { notify { sequential { a, b } } } }",
     "table, aborting": "T correlation X (T a, T b) a ; l:(b) { case l: abort(l); push b; }",
     "timed, timer port": "T correlation X (T a, every 1 s t) a ; t { case true: push a; }",
     "timed, timeout": "T ecl X (T a) { notify { sequential { a, timeout(1 s) } } }",

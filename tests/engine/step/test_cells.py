@@ -34,10 +34,10 @@ CLAUSES = ["by k", "within 2 ms by k", "within 1 ms by k", "within 3 ms by k", "
 CHANGES = ["toggle(l1);", "abort(l1);", "revive(l1);", "abort(l1, l2);", "toggle(l2);", ""]
 EXPRESSIONS = [
     "repeat { notify { do { sequential { a, b } } unless { c } } }",
-    "repeat { push(Out) { accumulate { a, b } } }",
+    "repeat { push(Told) { accumulate { a, b } } }",
     "notify { sequential { a, select { b, c } } }",
     "repeat(2) { notify { fail { do { a } unless { b } } } }",
-    "modes { in (a) do { repeat { notify { b } } } in (c) do { repeat { push(Out) { true } } } }",
+    "modes { in (a) do { repeat { notify { b } } } in (c) do { repeat { push(Told) { true } } } }",
     "parallel { repeat { notify { a } }, repeat { notify { sequential { b, c } } } }",
 ]
 
@@ -66,7 +66,8 @@ def body(draw: Random) -> str:
 
 def text(name: str, said: str, draw: Random) -> str:
     written = rule(name, said, draw)
-    return written.replace("correlation", "ecl", 1) if said.startswith("by k {") else written
+    is_ecl = said.startswith("by k {")
+    return written.replace("Out correlation", "Told ecl", 1) if is_ecl else written
 
 
 def texts(draw: Random, count: int) -> list[str]:

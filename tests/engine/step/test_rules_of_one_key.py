@@ -19,6 +19,7 @@ eventtype T { attribute string k; attribute long v; attribute string w; };
 eventtype S : T {};
 eventtype Out { attribute string k; attribute long v; attribute boolean b; };
 eventtype More { attribute string k; };
+eventtype Told {};
 """
 FILTERS = [
     "a ; b ; c",

@@ -23,6 +23,7 @@ from tests.engine.random_rules import events, library_text, rule
 TYPES = """
 eventtype T { attribute string k; attribute long v; attribute string w; };
 eventtype Out { attribute string k; attribute long v; attribute timestamp at; };
+eventtype Told {};
 eventtype Fed { attribute long v; };
 """
 
@@ -85,7 +86,7 @@ def reading(number: int, time: int, value: int, key: str = "k1") -> Event:
 def absences(count: int, key: str = "by k") -> str:
     """Rules for a `v = 1` that no `v = 2` follows within one, two, three... milliseconds."""
     return "".join(
-        f"Out ecl R{number} (T a where v = 1, T b where v = 2) {key} {{ repeat {{ notify {{"
+        f"Told ecl R{number} (T a where v = 1, T b where v = 2) {key} {{ repeat {{ notify {{"
         f" sequential {{ a, do {{ timeout({number + 1} ms) }} unless {{ b }} }} }} }} }}\n"
         for number in range(count)
     )

@@ -16,6 +16,7 @@ TYPES = """
 eventtype A { attribute short k; attribute long v; };
 eventtype B { attribute short k; attribute long v; };
 eventtype Out { attribute short k; attribute timestamp at; attribute long v; };
+eventtype Told {};
 eventtype Late { attribute short k; attribute timestamp at; attribute long v; };
 """
 RULES = {
@@ -48,22 +49,22 @@ RULES = {
         " { push new Out { v = 0 }; case true: push new Out { v = a.v }; }"
     ),
     "timeout": (
-        "Out ecl X (A a, B b) by k"
+        "Told ecl X (A a, B b) by k"
         " { repeat { notify { sequential { a, do { timeout(3 s) } unless { b } } } } }"
     ),
     "timeouts that are due together": (
-        "Out ecl X (A a, B b) by k { parallel {"
+        "Told ecl X (A a, B b) by k { parallel {"
         " repeat { notify { sequential { a, timeout(2 s) } } },"
-        " repeat { push(Out) { sequential { a, b, timeout(2 s) } } },"
+        " repeat { push(Told) { sequential { a, b, timeout(2 s) } } },"
         " repeat { notify { do { timeout(4 s) } unless { b } } } } }"
     ),
     "timeout beside a timer": (
-        "Out ecl X (A a, every 2 s t) by k"
+        "Told ecl X (A a, every 2 s t) by k"
         " { repeat { notify { sequential { true, timeout(2 s), t } } } }"
     ),
-    "finished": "Out ecl X (A a, every 1 s t) by k { notify { accumulate { a, t } } }",
+    "finished": "Told ecl X (A a, every 1 s t) by k { notify { accumulate { a, t } } }",
     "predicates": (
-        "Out ecl X (A a, every 2 s t) by k"
+        "Told ecl X (A a, every 2 s t) by k"
         " { repeat { notify { sequential { <v > 3>, <NOT EXISTS v> } } } }"
     ),
     "without a key": (
