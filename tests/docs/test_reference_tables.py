@@ -188,7 +188,7 @@ def test_every_function_of_the_builder_is_on_the_page() -> None:
 def test_the_versions_that_operations_names_are_those_that_are_required() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
-    required = dict(re.match(r"([\w-]+)(.*)", each).groups() for each in needed)
+    required = dict(found for each in needed for found in re.findall(r"^([\w-]+)(.*)$", each))
     section = OPERATIONS.split("## What it runs on\n", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"^\| ([\w-]+) \| (.*?) \|", section, re.MULTILINE)
     told = {name.lower(): versions.strip("`") for name, versions in rows}
