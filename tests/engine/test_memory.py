@@ -16,7 +16,7 @@ def test_what_has_left_the_window_is_let_go_and_changes_no_answer() -> None:
     for second in range(3_000):
         port = "b" if second % 7 == 3 else "a"
         reading = Reading(second * SECOND, frozenset({port}))
-        kept.let_go(kept.first_since((second - 10) * SECOND))
+        kept.forget_before(kept.first_since((second - 10) * SECOND))
         kept.remember(reading)
         whole.remember(reading)
         if second == 1_500:
