@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from ensue.spark.batch.files import FileOutputs
 
 SPARK = "spark"
-_PATTERN = re.compile(r"[*?\[{]")
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
 
 
@@ -112,7 +111,8 @@ def is_for_executors(events: str, format_: str | None = None) -> bool:
         return False
     path = Path(events)
     if not path.is_file():
-        return path.exists() or _PATTERN.search(events) is not None or _has_scheme(events)
+        # A folder, a pattern, or a path that only Spark can resolve.
+        return True
     known = format_ or FORMATS.get(path.suffix.lower(), LINES)
     if known == "csv":
         with path.open("rb") as file:
@@ -131,10 +131,6 @@ def _parquet_names(path: Path) -> list[str]:
     except (pa.ArrowException, OSError):
         return []
     return names
-
-
-def _has_scheme(path: str) -> bool:
-    return _SCHEME.match(path) is not None
 
 
 def _is_folder(out: Path) -> bool:

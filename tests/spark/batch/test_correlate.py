@@ -7,12 +7,15 @@ import io
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+import ensue
 from ensue.errors import LibraryError, UsageError
 from ensue.spark import correlate, explain, rejected
 from ensue.spark.batch.job import BatchOptions, Job
@@ -246,3 +249,54 @@ def test_a_library_with_mistakes_is_refused(spark: SparkSession) -> None:
         correlate(frame(spark), LIBRARY.replace("low ; high", "low ; hihg"))
     with pytest.raises(UsageError, match="no correlation `Jumps`"):
         correlate(frame(spark), LIBRARY, correlations=["Jumps"])
+
+
+CLAUSES = """
+eventtype Tick { attribute long Key; attribute double Price; attribute string host.name; };
+eventtype Stop { attribute long Key; };
+eventtype Fall { attribute long Key; attribute double Sum; attribute string Where; };
+Fall correlation Below (Tick a, Tick b) a ; b by Key keep last bind latest
+    having b.Price < a.Price * 0.9
+{ case true: push new Fall { Key = b.Key, Where = b.host.name }; }
+Fall correlation Total (Tick t, Stop s) t ; s within 1 min by Key
+    having count(t) > 1 AND sum(t.Price) > 3.0
+{ case true: push new Fall { Key = s.Key, Sum = sum(t.Price) }; }
+Fall correlation Unbroken (Tick a where host.name = 'x', Tick b where host.name = 'y', Stop s)
+    a ; b by Key unless s bind latest
+{ case true: push new Fall { Key = b.Key, Sum = b.Price - a.Price }; }
+"""
+
+
+@pytest.mark.parametrize("order", [False, True])
+def test_conditions_over_several_events_read_the_columns_that_they_name(
+    spark: SparkSession, order: bool
+) -> None:
+    random = Random(4)
+    table = pa.table(
+        {
+            "id": [f"e{n}" for n in range(300)],
+            "type": random.choices(["Tick", "Tick", "Stop"], k=300),
+            "time": pa.array(range(0, 300_000_000, 1_000_000), pa.timestamp("us", "UTC")),
+            "Key": pa.array(random.choices(range(3), k=300), pa.int32()),
+            "Price": [random.random() * 5 for _ in range(300)],
+            "host.name": random.choices(["x", "y", None], k=300),
+        }
+    )
+
+    found = correlate(spark.createDataFrame(table), CLAUSES, order=order)
+    wanted = ensue.correlate(table, CLAUSES)
+
+    names = ("id", "correlation", "causes", "Sum", "Where")
+    rows = [
+        tuple(row[n] for n in names)
+        for row in (found.orderBy("order") if order else found).collect()
+    ]
+    expected = [
+        tuple(row[n] for n in ("id", "ce_correlation", "ce_causes", "Sum", "Where"))
+        for row in wanted.to_pylist()
+    ]
+    assert len(expected) > 50
+    assert {each[1] for each in expected} == {"Below", "Total", "Unbroken"}
+    assert (rows if order else sorted(rows, key=str)) == (
+        expected if order else sorted(expected, key=str)
+    )

@@ -16,15 +16,16 @@ from .cutting import HEARTBEAT, shuffled_within
 
 LIBRARY = """
 eventtype Reading { attribute long Sensor; attribute double Value; };
-eventtype Alarm { attribute long Sensor; attribute double Rise; };
+eventtype Alarm { attribute long Sensor; };
+eventtype Rising : Alarm { attribute double Rise; };
 Alarm correlation Jump (Reading low where Value < 10.0, Reading high where Value >= 10.0)
     low ; high within 1 min by Sensor
-{ case true: push new Alarm { Sensor = high.Sensor, Rise = high.Value - low.Value }; }
+{ case true: push new Rising { Sensor = high.Sensor, Rise = high.Value - low.Value }; }
 Alarm ecl Silence (Reading r) by Sensor
 { repeat { sequential { r, do { push(Alarm) { timeout(3 s) } } unless { r } } } }
 Alarm correlation Extremes (Reading cold where Value < 1.0, Reading hot where Value > 19.0)
     cold + hot
-{ case true: push new Alarm { Sensor = cold.Sensor, Rise = hot.Value - cold.Value }; }
+{ case true: push new Rising { Sensor = cold.Sensor, Rise = hot.Value - cold.Value }; }
 """
 SCHEMA = pa.schema(
     [

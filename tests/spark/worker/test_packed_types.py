@@ -8,7 +8,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.spark import correlate
-from ensue.spark.worker.packed_types import PACKED_TYPES, pack_type, unpack_arrivals, unpack_types
+from ensue.spark.worker.packed_types import (
+    PACKED_TYPES,
+    can_be_packed,
+    pack_type,
+    unpack_arrivals,
+    unpack_types,
+)
 
 LARGEST_ARRIVAL = (2**24 - 1 << 33) + 2**33 - 1
 """The last row of the last task for which there is room."""
@@ -65,3 +71,9 @@ def test_types_of_which_the_same_is_asked_are_asked_once(spark: SparkSession) ->
     plan = correlate(events, library)._jdf.queryExecution().optimizedPlan().toString()
 
     assert plan.count("abs(V#") == 1
+
+
+def test_a_type_whose_name_has_a_comma_is_not_packed() -> None:
+    assert can_be_packed(["A", "com.github.push"])
+    assert not can_be_packed(["A", "a,b"])
+    assert not can_be_packed([f"T{n}" for n in range(PACKED_TYPES + 1)])

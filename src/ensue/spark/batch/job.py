@@ -28,7 +28,7 @@ from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, OUTPUT_DDL, REJECTED_DDL
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
-from ensue.spark.worker.packed_types import PACKED_TYPES, pack_type
+from ensue.spark.worker.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import (
     CLOCK,
@@ -198,7 +198,7 @@ class Job:
     def _packed(self, scan: Scan) -> tuple[str, ...]:
         """The types that are packed as numbers into the column of arrivals, if they can be."""
         by_type = any(name == "type" for name, _ in scan.keys)
-        fits = self.arrival is None and not by_type and len(scan.types) <= PACKED_TYPES
+        fits = self.arrival is None and not by_type and can_be_packed(scan.types)
         return scan.types if fits else ()
 
     def _run_events(self, group: Group, task: GroupTask, ddl: str) -> DataFrame:

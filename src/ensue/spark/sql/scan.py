@@ -7,7 +7,7 @@ exactly is listed in the scan and filters nothing, for the worker evaluates ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -150,7 +150,8 @@ def resolver(layout: DataFrameLayout, type_name: str, types: TypeSystem) -> Reso
         name, *inner = parts
         if inner:
             found = layout.attributes.get(name)
-            if found is None or found.kind is not None:
+            is_declared = ".".join(parts) in layout.attributes
+            if not is_declared and (found is None or found.kind is not None):
                 return None
             raise NotInSqlError(f"`{'.'.join(parts)}` reaches into nested data")
         candidates = list(_candidates(name, layout, type_name, types))
@@ -302,20 +303,34 @@ def _forwarded_types(group: Group, types: TypeSystem) -> Iterator[str]:
 
 
 def names_read(rule: Rule) -> Iterator[str]:
-    """The first part of every name that a rule reads in an event."""
+    """Every name that a rule reads in an event, and its first part, which may hold nested data."""
     for names in rule.key_set:
         yield from names
     for port in rule.event_ports:
         if port.where is not None:
-            yield from (parts[0] for parts in names_in(port.where))
+            yield from _whole_and_first(names_in(port.where))
     if isinstance(rule.correlation, EclCorrelation):
         for part in expressions_in(rule.correlation.body):
             if isinstance(part, Holds):
-                yield from (parts[0] for parts in names_in(part.predicate))
-    for statement in _statements(rule):
-        if isinstance(statement, PushNew):
-            for assignment in statement.assignments:
-                yield from (parts[1] for parts in names_in(assignment.value) if parts[1:])
+                yield from _whole_and_first(names_in(part.predicate))
+        return
+    values = [
+        assignment.value
+        for statement in _statements(rule)
+        if isinstance(statement, PushNew)
+        for assignment in statement.assignments
+    ]
+    if rule.correlation.clauses.having is not None:
+        values.append(rule.correlation.clauses.having)
+    for value in values:
+        # The first part is a port.
+        yield from _whole_and_first(parts[1:] for parts in names_in(value) if parts[1:])
+
+
+def _whole_and_first(names: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    for parts in names:
+        yield parts[0]
+        yield ".".join(parts)
 
 
 def _statements(rule: Rule) -> Iterator[object]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -39,6 +40,8 @@ PAYLOAD_DDL = f"{LINE_DDL}, time timestamp, payload binary"
 OPEN_QUOTE = "a quote is not closed in its line"
 """The problem of a line of CSV that is only a part of its record."""
 
+_CELL = rb'(?:"[^"\r]*"|[^",\r]*)'
+_has_plain_cells = re.compile(rb"%s(?:,%s)*\r?" % (_CELL, _CELL)).fullmatch
 _SCHEMA = pa.schema([*LINE_FIELDS, ("time", pa.timestamp("us", "UTC")), ("payload", pa.binary())])
 
 Batches = Iterator[pa.RecordBatch]
@@ -132,8 +135,8 @@ def csv_records(
     records: list[Record] = [None] * len(lines)
     together: dict[str, list[int]] = {}
     for number, (line, source) in enumerate(zip(lines, sources, strict=True)):
-        # Without quotes and inner carriage returns, a line that is not blank is one record.
-        if b'"' not in line and b"\r" not in line[:-1] and line.strip():
+        # A line of plain cells that is not blank is one record, whatever stands in its cells.
+        if _has_plain_cells(line) and line.strip():
             together.setdefault(source, []).append(number)
         elif line.count(b'"') % 2:
             records[number] = Rejected(0, line, (OPEN_QUOTE,))

@@ -23,6 +23,11 @@ PACKED_TYPES = 2**_BITS - 1
 for 16 million tasks."""
 
 
+def can_be_packed(types: Sequence[str]) -> bool:
+    """Whether there are few enough types, and none with a comma, which parts them in SQL."""
+    return len(types) <= PACKED_TYPES and not any("," in name for name in types)
+
+
 def pack_type(arrival: Column, type_: Column, types: Sequence[str]) -> Column:
     """An arrival made by Spark with the place of the type among `types`, counted from 1."""
     place = sf.find_in_set(type_, sf.lit(",".join(types)))
