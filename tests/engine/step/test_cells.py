@@ -222,7 +222,7 @@ REFUSED_BEFORE = [
     "Out correlation {name} (T a where v = 1, T b) l1:(a ; b) || l2:b by k"
     " {{ push new Out {{ v = 0 }}; abort(l1); case l1: push new Out {{ v = a.v }};"
     " case l2: revive(l1); }}",
-    "Out ecl {name} (T a, T b where v = 2) by k"
+    "Told ecl {name} (T a, T b where v = 2) by k"
     " {{ repeat {{ notify {{ sequential {{ < v > 1 >, b, < w = 'x' > }} }} }} }}",
     "Out correlation {name} (T a, every 1 ms t, T b where v = 1) a ; t ; b bind first by k"
     " {{ case true: push new Out {{ k = a.w, v = b.v }}; }}",

@@ -57,7 +57,8 @@ class FilterInstance(Instance):
     def read(self, reading: Reading) -> list[Event]:
         for branch in self.branches:
             if self.clauses.within:
-                branch.forget_before(branch.first_since(reading.time - self.clauses.within.microseconds))
+                edge = reading.time - self.clauses.within.microseconds
+                branch.forget_before(branch.first_since(edge))
             # A firing of the clock is nothing to a branch that does not wait for it.
             if reading.ports or branch.waits_for_clock:
                 branch.remember(reading)
