@@ -99,6 +99,15 @@ class BatchEngine:
         """How each correlation runs at present."""
         return {name: running.path for name, running in self.correlations.items()}
 
+    @property
+    def has_timers(self) -> bool:
+        """Whether time alone can make outputs."""
+        by_event = [
+            each for each in self.correlations.values() if isinstance(each, EventCorrelation)
+        ]
+        timed: list[EventCorrelation | CellGroup] = [*by_event, *self._arranged.groups]
+        return any(each.has_timers for each in timed)
+
     # --- tables -----------------------------------------------------------------------------------
 
     def push_batch(self, table: Any, source: str = "arrow") -> pa.Table:

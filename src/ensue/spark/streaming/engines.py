@@ -159,7 +159,7 @@ class ColumnEngine:
                 self._engine = BatchEngine(parse(text).checked)
                 self._engine.restore(snapshot)
                 self._engine.change(part)
-        self._has_timers = any(path.name == "timed" for path in self._engine.paths.values())
+        self._has_timers = self._engine.has_timers
         if by_events is not None:
             self._restore_from_events(*by_events)
 

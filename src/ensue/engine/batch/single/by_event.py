@@ -77,6 +77,10 @@ class EventCorrelation:
     def machine(self) -> Machine | None:
         return self._rule.machine
 
+    @property
+    def has_timers(self) -> bool:
+        return self._rule.has_clock
+
     def read(self, segments: Sequence[Segment], clock: int | None) -> tuple[Made, Positions]:
         events: list[Event] = []
         every: list[Positions] = []
