@@ -188,11 +188,10 @@ def test_every_function_of_the_builder_is_on_the_page() -> None:
 def test_the_versions_that_operations_names_are_those_that_are_required() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = [*project["dependencies"], *project["optional-dependencies"]["spark"]]
-    required = {
-        re.split("[<>=]", each)[0]: each.lstrip("abcdefghijklmnopqrstuvwxyz") for each in needed
-    }
+    names = {each: re.split("[<>=]", each)[0] for each in needed}
+    required = {name: each.removeprefix(name) for each, name in names.items()}
     section = OPERATIONS.split("## What it runs on\n", 1)[1].split("\n## ", 1)[0]
-    rows = re.findall(r"^\| (\w+) \| (.*?) \|", section, re.MULTILINE)
+    rows = re.findall(r"^\| ([\w-]+) \| (.*?) \|", section, re.MULTILINE)
     told = {name.lower(): versions.strip("`") for name, versions in rows}
     classified = re.findall(r":: Python :: ([\d.]+)", "\n".join(project["classifiers"]))
 
