@@ -356,12 +356,8 @@ class _Check:
         declared = self._resolve_aggregate(call)
         takes = aggregate.takes
         if declared is not None and takes is not None and declared.kind not in takes:
-            self._diagnostics.error(
-                "operand-never-fits",
-                f"`{name}` cannot take {with_article(declared.kind)}",
-                call.arguments[0].span,
-                f"it takes {_any_of(takes)}",
-            )
+            advice = f"it takes {_any_of(takes)}"
+            self._cannot_cast(call.arguments[0], declared.kind, f"`{name}`", advice)
         if aggregate.result is not None:
             return aggregate.result
         if declared is None:
