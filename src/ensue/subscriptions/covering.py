@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from random import Random
 from typing import Any
 
@@ -29,7 +29,7 @@ from ensue.lang.expressions.asking import AskingScope, Ontology
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.nesting import names_in
 from ensue.lang.expressions.scopes import MISSING
-from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
+from ensue.lang.expressions.terms import Compared, ConceptTerm, Related, TemporalTerm
 from ensue.lang.expressions.tree import Expression
 from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.tests import NEVER, Parts, View, test_of
@@ -140,10 +140,8 @@ class _Question:
                 others.append(number)
         for name, numbers in by_name.items():
             yield from self._of_name(name, numbers)
-        yield from self._of_terms(temporal, self._temporal_implies, (FALSE, TRUE), None)
-        # Without a value of its name, a concept term is in error.
-        outcomes = (FALSE, TRUE, ERROR)
-        yield from self._of_terms(concepts, self._concept_implies, outcomes, _UNKNOWN)
+        yield from self._of_terms(temporal, self._temporal_implies, None)
+        yield from self._of_terms(concepts, self._concept_implies, _UNKNOWN)
         for number in others:
             yield Group((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 
@@ -156,21 +154,20 @@ class _Question:
                 yield Group((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 
     def _of_terms(
-        self,
-        numbers: Sequence[int],
-        implies: Callable[[int, int], bool],
-        outcomes: tuple[int, ...],
-        shows: Any,
+        self, numbers: Sequence[int], implies: Callable[[int, int], bool], shows: Any
     ) -> Iterator[Group]:
-        """Terms of which one may imply another; `shows` goes with all of them being false."""
+        """Terms of which one may imply another; `shows` goes with all of them being false.
+
+        Where a publication lacks what terms refer to, all of these are in error.
+        """
         if not numbers:
             return
         if len(numbers) > MOST_TERMS:
             for number in numbers:
-                yield Group(
-                    (number,), {(each,): _UNKNOWN if each != FALSE else shows for each in outcomes}
-                )
+                yield Group((number,), {(FALSE,): shows, (TRUE,): _UNKNOWN, (ERROR,): _UNKNOWN})
             return
+        referred = [_referred(self._atoms[number].expression) for number in numbers]
+        lacking = [each for each in dict.fromkeys(referred) if each is not None]
         implied = [
             (i, j)
             for i, one in enumerate(numbers)
@@ -178,9 +175,12 @@ class _Question:
             if i != j and implies(one, other)
         ]
         found: dict[Behaviour, Any] = {}
-        for ways in product(outcomes, repeat=len(numbers)):
-            if not any(ways[i] == TRUE and ways[j] != TRUE for i, j in implied):
-                found[ways] = shows if set(ways) == {FALSE} else _UNKNOWN
+        for count in range(len(lacking) + 1):
+            for missing in combinations(lacking, count):
+                can_be = [(ERROR,) if each in missing else (FALSE, TRUE) for each in referred]
+                for ways in product(*can_be):
+                    if not any(ways[i] == TRUE and ways[j] == FALSE for i, j in implied):
+                        found[ways] = shows if set(ways) == {FALSE} else _UNKNOWN
         yield Group(tuple(numbers), found)
 
     def _temporal_implies(self, one: int, other: int) -> bool:
@@ -274,6 +274,14 @@ class _Search:
                 yield others if group.name is None else {**others, group.name: value}
         for number, outcome in zip(group.atoms, before, strict=True):
             self._known[number] = outcome
+
+
+def _referred(term: Any) -> Parts | None:
+    """What a publication may lack and the term refers to: a name, or the end of its interval."""
+    if isinstance(term, ConceptTerm | Compared):
+        return term.name.parts
+    is_of_end = isinstance(term, Related) or term.reference == "end"
+    return ("the end of the interval",) if is_of_end else None
 
 
 class _Unknown:
