@@ -63,7 +63,9 @@ def twenty_modes() -> str:
 
 @pytest.mark.parametrize("engine", ["step", "batch"])
 def test_twenty_modes_run_as_by_the_definitions(engine: str) -> None:
-    library = ensue.parse(f"eventtype T {{ attribute long v; }} {twenty_modes()}")
+    library = ensue.parse(
+        f"eventtype Told {{}} eventtype T {{ attribute long v; }} {twenty_modes()}"
+    )
     numbers = [3, 7, 7, 12, 2, 2, 9, 0, 40, 41, 5, 11, 11, 1, 40, 4, 8, 40, 40, 6, 30, 31]
     events = [
         Event.of("T", time=n * SECOND * 3 // 2, id=f"e{n}", data={"v": number})

@@ -104,7 +104,7 @@ def test_loaded_tables_are_run_without_planning_again(
 
     for module in ("plan", "prepared"):
         monkeypatch.setattr(f"ensue.machine.{module}.plan", refuse)
-    for module in ("step.rules", "batch.correlations"):
+    for module in ("core.instances.rules", "batch.single.correlation"):
         monkeypatch.setattr(f"ensue.engine.{module}.plan", refuse)
     columns = [e for e in loaded.correlations if engine == "step" or e.name != "Silence"]
     names = [each.name for each in loaded.correlations if each not in columns]
