@@ -1,8 +1,6 @@
-"""The channel's modules import each other in one direction, also where only types are imported."""
+"""The folders of the channel import each other in one direction, also where only types are."""
 
 from __future__ import annotations
-
-from graphlib import CycleError, TopologicalSorter
 
 import grimp
 import pytest
@@ -25,19 +23,6 @@ LAYERS = (
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
     return grimp.build_graph("ensue", exclude_type_checking_imports=False, cache_dir=None)
-
-
-def test_no_modules_import_each_other_in_a_circle(graph: grimp.ImportGraph) -> None:
-    modules = {each for each in graph.modules if each.startswith(f"{ROOM}.")}
-    imports = {
-        each: graph.find_modules_directly_imported_by(each) & modules for each in sorted(modules)
-    }
-    try:
-        order = list(TopologicalSorter(imports).static_order())
-    except CycleError as error:
-        pytest.fail(f"modules import each other in a circle: {' <- '.join(error.args[1])}")
-
-    assert len(order) == len(modules)
 
 
 def test_folders_import_only_from_those_below(graph: grimp.ImportGraph) -> None:
