@@ -24,7 +24,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.binding import Binding
-from ensue.lang.parser import read_source
+from ensue.lang.parsing.parser import read_source
 from ensue.lang.plain import plain_library
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source

@@ -43,8 +43,8 @@ from ensue.machine.analyses.filter_steps import (
     TooManyWaysError,
     Triggered,
 )
-from ensue.machine.from_ecl import machine_of_ecl
-from ensue.machine.from_filter import left_label_aborted, machine_of_filter
+from ensue.machine.building.from_ecl import machine_of_ecl
+from ensue.machine.building.from_filter import left_label_aborted, machine_of_filter
 from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom, State, Timer
 from ensue.machine.stepping import NOW, Stepper
 
