@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from pathlib import Path
 
@@ -329,11 +328,8 @@ class TestHints:
     ) -> None:
         path = tmp_path / "array.json"
         path.write_text(f"[{', '.join(events.read_text().splitlines())}]")
-        whole = tmp_path / "packed.jsonl.gz"
-        whole.write_bytes(gzip.compress(events.read_bytes()))
 
         assert "not one line is a JSON object" in ensue("run", rules, "-e", path).err
-        assert "has to be unpacked first" in ensue("run", rules, "-e", whole).err
 
     def test_objects_that_are_no_events_get_no_advice_on_the_format(
         self, ensue: Ensue, rules: Path

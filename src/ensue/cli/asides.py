@@ -7,7 +7,7 @@ if there is one, as `ensue.events.dead_letters` writes them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
@@ -18,7 +18,7 @@ from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.dead_letters import dead_letter
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import STDIN
+from ensue.events.sources import STDIN
 
 MOST_NAMED = 20
 """So many refused records are named on a terminal; more would bury everything else. A file or a
@@ -43,7 +43,7 @@ class RefusedRecords:
         if self._file:
             self._file.write(dead_letter(record, self.as_lines) + b"\n")
         if self.count <= MOST_NAMED or not sys.stderr.isatty():
-            where = place or f"{self._name}:{record.number}"
+            where = place or f"{record.file or self._name}:{record.number}"
             say(f"{where}: {'; '.join(record.problems)}", "red")
         elif self.count == MOST_NAMED + 1:
             rest = f"all are in `{self.path}`" if self.path else "`--dead-letter FILE` keeps them"
@@ -77,11 +77,11 @@ def _open(path: Path | None, files: ExitStack) -> BinaryIO | None:
 
 
 def refuse_shared_files(
-    options: Mapping[str, str | Path | None], libraries: Sequence[Path]
+    options: Iterable[tuple[str, str | Path | None]], libraries: Sequence[Path]
 ) -> None:
     """Raises `UsageError` if a file that is written is also read, or written twice."""
     taken = {path.resolve(): "the library" for path in libraries}
-    for option, given in options.items():
+    for option, given in options:
         if given is None or str(given) == STDIN:
             continue
         path = Path(given).resolve()

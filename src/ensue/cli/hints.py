@@ -38,7 +38,7 @@ def about_lines(read: int, refused: int, objects: int) -> str | None:
         return None
     return (
         "not one line is a JSON object: events are read as JSON lines, one whole object a line;"
-        " `--format` names another format, and what is compressed has to be unpacked first"
+        " `--format` names another format"
     )
 
 

@@ -8,7 +8,7 @@ lateness the input is read whole and put in the order of its times; with one it 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -40,7 +40,8 @@ from ensue.engine.run import Run
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import FORMATS, LINES, STDIN, read_events
+from ensue.events.reading import read_inputs
+from ensue.events.sources import LINES, Input, open_inputs
 from ensue.events.times import format_time, parse_time
 from ensue.library import Library, duration_microseconds
 
@@ -51,9 +52,13 @@ if TYPE_CHECKING:
 def run(
     libraries: LibraryFiles,
     events: Annotated[
-        str,
+        list[str],
         typer.Option(
-            "--events", "-e", metavar="FILE|-", help="The events; - is the standard input."
+            "--events",
+            "-e",
+            metavar="FILE|-",
+            help="The events: a file, a folder, a pattern as 'may/*.csv', or - for the standard"
+            " input. It can be given several times; all are read, in the order of their times.",
         ),
     ],
     out: Annotated[
@@ -90,8 +95,16 @@ def run(
     format: Annotated[  # noqa: A002 - the name that users know
         str | None,
         typer.Option(
-            metavar="jsonl|csv|parquet",
-            help="The format of the events, where the name of the file does not tell.",
+            metavar="jsonl|csv|parquet|arrow",
+            help="The format of the events, where neither their first bytes nor the name tell.",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="What stands between the cells of CSV, as ';' or tab; without it the first line"
+            " of a file tells.",
         ),
     ] = None,
     explain: Annotated[
@@ -147,12 +160,8 @@ def run(
         raise UsageError(f"there is no engine `{engine}`; choose one of {choices}")
     allowed_lateness = _duration("--lateness", lateness)
     end = _time("--until", until)
-    if not events:
-        raise UsageError("`--events` names nothing: give the path of a file of events, or `-`")
-    refuse_shared_files(
-        {"--events": events, "--out": out, "--dead-letter": dead_letter, "--late": late},
-        libraries,
-    )
+    written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
+    refuse_shared_files([*(("--events", each) for each in events), *written.items()], libraries)
     library = load_library(libraries, ontology)
     if correlation is not None:
         require_correlation(library, correlation)
@@ -163,7 +172,9 @@ def run(
         )
     if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
-            FilesOnSpark(library, events, format, out, dead_letter, correlation, end, strict),
+            FilesOnSpark(
+                library, tuple(events), format, out, dead_letter, correlation, end, strict
+            ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
         return
@@ -178,9 +189,11 @@ def run(
                 library.checked, engine, allowed_lateness or 0, explain, publications
             )
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
-        records = read_events(events, library.checked.types, format, progress=bars.reading)
-        name = "stdin" if events == STDIN else events
-        refused = RefusedRecords(name, dead_letter, _is_lines(events, format), files)
+        inputs = open_inputs(events, format, delimiter)
+        refuse_shared_files([*(("--events", each.path) for each in inputs), *written.items()], [])
+        records = read_inputs(inputs, library.checked.types, progress=bars.reading)
+        as_lines = all(each.format == LINES for each in inputs)
+        refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)
         sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
         running = _Running(
             run=run_of_library,
@@ -188,7 +201,7 @@ def run(
             late=LateEvents(late, files),
             sink=sink,
             # Whoever feeds events by hand or by a live pipe wants to see what comes of them.
-            is_live=events == STDIN or sink.isatty(),
+            is_live=any(each.size is None for each in inputs) or sink.isatty(),
             only=correlation,
             strict=strict,
             explain=explain,
@@ -210,9 +223,10 @@ def _opened(url: str) -> History:
     return History.open(url)
 
 
-def _is_lines(events: str, format_: str | None) -> bool:
-    known = LINES if events == STDIN else FORMATS.get(Path(events).suffix.lower(), LINES)
-    return (format_ or known) == LINES
+def _named(inputs: Sequence[Input]) -> str:
+    """What stands for all inputs in a message."""
+    first = inputs[0].name if inputs[0].is_stdin else inputs[0].path
+    return first if len(inputs) == 1 else f"{first} and {len(inputs) - 1} more"
 
 
 def _duration(option: str, text: str | None) -> int | None:
