@@ -10,13 +10,22 @@ with declared types here, but for times: that is `conformance`.
 from __future__ import annotations
 
 from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from ensue.errors import EventError
-from ensue.events.cloudevents import VERSION, read_json
-from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX, Convert
-from ensue.events.event import RESERVED
+from ensue.errors import EventError, UsageError
+from ensue.events.cloudevents import VERSION, event_of, read_json
+from ensue.events.columns import (
+    CONTEXT_COLUMNS,
+    DATA_COLUMN,
+    EXTENSION_PREFIX,
+    Convert,
+    Layout,
+    RowReader,
+)
+from ensue.events.conformance import conform
+from ensue.events.event import RESERVED, Event
 from ensue.events.mapping.definition import Mapping
 from ensue.events.mapping.values import mapped_instant
 from ensue.events.nesting import is_nested, value_at, with_nulls, with_values
@@ -78,6 +87,65 @@ def apply_row(
         raise EventError(problems)
     made[DATA_COLUMN] = data or None
     return made
+
+
+class MappedRowReader:
+    """Makes events of rows of a table by a mapping, as `RowReader` does without one."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        mapping: Mapping,
+        types: TypeSystem,
+        source: str,
+        convert: Convert,
+    ) -> None:
+        self._names = names
+        self._mapping = mapping
+        self._types = types
+        self._source = source
+        self._convert = convert
+
+    def event(self, number: int, row: Sequence[Any]) -> Event:
+        """The event in a row. Raises `EventError` with all problems."""
+        made = apply_row(
+            self._mapping,
+            dict(zip(self._names, row, strict=True)),
+            self._types,
+            number=number,
+            source=self._source,
+            convert=self._convert,
+        )
+        return conform(event_of(made), self._types)
+
+
+def row_reader(
+    names: Sequence[str],
+    mapping: Mapping | None,
+    types: TypeSystem,
+    source: str,
+    convert: Convert,
+    where: str,
+) -> RowReader | MappedRowReader:
+    """What makes events of the rows of a table. Raises `UsageError` if its columns make none."""
+    if mapping is None or mapping.is_default:
+        return RowReader(Layout.of(names, where), types, source, convert)
+    missing = [
+        f"`{name}` in `{origin.path}`"
+        for name, origin in mapping.columns.items()
+        if origin.path not in names and origin.path.partition(".")[0] not in names
+    ]
+    if missing:
+        present = ", ".join(f"`{name}`" for name in names) or "none at all"
+        raise UsageError(
+            f"{where} has no column for what the mapping looks for: {', '.join(missing)}; its"
+            f" columns are {present}"
+        )
+    renamed = [*mapping.columns, *(["type"] if mapping.type is not None else [])]
+    moved = {origin.path for origin in mapping.columns.values()}
+    kept = [name for name in names if name not in moved and name not in renamed]
+    Layout.of([*renamed, *kept], where)
+    return MappedRowReader(names, mapping, types, source, convert)
 
 
 def _local_cloud_event(
