@@ -49,6 +49,7 @@ from ensue.events.arrow import CONTEXT_FIELDS
 from ensue.events.arrow_types import field_of
 from ensue.events.columns import extension_column
 from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 
@@ -110,10 +111,15 @@ class BatchEngine:
 
     # --- tables -----------------------------------------------------------------------------------
 
-    def push_batch(self, table: Any, source: str = "arrow") -> pa.Table:
-        """Read a table (anything with `__arrow_c_stream__`), and return what follows from it."""
+    def push_batch(
+        self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
+    ) -> pa.Table:
+        """Read a table (anything with `__arrow_c_stream__`), and return what follows from it.
+
+        A mapping says which of its columns are what.
+        """
         made: list[pa.Table] = []
-        for batch in self._intake.batches(table, source, self.clock):
+        for batch in self._intake.batches(table, source, self.clock, mapping):
             outputs = self._run(batch, None)
             found = self._table(outputs)
             if found is not None:
