@@ -1,6 +1,6 @@
 """Files of events: JSON lines, CSV and Parquet, read record by record.
 
-In comes a path, an `Input` of `sources` or an open binary file; out goes, for each record in its
+In comes a path, `Input`s of `sources` or an open binary file; out goes, for each record in its
 order, a conformed `Event` or a `Rejected` that keeps the record and says what is wrong with it, so
 that a bad record never stops a run. What makes the whole file unusable (it is not there, it is no
 Parquet, it has no column `time`) is a `UsageError`. No file is held in memory whole. JSON lines are
@@ -41,7 +41,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_events(
-    source: Path | str | Input | BinaryIO,
+    source: Path | str | Sequence[Input] | BinaryIO,
     types: TypeSystem,
     format: str | None = None,  # noqa: A002 - the name that users know from the command line
     *,
@@ -50,15 +50,16 @@ def read_events(
 ) -> Iterator[Event | Rejected]:
     """The events of a file, in its order, and in their places the records that are none.
 
-    `source` may be `-` for the standard input, a folder, a pattern, or an `Input`. `format` is
+    `source` may be `-` for the standard input, a folder, a pattern, or `Input`s. `format` is
     `jsonl`, `csv`, `parquet` or `arrow`; without it the first bytes and the ending of the file's
     name decide. An open file is `jsonl` unless `format` says otherwise. `name` is what stands in
     for the `source` of rows that have none.
     """
     if isinstance(source, str | Path):
-        return read_inputs(open_inputs([str(source)], format), types, name=name, progress=progress)
-    if isinstance(source, Input):
-        return read_inputs([source], types, name=name, progress=progress)
+        return _read_inputs(open_inputs([str(source)], format), types, name, progress)
+    if isinstance(source, list | tuple):
+        return _read_inputs(source, types, name, progress)
+    assert not isinstance(source, Sequence)
     format = check_format(format or LINES)  # noqa: A001
     name = name or Path(str(getattr(source, "name", "stream"))).name
     if format in ("parquet", "arrow"):
@@ -69,12 +70,8 @@ def read_events(
     return _streamed(_measured(source, name, progress), types, format, name)
 
 
-def read_inputs(
-    inputs: Sequence[Input],
-    types: TypeSystem,
-    *,
-    name: str | None = None,
-    progress: Progress | None = None,
+def _read_inputs(
+    inputs: Sequence[Input], types: TypeSystem, name: str | None, progress: Progress | None
 ) -> Iterator[Event | Rejected]:
     """The records of several files, one file after the other.
 

@@ -40,7 +40,7 @@ from ensue.engine.run import Run
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import read_inputs
+from ensue.events.reading import read_events
 from ensue.events.sources import LINES, Input, open_inputs
 from ensue.events.times import format_time, parse_time
 from ensue.library import Library, duration_microseconds
@@ -152,7 +152,7 @@ def run(
     \b
     Exit codes:
       0  the events were run, whatever was found
-      1  --strict, and a record was refused
+      1  not one record could be read; or --strict, and a record was refused
       2  a library with errors, a file that cannot be read, or a wrong call
     """
     if engine not in (known := ("auto", *ENGINES, SPARK)):
@@ -191,7 +191,7 @@ def run(
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
         inputs = open_inputs(events, format, delimiter)
         refuse_shared_files([*(("--events", each.path) for each in inputs), *written.items()], [])
-        records = read_inputs(inputs, library.checked.types, progress=bars.reading)
+        records = read_events(inputs, library.checked.types, progress=bars.reading)
         as_lines = all(each.format == LINES for each in inputs)
         refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)
         sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
@@ -213,6 +213,7 @@ def run(
     running.tell(library, out, end)
     if stopped:
         say("stopped at the first record that was refused, as `--strict` asks", "red")
+    if stopped or running.could_read_nothing:
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -267,7 +268,7 @@ class _Running:
         self._strict = strict
         self._explain = explain
         self._latest: int | None = None
-        self._types: set[str] = set()
+        self._seen = hints.SeenEvents()
 
     def feed(self, records: Iterator[Event | Rejected], in_order: bool, bars: Progress) -> bool:
         """Read everything; False if a refused record has stopped it."""
@@ -285,7 +286,7 @@ class _Running:
         events.sort(key=lambda event: event.time)
         if self.run.reads_many:
             self._latest = events[-1].time if events else None
-            self._types = {event.type for event in events}
+            self._seen.take_all(events)
             self._write(self.run.push_all(bars.running(events)))
             return True
         return self._stream(bars.running(events))
@@ -295,7 +296,7 @@ class _Running:
             if isinstance(record, Event):
                 if self._latest is None or record.time > self._latest:
                     self._latest = record.time
-                self._types.add(record.type)
+                self._seen.take(record)
                 try:
                     self._write(self.run.push(record))
                 except EventError as error:
@@ -351,12 +352,14 @@ class _Running:
         say(f"{', '.join(parts)}; {counted(self.written, 'output')}{place}", "dim")
 
     def _give_hints(self, library: Library) -> None:
-        found = []
-        if not self.written:
-            found.append(hints.about_types(self._types, library.types.names))
-        if self.refused.as_lines:
-            read, refused = len(self._types), self.refused
-            found.append(hints.about_lines(read, refused.count, refused.objects))
+        checked, counts = library.checked, self.run.counts
+        found = self.refused.hints(counts.events)
+        about_types = hints.about_types(self._seen.types, checked, bool(self.written))
+        found += [] if about_types is None else [about_types]
+        found += hints.about_keys(counts.without_key, self._seen.examples, checked)
         for hint in found:
-            if hint is not None:
-                say(hint, "yellow")
+            say(hint, "yellow")
+
+    @property
+    def could_read_nothing(self) -> bool:
+        return bool(self.refused.count) and not self.run.counts.events
