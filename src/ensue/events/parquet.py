@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ensue.errors import UsageError
-from ensue.events.arrow import read_batches
+from ensue.events.arrow import BatchReader
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import Progress
+from ensue.events.mapping import Mapping
 from ensue.events.types import TypeSystem
+
+Progress = Callable[[int, int | None], None]
+"""Is told how many rows have been read and, if that is known, how many there are."""
 
 BATCH_ROWS = 8192
 _FILE_SIGN = b"ARROW1"
@@ -33,6 +36,7 @@ def read_parquet(
     types: TypeSystem,
     progress: Progress | None = None,
     rows_before: int = 0,
+    mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of a file; `name` stands in for the `source` of rows that have none.
 
@@ -42,7 +46,8 @@ def read_parquet(
         opened = _open(file, name, stack)
         batches = _batches(opened, name)
         total = opened.metadata.num_rows
-        yield from _records(batches, opened.schema_arrow, name, types, progress, rows_before, total)
+        table = _Table(opened.schema_arrow, name, types, mapping)
+        yield from _records(batches, table, progress, rows_before, total)
 
 
 def read_arrow(
@@ -51,6 +56,7 @@ def read_arrow(
     types: TypeSystem,
     progress: Progress | None = None,
     rows_before: int = 0,
+    mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
     """As `read_parquet`, from an Arrow file or stream."""
     with ExitStack() as stack:
@@ -59,7 +65,8 @@ def read_arrow(
             reader = open_arrow(opened, stack)
         except (pa.ArrowException, OSError) as error:
             raise UsageError(f"`{name}` cannot be read as Arrow: {error}") from None
-        yield from _records(reader, reader.schema, name, types, progress, rows_before, None)
+        table = _Table(reader.schema, name, types, mapping)
+        yield from _records(reader, table, progress, rows_before, None)
 
 
 def open_arrow(file: BinaryIO, stack: ExitStack) -> pa.RecordBatchReader:
@@ -74,20 +81,27 @@ def open_arrow(file: BinaryIO, stack: ExitStack) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(opened.schema, batches)
 
 
+class _Table(NamedTuple):
+    """What the rows of a file have in common."""
+
+    schema: pa.Schema
+    name: str
+    types: TypeSystem
+    mapping: Mapping | None
+
+
 def _records(
     batches: Iterable[pa.RecordBatch],
-    schema: pa.Schema,
-    name: str,
-    types: TypeSystem,
+    table: _Table,
     progress: Progress | None,
     rows_before: int,
     total: int | None,
 ) -> Iterator[Event | Rejected]:
     done = 0
-    # A file without rows must still have the right columns.
-    yield from read_batches([], schema, types, name)
+    reader = BatchReader(table.schema, table.types, table.name, f"`{table.name}`", table.mapping)
     for batch in batches:
-        for record in read_batches([batch], schema, types, name, rows_before=rows_before + done):
+        first = rows_before + done + 1
+        for record in reader.read(batch, range(first, first + batch.num_rows)):
             yield record if isinstance(record, Event) else _numbered(record, rows_before)
         done += batch.num_rows
         if progress:

@@ -3,13 +3,12 @@
 In comes a path, `Input`s of `sources` or an open binary file; out goes, for each record in its
 order, a conformed `Event` or a `Rejected` that keeps the record and says what is wrong with it, so
 that a bad record never stops a run. What makes the whole file unusable (it is not there, it is no
-Parquet, it has no column `time`) is a `UsageError`. No file is held in memory whole. JSON lines are
-read by `cloudevents`; which column of a table is what stands in `columns`.
+Parquet, it has no column `time`) is a `UsageError`. No file is held in memory whole. One record by
+itself is read in `singly`.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,10 +19,9 @@ from typing import BinaryIO
 import msgspec
 
 from ensue.errors import EventError, UsageError
-from ensue.events.cloudevents import decode
-from ensue.events.columns import Layout, RowReader, convert_text
-from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping
+from ensue.events.singly import CellReader, CsvRecords, LineReader
 from ensue.events.sources import LINES, Input, open_inputs
 from ensue.events.sources.contents import check_format
 from ensue.events.types import TypeSystem
@@ -31,10 +29,6 @@ from ensue.events.types import TypeSystem
 Progress = Callable[[int, int | None], None]
 """Is told how much has been read and, if that is known, how much there is: bytes on the disk, or
 for one open table rows. It is called now and then, and once more at the end."""
-
-CELL_LIMIT = 2**28
-"""The longest CSV cell, in characters. It stops a quote that is never closed from taking the
-whole rest of a large file into memory."""
 
 _PROGRESS_STEP = 2**18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -47,18 +41,19 @@ def read_events(
     *,
     name: str | None = None,
     progress: Progress | None = None,
+    mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
     """The events of a file, in its order, and in their places the records that are none.
 
     `source` may be `-` for the standard input, a folder, a pattern, or `Input`s. `format` is
     `jsonl`, `csv`, `parquet` or `arrow`; without it the first bytes and the ending of the file's
     name decide. An open file is `jsonl` unless `format` says otherwise. `name` is what stands in
-    for the `source` of rows that have none.
+    for the `source` of rows that have none, and `mapping` says which column is what.
     """
     if isinstance(source, str | Path):
-        return _read_inputs(open_inputs([str(source)], format), types, name, progress)
+        source = open_inputs([str(source)], format)
     if isinstance(source, list | tuple):
-        return _read_inputs(source, types, name, progress)
+        return read_inputs(source, types, name=name, progress=progress, mapping=mapping)
     assert not isinstance(source, Sequence)
     format = check_format(format or LINES)  # noqa: A001
     name = name or Path(str(getattr(source, "name", "stream"))).name
@@ -66,12 +61,18 @@ def read_events(
         from ensue.events.parquet import read_arrow, read_parquet
 
         read = read_parquet if format == "parquet" else read_arrow
-        return read(source, name, types, progress)
-    return _streamed(_measured(source, name, progress), types, format, name)
+        return read(source, name, types, progress, mapping=mapping)
+    lines = _measured(source, name, progress)
+    return _streamed(lines, types, format, name, mapping=mapping)
 
 
-def _read_inputs(
-    inputs: Sequence[Input], types: TypeSystem, name: str | None, progress: Progress | None
+def read_inputs(
+    inputs: Sequence[Input],
+    types: TypeSystem,
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
+    mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of several files, one file after the other.
 
@@ -83,7 +84,7 @@ def _read_inputs(
     before = rows = 0
     for each in inputs:
         told = None if progress is None else _Told(progress, before, total)
-        for record in _records(each, types, name or each.name, rows, told):
+        for record in _records(each, types, name or each.name, rows, told, mapping):
             rows += 1
             yield record if isinstance(record, Event) else _in_file(record, each)
         before += each.size or 0
@@ -96,14 +97,19 @@ def _in_file(record: Rejected, file: Input) -> Rejected:
 
 
 def _records(
-    each: Input, types: TypeSystem, name: str, rows_before: int, told: _Told | None
+    each: Input,
+    types: TypeSystem,
+    name: str,
+    rows_before: int,
+    told: _Told | None,
+    mapping: Mapping | None,
 ) -> Iterator[Event | Rejected]:
     if each.format in ("parquet", "arrow"):
-        yield from _tables(each, types, name, rows_before, told)
+        yield from _tables(each, types, name, rows_before, told, mapping)
         return
     with each.open(told) as file:
         lines = _measured(file, each.path, None)
-        yield from _streamed(lines, types, each.format, name, each.delimiter, rows_before)
+        yield from _streamed(lines, types, each.format, name, each.delimiter, rows_before, mapping)
 
 
 @dataclass(frozen=True)
@@ -134,10 +140,11 @@ def _streamed(
     name: str,
     delimiter: str = ",",
     rows_before: int = 0,
+    mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
     if format_ == LINES:
-        return _json_lines(lines, types)
-    return _csv_rows(lines, types, name, delimiter, rows_before)
+        return _json_lines(lines, LineReader(types, name, mapping), rows_before)
+    return _csv_rows(lines, types, name, delimiter, rows_before, mapping)
 
 
 def _measured(file: BinaryIO, name: str, progress: Progress | None) -> Iterator[bytes]:
@@ -166,111 +173,47 @@ def _size(file: BinaryIO) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def _json_lines(lines: Iterable[bytes], types: TypeSystem) -> Iterator[Event | Rejected]:
+def _json_lines(
+    lines: Iterable[bytes], reader: LineReader, rows_before: int
+) -> Iterator[Event | Rejected]:
+    row = rows_before
     for number, line in enumerate(lines, 1):
-        record = line.strip()
-        if not record:
-            continue
-        try:
-            event = conform(decode(record), types)
-        except EventError as error:
-            yield Rejected(number, line.rstrip(b"\r\n"), error.problems)
-        else:
-            yield event
-
-
-class _CsvRecords:
-    """The records of a CSV file, each with the number of its first line and its own bytes.
-
-    A cell in quotes may hold line breaks, so a record can be several lines. Bytes that are no
-    UTF-8 pass through as surrogates, and so spoil only the record that they stand in.
-    """
-
-    def __init__(self, lines: Iterable[bytes], delimiter: str) -> None:
-        self._lines = lines
-        self._taken: list[bytes] = []
-        # The limit belongs to the whole process, and the default is too small for JSON in a cell.
-        csv.field_size_limit(max(CELL_LIMIT, csv.field_size_limit()))
-        self._reader = csv.reader(self._texts(), delimiter=delimiter, strict=True)
-        self.number = 1
-
-    def _texts(self) -> Iterator[str]:
-        for line in self._lines:
-            self._taken.append(line)
-            yield line.decode("utf-8", "surrogateescape")
-
-    @property
-    def raw(self) -> bytes:
-        return b"".join(self._taken).rstrip(b"\r\n")
-
-    def next(self) -> list[str] | None:
-        """The cells of the next record that is not blank; `None` at the end."""
-        while True:
-            self.number = self._reader.line_num + 1
-            self._taken.clear()
-            try:
-                cells = next(self._reader)
-            except StopIteration:
-                return None
-            except csv.Error as error:
-                raise EventError([_csv_problem(str(error))]) from None
-            if len(cells) > 1 or (cells and cells[0].strip()):
-                return cells
-
-
-def _csv_problem(reason: str) -> str:
-    if "unexpected end" in reason:
-        return "a quote that opens in this record is never closed"
-    if "field larger" in reason:
-        return f"a cell is longer than {CELL_LIMIT} characters; is a quote never closed"
-    return f"no CSV: {reason}"
+        if line.strip():
+            row += 1
+            yield reader.read(number, row, line)
 
 
 def _csv_rows(
-    lines: Iterable[bytes], types: TypeSystem, name: str, delimiter: str, rows_before: int
+    lines: Iterable[bytes],
+    types: TypeSystem,
+    name: str,
+    delimiter: str,
+    rows_before: int,
+    mapping: Mapping | None,
 ) -> Iterator[Event | Rejected]:
-    records = _CsvRecords(lines, delimiter)
-    try:
-        header = records.next()
-    except EventError as error:
-        raise UsageError(f"the first line of `{name}` names no columns: {error}") from None
-    if header is None:
-        raise UsageError(f"`{name}` is empty: the first line of a CSV file names its columns")
-    layout = Layout.of([_readable(column.strip()) for column in header], f"`{name}`")
-    rows = RowReader(layout, types, name, convert_text)
+    records = CsvRecords(lines, delimiter)
+    reader = CellReader(records.header(name), types, name, mapping)
     row = rows_before
     while True:
         try:
             cells = records.next()
-            if cells is None:
-                return
-            row += 1
-            event = rows.event(row, _row(cells, len(header), records.raw))
         except EventError as error:
+            # A record that is no CSV has no number among the rows.
             yield Rejected(records.number, records.raw, error.problems)
-        else:
-            yield event
-
-
-def _row(cells: list[str], width: int, raw: bytes) -> list[str | None]:
-    if len(cells) != width:
-        raise EventError(
-            [f"the row has {len(cells)} cells, but the first line names {width} columns"]
-        )
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        problem = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
-        raise EventError([f"the text is not UTF-8: {problem}"]) from None
-    return [cell or None for cell in cells]
-
-
-def _readable(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+            continue
+        if cells is None:
+            return
+        row += 1
+        yield reader.read(records.number, row, cells, records.raw)
 
 
 def _tables(
-    each: Input, types: TypeSystem, name: str, rows_before: int, told: _Told | None
+    each: Input,
+    types: TypeSystem,
+    name: str,
+    rows_before: int,
+    told: _Told | None,
+    mapping: Mapping | None,
 ) -> Iterator[Event | Rejected]:
     # pyarrow takes longer to load than the rest of Ensue, and most runs do not need it.
     from ensue.events.parquet import read_arrow, read_parquet
@@ -278,4 +221,4 @@ def _tables(
     file = Path(each.path) if each.is_file else each.open()
     progress = None if told is None else told.share(each.size)
     read = read_parquet if each.format == "parquet" else read_arrow
-    yield from read(file, name, types, progress, rows_before)
+    yield from read(file, name, types, progress, rows_before, mapping)
