@@ -240,14 +240,12 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
                 " it has changed nothing",
                 "yellow",
             )
+    found = aside.hints(counts.events)
     if not counts.outputs and counts.events:
-        hint = hints.about_types(outputs.event_types(), asked.library.types.names)
-        if hint is not None:
-            say(hint, "yellow")
-    if aside.as_lines and not counts.events:
-        hint = hints.about_lines(0, aside.count, aside.objects)
-        if hint is not None:
-            say(hint, "yellow")
+        hint = hints.about_types(outputs.event_types(), asked.library.checked, False)
+        found += [] if hint is None else [hint]
+    for each in found:
+        say(each, "yellow")
     parts = [f"{counted(counts.events, 'event')} read"]
     parts += [aside.summary()] if aside.count else []
     parts += [
@@ -257,6 +255,8 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
     ]
     place = f" in `{asked.out}`" if asked.out else ""
     say(f"{', '.join(parts)}; {counted(counts.outputs, 'output')}{place}", "dim")
+    if aside.count and not counts.events:
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _common_format(paths: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """Files of events: JSON lines, CSV and Parquet, read record by record.
 
-In comes a path, an `Input` of `sources` or an open binary file; out goes, for each record in its
+In comes a path, `Input`s of `sources` or an open binary file; out goes, for each record in its
 order, a conformed `Event` or a `Rejected` that keeps the record and says what is wrong with it, so
 that a bad record never stops a run. What makes the whole file unusable (it is not there, it is no
 Parquet, it has no column `time`) is a `UsageError`. No file is held in memory whole. One record by
@@ -35,7 +35,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_events(
-    source: Path | str | Input | BinaryIO,
+    source: Path | str | Sequence[Input] | BinaryIO,
     types: TypeSystem,
     format: str | None = None,  # noqa: A002 - the name that users know from the command line
     *,
@@ -45,14 +45,16 @@ def read_events(
 ) -> Iterator[Event | Rejected]:
     """The events of a file, in its order, and in their places the records that are none.
 
-    `source` may be `-` for the standard input, a folder, a pattern, or an `Input`. `format` is
+    `source` may be `-` for the standard input, a folder, a pattern, or `Input`s. `format` is
     `jsonl`, `csv`, `parquet` or `arrow`; without it the first bytes and the ending of the file's
     name decide. An open file is `jsonl` unless `format` says otherwise. `name` is what stands in
     for the `source` of rows that have none, and `mapping` says which column is what.
     """
-    if isinstance(source, str | Path | Input):
-        inputs = [source] if isinstance(source, Input) else open_inputs([str(source)], format)
-        return read_inputs(inputs, types, name=name, progress=progress, mapping=mapping)
+    if isinstance(source, str | Path):
+        source = open_inputs([str(source)], format)
+    if isinstance(source, list | tuple):
+        return read_inputs(source, types, name=name, progress=progress, mapping=mapping)
+    assert not isinstance(source, Sequence)
     format = check_format(format or LINES)  # noqa: A001
     name = name or Path(str(getattr(source, "name", "stream"))).name
     if format in ("parquet", "arrow"):

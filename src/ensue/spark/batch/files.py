@@ -10,6 +10,7 @@ times are read in the order of the paths of their files, and there of their plac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -166,8 +167,8 @@ class FileOutputs:
         """The time of the last event, in one more pass."""
         return self._job.latest_time()
 
-    def event_types(self) -> set[str]:
-        """The types of the events, in one more pass."""
+    def event_types(self) -> Counter[str]:
+        """How many events there are of each type, in one more pass."""
         return self._job.event_types()
 
     def close(self) -> None:
