@@ -267,7 +267,7 @@ def run(
         explained=running.run if explain and isinstance(running, Running) else None,
         only=correlation,
     )
-    report.tell(out, end)
+    report.tell(None if stopped else out, end)
     if stopped:
         say("stopped at the first record that was refused, as `--strict` asks", "red")
     if stopped or report.could_read_nothing:
