@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from ensue.cli import in_columns
 from ensue.cli.commands import bench, check, compare, demo, explain, history, run, test
 from ensue.cli.commands.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
@@ -138,6 +139,7 @@ app.add_typer(history.app)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point of the `ensue` command. Ends the process."""
+    in_columns.is_own_process = True
     for stream in (sys.stdout, sys.stderr):
         # A name in a message may hold a character that the terminal cannot show.
         if hasattr(stream, "reconfigure"):
