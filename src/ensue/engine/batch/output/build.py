@@ -218,9 +218,10 @@ class OutputMaker:
         ids = written(
             text_writing.write_ids, count,
             _BESIDE_TEXTS + self._names.mean + put_out.triggers.mean + keys.mean,
-            *self._names, put_out.rules,
-            *put_out.triggers, put_out.trigger_of, put_out.times,
-            self._keys.keyed, *keys, key_of, put_out.numbers,
+            self._names, put_out.triggers, keys,
+            text_writing.IdParts(
+                put_out.rules, put_out.trigger_of, put_out.times, key_of, put_out.numbers
+            ),
         )  # fmt: skip
         sources = self._sources.take(put_out.rules)
         return ColumnGroup(places, type_name, ids, sources, put_out.times, data, provenance)
