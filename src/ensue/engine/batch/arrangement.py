@@ -14,7 +14,7 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, path_of
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
-from ensue.engine.outputs import carries_key
+from ensue.engine.outputs import carries_key_inside
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.model import Machine
 from ensue.machine.prepared import brought_plan
@@ -42,8 +42,9 @@ class Arrangement:
     def _path(self, number: int) -> tuple[Path, Machine | None]:
         if number not in self._paths:
             correlation = self._correlations[number]
-            if carries_key(correlation, self._library.types):
-                self._paths[number] = Path("events", "its outputs carry their key"), None
+            if carries_key_inside(correlation, self._library.types):
+                reason = "its outputs carry their key inside of nested data"
+                self._paths[number] = Path("events", reason), None
             else:
                 brought = brought_plan(self._library, correlation)
                 self._paths[number] = path_of(correlation, brought)

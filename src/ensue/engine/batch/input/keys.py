@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ensue.engine.batch.input.column import Column, Rows
+from ensue.engine.batch.input.column import Column, Rows, column_of
 from ensue.engine.batch.input.texts import Texts
 from ensue.engine.batch.kernels.key_numbers import TextTable, number_texts, place_texts
 from ensue.engine.core.numbering import EVERYTHING, IntegerNumbers, Numbers, taller
@@ -175,6 +175,15 @@ class Keys:
             return self._table.held(), numbers.astype(np.int64)
         distinct, places = np.unique(numbers, return_inverse=True)
         return Texts.of(self.texts(distinct)), places
+
+    def values(self, place: int, numbers: npt.NDArray[np.integer[Any]]) -> Column:
+        """What stands at a place of each of these keys."""
+        if isinstance(self._table, TextNumbers):
+            return Column("string", self.texts(numbers))
+        if isinstance(self._table, IntegerNumbers):
+            return Column("integer", self._table.values()[numbers])
+        keys = self.all()
+        return column_of([keys[number][place][1] for number in numbers.tolist()])
 
     # --- snapshots --------------------------------------------------------------------------------
 

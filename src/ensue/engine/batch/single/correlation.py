@@ -37,6 +37,7 @@ from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.names import Parts, names_in
+from ensue.lang.keys import key_places
 from ensue.lang.syntax import (
     Correlation,
     FilterCorrelation,
@@ -144,7 +145,14 @@ class ColumnCorrelation:
         self.patience = Patience() if fits_linear_walk(machine) else None
         self.remembered = Remembered(asked_of(correlation), sends_events(correlation))
         bind_first = correlation.clauses.bind == "first"
-        self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
+        self.maker = OutputMaker(
+            [self.name],
+            bind_first,
+            self.keys,
+            types,
+            self.remembered,
+            key_places(correlation.clauses.by),
+        )
 
     def _empty_table(self) -> RuleTable:
         return RuleTable(self._correlation, self.machine, self._matcher.bit_of)
