@@ -182,7 +182,7 @@ DRAWN_TRANSITIONS = 200
 
 def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
     """The machine of a correlation, folded up."""
-    # Only notebooks draw: whoever runs a library does not wait for this.
+    # Only notebooks draw: running a library does not wait for this.
     from ensue.machine.drawing import to_svg
     from ensue.machine.prepared import plan_in
 

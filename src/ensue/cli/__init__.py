@@ -76,7 +76,7 @@ class Commands(TyperGroup):
 
 
 def _reader_is_gone() -> typer.Exit:
-    """Whoever read our output has seen enough.
+    """The reader of our output has seen enough.
 
     Python would complain once more when it flushes at its end, so what is left goes nowhere.
     """
