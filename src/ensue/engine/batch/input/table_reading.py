@@ -151,7 +151,7 @@ class TableReading:
 
     def raw(self, rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         columns = [
-            plain_values(column, held, name, "the table")
+            plain_values(column, held, name, "the table", name == "time")
             for column, held, name in zip(rows.columns, self._held, rows.schema.names, strict=True)
         ]
         return zip(*columns, strict=True)
