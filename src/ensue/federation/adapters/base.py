@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from ensue.errors import LinkError, UsageError
+from ensue.errors import EnsueError, LinkError, UsageError
 from ensue.events.event import Event
 from ensue.federation.bindings import Mode
 from ensue.subscriptions import Filter
@@ -115,6 +115,10 @@ class Outgoing:
 
     event: Event
     in_transit: bool = False
+
+
+class RefusedError(EnsueError):
+    """An event that a service will never take, such as one that is too large for it."""
 
 
 class Adapter(ABC):
