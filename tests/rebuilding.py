@@ -8,7 +8,7 @@ from typing import Any
 from ensue.lang import builder as b
 from ensue.lang import expressions as x
 from ensue.lang import syntax as s
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 
 
 def library(tree: s.LibraryTree) -> b.Library:

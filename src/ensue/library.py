@@ -24,7 +24,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.binding import Binding
-from ensue.lang.parser import read_source
+from ensue.lang.parsing.parser import read_source
 from ensue.lang.plain import plain_library
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
@@ -182,7 +182,7 @@ DRAWN_TRANSITIONS = 200
 
 def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
     """The machine of a correlation, folded up."""
-    # Only notebooks draw: whoever runs a library does not wait for this.
+    # Only notebooks draw: running a library does not wait for this.
     from ensue.machine.drawing import to_svg
     from ensue.machine.prepared import plan_in
 

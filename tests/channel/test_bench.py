@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ensue.bench import channel_paper as paper
-from ensue.bench.channel_pace import LONG, Pauses
+from ensue.bench.channel import paper as paper
+from ensue.bench.channel.pace import LONG, Pauses
 from ensue.cli import app
 
 ROOT = Path(__file__).parents[2]

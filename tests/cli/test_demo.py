@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ensue.cli.demo import NOT_FOUND
+from ensue.cli.commands.demo import NOT_FOUND
 from tests.cli.conftest import Ensue
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ensue.cli import run as run_command
+from ensue.cli.commands import run as run_command
 from ensue.version import __version__
 from tests.cli.conftest import Ensue, event
 

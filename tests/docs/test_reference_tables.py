@@ -24,9 +24,9 @@ from ensue.engine.choosing import ENGINES
 from ensue.engine.run import Run
 from ensue.events.types import SCALARS
 from ensue.lang import builder
-from ensue.lang.expressions.functions import FUNCTIONS
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.limits import DEFAULT_LIMITS, Limits
-from ensue.lang.parser import grammar
+from ensue.lang.parsing.parser import grammar
 from ensue.library import Library
 
 from .pages import ROOT

@@ -120,8 +120,8 @@ def test_a_library_that_outgrows_its_limits_while_it_runs_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from ensue.engine import changing
-    from ensue.lang import parser
     from ensue.lang.limits import Limits
+    from ensue.lang.parsing import parser
 
     text = "eventtype A {}; eventtype B {}; A correlation R (A a) a { case true: push a; }"
     run = ensue.parse(text).start()

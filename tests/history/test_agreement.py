@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from ensue.history import History
-from ensue.lang.expressions.parsing import parse_expression
+from ensue.lang.expressions.text.parsing import parse_expression
 from tests.history.generator import Generator
 from tests.history.judge import Judge, Known
 

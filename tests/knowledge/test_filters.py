@@ -15,7 +15,7 @@ from ensue.errors import OntologyError, UsageError
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.knowledge import SAMPLES, Ontology
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import Expression, Logic, Not
 from ensue.subscriptions import Filter, Index, covers
 from tests.knowledge.judging import HOME, iri, random_ontology

@@ -15,7 +15,7 @@ from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
 from ensue.lang.expressions.binding import Binding
 from ensue.lang.files import read_source
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source
 
 GALLERY = Path(__file__).parent / "gallery"

@@ -11,7 +11,7 @@ import ensue
 
 PROGRAM = """
 import ensue
-from ensue.lang.expressions.parsing import parse_expression
+from ensue.lang.expressions.text.parsing import parse_expression
 
 assert ".zip" in ensue.__file__, ensue.__file__
 text = '''

@@ -8,7 +8,7 @@ from ensue.events.types import Attribute, EventType, ValueType
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source
 from ensue.lang.syntax import (
     Case,

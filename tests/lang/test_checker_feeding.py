@@ -9,7 +9,7 @@ import pytest
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source
 from ensue.lang.syntax import (
     EclCorrelation,

@@ -10,7 +10,7 @@ import pytest
 from ensue.lang import expressions as x
 from ensue.lang import syntax as s
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source, Span
 
 

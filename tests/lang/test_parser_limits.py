@@ -15,7 +15,7 @@ from ensue.lang import syntax
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.files import read_source
 from ensue.lang.limits import Limits
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from tests.strategies import libraries

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from ensue.lang import syntax
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from tests.strategies import libraries, trees

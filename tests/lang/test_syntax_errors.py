@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source
 
 

@@ -7,7 +7,7 @@ import pytest
 import ensue
 from ensue.events.event import Event
 from ensue.lang.syntax import EclCorrelation
-from ensue.machine.from_ecl import machine_of_ecl
+from ensue.machine.building.from_ecl import machine_of_ecl
 from ensue.machine.passes import optimise
 
 from .runs import SECOND, correlation_of, ecl_of, golden_correlations, log, moments

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ensue.machine.from_filter import machine_of_filter
+from ensue.machine.building.from_filter import machine_of_filter
 from ensue.machine.model import Emit, Fire, Machine
 from ensue.machine.passes import (
     drop_unreachable,

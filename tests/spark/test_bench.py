@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ensue.bench import spark_flink
 from ensue.bench.effort import Effort
 from ensue.bench.measuring import measure
 from ensue.bench.report import Report
-from ensue.bench.spark_jobs import MANY, correlated, events, write_events
+from ensue.bench.spark import flink
+from ensue.bench.spark.jobs import MANY, correlated, events, write_events
 from ensue.errors import UsageError
 
 
@@ -59,4 +59,4 @@ def test_without_maven_it_is_said_what_to_install(
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(UsageError, match="there is no `java`, `mvn`; install Java 17 and Maven"):
-        spark_flink.prepare()
+        flink.prepare()

@@ -1,7 +1,7 @@
 """Measurements of Ensue, on the machine at hand: `ensue bench WHAT`.
 
 In comes the name of a subject and how much effort to spend; out goes a `Report` of figures and
-curves, which prints as a table and saves as JSON. A subject is one module of this room with a
+curves, which prints as a table and saves as JSON. A subject is one module of `subjects` with a
 `measure(effort)` that yields what it finds; naming it in `SUBJECTS` is all that it takes to add
 one. Nothing here is part of running a rule, and only the command imports it.
 """

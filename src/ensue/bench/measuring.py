@@ -24,7 +24,7 @@ def measure(
 ) -> Report:
     """Measure one subject. Raises `UsageError` if it is unknown or cannot be measured here."""
     check_subject(subject)
-    module = importlib.import_module(f"ensue.bench.{subject}")
+    module = importlib.import_module(f"ensue.bench.subjects.{subject}")
     report = Report(subject, effort.quick, environment())
     findings: Iterator[Finding] = module.measure(effort)
     for finding in findings:

@@ -17,8 +17,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ensue.cli import bench, check, compare, demo, explain, history, run, test
-from ensue.cli.stream import stream as run_stream
+from ensue.cli.commands import bench, check, compare, demo, explain, history, run, test
+from ensue.cli.commands.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
 from ensue.version import __version__
@@ -76,7 +76,7 @@ class Commands(TyperGroup):
 
 
 def _reader_is_gone() -> typer.Exit:
-    """Whoever read our output has seen enough.
+    """The reader of our output has seen enough.
 
     Python would complain once more when it flushes at its end, so what is left goes nowhere.
     """

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from ensue.lang import syntax
 from ensue.lang.durations import print_duration
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 
 MOST_PARTS_IN_WORDS = 5
 MOST_BRACKETS = 4

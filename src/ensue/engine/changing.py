@@ -18,7 +18,7 @@ from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
 from ensue.lang.expressions.binding import Binding
 from ensue.lang.limits import DEFAULT_LIMITS
-from ensue.lang.parser import parse_tree
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from ensue.lang.syntax import (

@@ -12,7 +12,7 @@ from ensue.lang.expressions import Call, Expression, Name
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.evaluation import Scope, evaluate
 from ensue.lang.expressions.nesting import parts_of
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.values import text_of
 
 PARTS_SHOWN = 6

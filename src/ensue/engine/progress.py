@@ -17,7 +17,7 @@ from ensue.engine.reference.ecl import RUNNING, EclInstance, Part
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.reference.memory import NEVER, BranchMemory, Place
 from ensue.events.times import format_time
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.printer import print_ecl, print_filter, print_port
 from ensue.lang.syntax import (
     Both,

@@ -42,7 +42,7 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """One event. `time` counts microseconds since 1970 (UTC); `at` shows it as a datetime.
 
     `data` holds the attributes of the event's type as a mapping, with timestamps as aware
-    datetimes in UTC; an event of a type that nobody declared may have any JSON value there.
+    datetimes in UTC; an event of an undeclared type may have any JSON value there.
     `None` means that the event has no data. `extensions` holds every other CloudEvents attribute
     (`subject`, `partitionkey`, ...): text, booleans and integers.
     """

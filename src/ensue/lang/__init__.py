@@ -7,8 +7,8 @@
 written, `expressions` is CESQL, `checked` is what the later rooms work from. Nothing is run here:
 what a library means over events is told by `ensue.engine`.
 
-Only what is light is loaded with this room; the parser comes with `ensue.lang.parser`, the checks
-with `ensue.lang.checker`.
+Only what is light is loaded with this room; the parser comes with `ensue.lang.parsing.parser`, the
+checks with `ensue.lang.checker`.
 """
 
 from ensue.lang.diagnostics import Diagnostic, Diagnostics

@@ -2,7 +2,7 @@
 
 In comes what was written, from text or from the builder; out goes a `CheckedLibrary`, or nothing
 if there is an error. All mistakes are reported at once, each at the name that is wrong. What text
-is no library at all is refused before, by `ensue.lang.parser`; the single checks are in
+is no library at all is refused before, by `ensue.lang.parsing.parser`; the single checks are in
 `ensue.lang.checking`, whose opening says which is where.
 """
 

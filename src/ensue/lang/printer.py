@@ -3,7 +3,7 @@
 In comes a tree or any node of one, out goes its text in one canonical layout: four spaces a level,
 a clause a line, a case a line. Brackets stand only where the tree differs without them. Comments
 and the layout of the original are not in the tree and are not kept. Predicates and values are
-printed by `ensue.lang.expressions.printing`.
+printed by `ensue.lang.expressions.text.printing`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import assert_never
 
 from ensue.lang import syntax
 from ensue.lang.durations import print_duration
-from ensue.lang.expressions.printing import print_expression, quote
+from ensue.lang.expressions.text.printing import print_expression, quote
 
 _WIDTH = 100
 _INDENT = "    "

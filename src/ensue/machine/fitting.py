@@ -20,7 +20,7 @@ from ensue.lang.syntax import (
     Push,
     Timeout,
 )
-from ensue.machine.labels import changed_labels, needs_memory
+from ensue.machine.building.labels import changed_labels, needs_memory
 from ensue.machine.model import (
     Bind,
     Emit,

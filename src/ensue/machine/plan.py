@@ -20,8 +20,8 @@ from typing import Literal
 from ensue.events.types import TypeSystem
 from ensue.lang.relating import relates_events
 from ensue.lang.syntax import Correlation, FilterCorrelation
-from ensue.machine.from_ecl import machine_of_ecl
-from ensue.machine.from_filter import left_label_aborted, machine_of_filter, needs_memory
+from ensue.machine.building.from_ecl import machine_of_ecl
+from ensue.machine.building.from_filter import left_label_aborted, machine_of_filter, needs_memory
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import Machine
 from ensue.machine.passes import optimise

@@ -24,9 +24,9 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.durations import print_duration
-from ensue.lang.expressions.parsing import parse_expression
-from ensue.lang.expressions.printing import print_expression, quote
-from ensue.lang.parser import parse_tree
+from ensue.lang.expressions.text.parsing import parse_expression
+from ensue.lang.expressions.text.printing import print_expression, quote
+from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import (
     print_case,
     print_ecl,

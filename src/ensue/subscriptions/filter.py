@@ -18,8 +18,8 @@ from ensue.lang.expressions.asking import AskingScope, Ontology, TemporalStore
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.kinds import check_predicate
 from ensue.lang.expressions.nesting import report_nesting
-from ensue.lang.expressions.parsing import parse_expression
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.parsing import parse_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import Expression
 from ensue.lang.source import Source
 

@@ -14,7 +14,7 @@ from ensue.channel.lookup.index import Index, equality_in
 from ensue.channel.lookup.wants import Want
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from ensue.lang.expressions.parsing import parse_expression
+from ensue.lang.expressions.text.parsing import parse_expression
 from tests.channel.making import LIBRARY, builder, empty, event, noting
 
 

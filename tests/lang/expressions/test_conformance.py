@@ -14,7 +14,7 @@ from ensue.errors import LibraryError
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING, EventScope, evaluate
-from ensue.lang.expressions.parsing import parse_expression
+from ensue.lang.expressions.text.parsing import parse_expression
 
 CORPUS = Path(__file__).parents[2] / "corpora" / "cesql_tck"
 

@@ -12,6 +12,7 @@ from hypothesis import given
 from ensue.events.event import Event
 from ensue.events.times import parse_time
 from ensue.lang.expressions import Expression
+from ensue.lang.expressions.builtins.like import matches
 from ensue.lang.expressions.evaluation import (
     MISSING,
     EventScope,
@@ -20,8 +21,7 @@ from ensue.lang.expressions.evaluation import (
     evaluate,
     holds,
 )
-from ensue.lang.expressions.like import matches
-from ensue.lang.expressions.parsing import parse_expression
+from ensue.lang.expressions.text.parsing import parse_expression
 
 from .trees import events, expressions
 

@@ -9,8 +9,8 @@ from hypothesis import given
 
 from ensue.errors import UsageError
 from ensue.lang.expressions import Expression, Literal
-from ensue.lang.expressions.parsing import parse_expression
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.parsing import parse_expression
+from ensue.lang.expressions.text.printing import print_expression
 
 from .trees import expressions
 

@@ -23,7 +23,7 @@ from ensue.lang.expressions import (
     Negate,
     Not,
 )
-from ensue.lang.expressions.parsing import parse_expression
+from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.lang.source import Span
 
 A, B, C = Name(("a",)), Name(("b",)), Name(("c",))
@@ -159,8 +159,8 @@ def test_a_number_of_any_length_is_read() -> None:
 
 def test_trees_are_evaluated_and_printed_without_loading_the_parser() -> None:
     code = (
-        "import sys, ensue.lang.expressions.evaluation, ensue.lang.expressions.printing, "
-        "ensue.lang.expressions.kinds, ensue.lang.expressions.reading; "
+        "import sys, ensue.lang.expressions.evaluation, ensue.lang.expressions.text.printing, "
+        "ensue.lang.expressions.kinds, ensue.lang.expressions.text.reading; "
         "assert 'lark' not in sys.modules"
     )
     # A package above may load what it likes, so that only this room is looked at.

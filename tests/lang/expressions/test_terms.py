@@ -13,8 +13,6 @@ from ensue.events.event import Event
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions import Comparison, Expression, Literal, Name
 from ensue.lang.expressions.evaluation import evaluate, holds
-from ensue.lang.expressions.parsing import parse_expression
-from ensue.lang.expressions.printing import print_expression
 from ensue.lang.expressions.terms import (
     CONCEPT_TESTS,
     RELATIONS,
@@ -33,6 +31,8 @@ from ensue.lang.expressions.terms import (
     Subsumes,
     TemporalTerm,
 )
+from ensue.lang.expressions.text.parsing import parse_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.source import Source
 
 from .trees import expressions, instants, names, texts
@@ -226,7 +226,7 @@ def _scope(given: Event) -> Any:
 
 def test_a_library_reads_terms_and_check_says_what_they_need() -> None:
     from ensue.lang.checker import check
-    from ensue.lang.parser import parse_tree
+    from ensue.lang.parsing.parser import parse_tree
 
     text = """
     eventtype A { attribute long n; }
@@ -244,7 +244,7 @@ def test_a_library_reads_terms_and_check_says_what_they_need() -> None:
 
 
 def test_mistakes_in_terms_of_a_library_are_all_reported() -> None:
-    from ensue.lang.parser import parse_tree
+    from ensue.lang.parsing.parser import parse_tree
 
     text = "A correlation R (A a where x AFTER(0 s) (y) AND z FILTER(=, 0) (w)) a { }"
     diagnostics = Diagnostics(Source.of(text))

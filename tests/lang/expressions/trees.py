@@ -22,7 +22,7 @@ from ensue.lang.expressions import (
     Negate,
     Not,
 )
-from ensue.lang.expressions.functions import FUNCTIONS
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
 
 words = st.sampled_from(
     ["a", "b", "id", "time", "SOURCE", "in", "like", "And", "x_1", "list", "none"]

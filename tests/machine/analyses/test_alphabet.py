@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ensue.events.types import ValueType
-from ensue.lang.expressions.like import matches
-from ensue.machine.analyses.alphabet import Alphabet, alphabets
+from ensue.lang.expressions.builtins.like import matches
 from ensue.machine.analyses.behaviour import Behaviour
-from ensue.machine.analyses.mentions import Mentions
-from ensue.machine.analyses.values import texts_for, values_of
+from ensue.machine.analyses.events.alphabet import Alphabet, alphabets
+from ensue.machine.analyses.events.mentions import Mentions
+from ensue.machine.analyses.events.values import texts_for, values_of
 
 from . import rules
 

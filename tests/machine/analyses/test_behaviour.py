@@ -14,9 +14,9 @@ import pytest
 
 import ensue
 from ensue.library import Library
-from ensue.machine.analyses.alphabet import Symbol, alphabets
 from ensue.machine.analyses.behaviour import Behaviour, Config
 from ensue.machine.analyses.deadline import UndecidableError
+from ensue.machine.analyses.events.alphabet import Symbol, alphabets
 from tests.oracle.rare import RareDrawing
 
 from . import rules

@@ -12,11 +12,11 @@ from ensue.events.types import ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import EventScope, Outcome, evaluate
 from ensue.lang.syntax import EventPort
-from ensue.machine.analyses.alphabet import alphabets
 from ensue.machine.analyses.behaviour import Behaviour
-from ensue.machine.analyses.classes import Classes, facts_about
-from ensue.machine.analyses.mentions import Mentions
-from ensue.machine.analyses.values import values_of
+from ensue.machine.analyses.events.alphabet import alphabets
+from ensue.machine.analyses.events.classes import Classes, facts_about
+from ensue.machine.analyses.events.mentions import Mentions
+from ensue.machine.analyses.events.values import values_of
 
 from . import rules
 
@@ -125,7 +125,7 @@ def test_many_constants_make_few_events(
 
     library = rules.library("a", ports=ports)
     behaviour = Behaviour(library.correlations[0])
-    monkeypatch.setattr("ensue.machine.analyses.alphabet.holds", counted)
+    monkeypatch.setattr("ensue.machine.analyses.events.alphabet.holds", counted)
 
     (alphabet,) = alphabets([behaviour], library.checked.types)
 

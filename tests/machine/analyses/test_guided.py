@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ensue.library import Library
-from ensue.machine.analyses.alphabet import alphabets
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import Differences, search_by_times
-from ensue.machine.analyses.exploration import Edge
-from ensue.machine.analyses.guided import GuidedSearch
+from ensue.machine.analyses.events.alphabet import alphabets
+from ensue.machine.analyses.search.exploration import Edge
+from ensue.machine.analyses.search.guided import GuidedSearch
 from ensue.machine.analyses.witness import has_times
 
 from . import rules

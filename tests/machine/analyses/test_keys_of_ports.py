@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from ensue.events.types import ValueType
-from ensue.machine.analyses.mentions import Mentions
-from ensue.machine.analyses.values import texts_for, values_of
+from ensue.machine.analyses.events.mentions import Mentions
+from ensue.machine.analyses.events.values import texts_for, values_of
 
 from . import rules
 

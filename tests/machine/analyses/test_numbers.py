@@ -13,10 +13,10 @@ from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.parsing import parse_expression
-from ensue.machine.analyses.mentions import mentions_in
+from ensue.lang.expressions.text.parsing import parse_expression
+from ensue.machine.analyses.events.mentions import mentions_in
+from ensue.machine.analyses.events.values import values_of
 from ensue.machine.analyses.properties import properties
-from ensue.machine.analyses.values import values_of
 
 from . import rules
 

@@ -8,10 +8,10 @@ import pytest
 
 import ensue
 from ensue.library import Library
-from ensue.machine.analyses.alphabet import alphabets
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import compare
-from ensue.machine.analyses.exploration import Exploration
+from ensue.machine.analyses.events.alphabet import alphabets
+from ensue.machine.analyses.search.exploration import Exploration
 
 from . import rules
 
@@ -71,7 +71,7 @@ def test_what_is_left_out_as_alike_changes_no_answer(
 ) -> None:
     library = many(first, second, 3)
     found = rules.compare_in(library)
-    monkeypatch.setattr("ensue.machine.analyses.symmetry.LARGE_MACHINES", 0)
+    monkeypatch.setattr("ensue.machine.analyses.search.symmetry.LARGE_MACHINES", 0)
     without = rules.compare_in(library)
 
     assert found.relation == without.relation

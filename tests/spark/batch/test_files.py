@@ -312,7 +312,7 @@ def test_only_places_are_made_on_the_driver(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the driver has read events")
 
-    monkeypatch.setattr("ensue.cli.run.read_events", refuse)
+    monkeypatch.setattr("ensue.cli.commands.run.read_events", refuse)
     monkeypatch.setattr("ensue.spark.worker.line_records.decode", refuse)
 
     assert run(tmp_path, events).exit_code == 0

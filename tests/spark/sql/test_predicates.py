@@ -28,9 +28,9 @@ from ensue.lang.expressions import (
     Negate,
     Not,
 )
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.functions import FUNCTIONS
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.spark.sql import predicates
 from ensue.spark.sql.layout import layout_of
 from ensue.spark.sql.scan import resolver

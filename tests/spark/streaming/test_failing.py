@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import ensue
 from ensue.cli import main
-from ensue.cli.stream import RunningStream
+from ensue.cli.commands.stream import RunningStream
 from ensue.errors import JobError, UsageError
 from ensue.spark.streaming import pipeline
 from ensue.spark.streaming.checkpoint_folder import check_location, lock

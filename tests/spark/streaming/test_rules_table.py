@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ensue.cli.stream import WatchedRules
+from ensue.cli.commands.stream import WatchedRules
 from ensue.errors import UsageError
 
 TYPES = "eventtype A { };\neventtype B { };\n"

@@ -122,12 +122,12 @@ def as_want(each: RemoteWant) -> Want:
     """A want for a look-up. Raises `LibraryError` if its predicate cannot be read."""
     if each.where is None:
         return Want(each.type, each.source)
-    from ensue.lang.expressions.parsing import parse_expression
+    from ensue.lang.expressions.text.parsing import parse_expression
 
     return Want(each.type, each.source, parse_expression(each.where))
 
 
 def _text(predicate: Expression) -> str:
-    from ensue.lang.expressions.printing import print_expression
+    from ensue.lang.expressions.text.printing import print_expression
 
     return print_expression(predicate)

@@ -70,7 +70,7 @@ def want(
 ) -> Want:
     """Events by type, source and predicate: CESQL text, its syntax tree, or a Python function."""
     if isinstance(where, str):
-        from ensue.lang.expressions.parsing import parse_expression
+        from ensue.lang.expressions.text.parsing import parse_expression
 
         return Want(type, source, parse_expression(where))
     if callable(where):

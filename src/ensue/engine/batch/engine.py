@@ -350,7 +350,7 @@ class _Rows:
         return Segment(self.batch.since(done), whole.positions[done:]) if done else whole
 
     def places(self, read: Positions, number: int, is_timed: bool) -> Places:
-        """Where outputs stand, from what was read for them; nobody feeds another."""
+        """The places of outputs, from the readings that made them; no correlation feeds another."""
         if is_timed:
             return Places.of_positions(read, number, self._first, self.batch.times)
         return Places.of_rows(read[:, 0], number)

@@ -19,7 +19,6 @@ from ensue.errors import UsageError
 from ensue.lang.building.built import count, duration, plain_text
 from ensue.lang.building.values import Constant, Value, attr, predicate
 from ensue.lang.expressions import tree
-from ensue.lang.expressions.term_reading import LARGEST_COUNT
 from ensue.lang.expressions.terms import (
     CONCEPT_TESTS,
     RELATIONS,
@@ -38,6 +37,7 @@ from ensue.lang.expressions.terms import (
     SameAs,
     Subsumes,
 )
+from ensue.lang.expressions.text.term_reading import LARGEST_COUNT
 
 Inner = str | bool | Value
 Length = str | timedelta

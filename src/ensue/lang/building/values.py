@@ -27,8 +27,8 @@ from ensue.lang.expressions import (
     Negate,
     Not,
 )
-from ensue.lang.expressions.parsing import parse_expression
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.parsing import parse_expression
+from ensue.lang.expressions.text.printing import print_expression
 
 Constant = bool | int | float | str | datetime
 

@@ -17,7 +17,7 @@ from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.expressions import Call, Expression, Name
 from ensue.lang.expressions.fitting import check_value
 from ensue.lang.expressions.kinds import check_expression, check_predicate
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.source import Span
 from ensue.lang.syntax import Assignment, EventPort, Holds, Port
 

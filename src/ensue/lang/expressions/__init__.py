@@ -4,7 +4,8 @@
 writes it down again. `evaluation` gives it its meaning over one event or, in a transformer, over
 the events bound to the ports, with `values` for casts, `functions`, `like` and `scopes` for names.
 `kinds` and `fitting` find what cannot be right before anything runs, `nesting` what is too deep.
-The text is read by the one grammar of the library language, `grammar.lark` in `ensue.lang`.
+The text is read by the one grammar of the library language, `grammar.lark` in
+`ensue.lang.parsing`.
 """
 
 from ensue.lang.expressions.tree import (

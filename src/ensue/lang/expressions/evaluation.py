@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
+from ensue.lang.expressions.builtins.like import matches
 from ensue.lang.expressions.comparing import COMPARISONS, has, is_among
-from ensue.lang.expressions.functions import FUNCTIONS
-from ensue.lang.expressions.like import matches
 from ensue.lang.expressions.scopes import (
     MISSING,
     Answering,

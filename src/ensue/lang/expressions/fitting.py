@@ -20,7 +20,7 @@ from ensue.lang.expressions.kinds import (
     check_expression,
     with_article,
 )
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import Expression, Literal, Name, Negate, Value
 
 LARGEST_FLOAT = (2 - 2**-23) * 2.0**127

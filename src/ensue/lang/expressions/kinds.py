@@ -16,8 +16,7 @@ from dataclasses import replace
 from ensue.events.types import ValueType
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
 from ensue.lang.expressions.aggregates import AGGREGATES
-from ensue.lang.expressions.functions import FUNCTIONS
-from ensue.lang.expressions.printing import print_expression, quote
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.terms import (
     After,
     Before,
@@ -28,6 +27,7 @@ from ensue.lang.expressions.terms import (
     Related,
     Term,
 )
+from ensue.lang.expressions.text.printing import print_expression, quote
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.evaluation import Outcome, evaluate
-from ensue.lang.expressions.functions import FUNCTIONS
 from ensue.lang.expressions.nesting import names_in, parts_of
 from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm

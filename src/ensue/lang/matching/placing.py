@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ensue.lang.expressions.asking import Ontology
-from ensue.lang.expressions.functions import FUNCTIONS
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.terms import (
     Compared,
     Concept,

@@ -43,8 +43,8 @@ from ensue.machine.analyses.filter_steps import (
     TooManyWaysError,
     Triggered,
 )
-from ensue.machine.from_ecl import machine_of_ecl
-from ensue.machine.from_filter import left_label_aborted, machine_of_filter
+from ensue.machine.building.from_ecl import machine_of_ecl
+from ensue.machine.building.from_filter import left_label_aborted, machine_of_filter
 from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom, State, Timer
 from ensue.machine.stepping import NOW, Stepper
 
@@ -70,7 +70,7 @@ class Config:
         return starts.union(self.timers, (moment for _, moment in self.timeouts))
 
     def renamed(self, names: Mapping[int, int]) -> Config:
-        """The same with other names for its moments."""
+        """This configuration with other names for its moments."""
         if not names:
             return self
         return Config(
@@ -81,7 +81,7 @@ class Config:
         )
 
     def without(self, moments: frozenset[int]) -> Config:
-        """The same less what starts at moments that have left the window."""
+        """This configuration without matches that start at moments outside the window."""
         if not moments:
             return self
         kept = frozenset((state, at) for state, at in self.active if at not in moments)

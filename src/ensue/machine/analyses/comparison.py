@@ -22,12 +22,12 @@ from ensue.events.types import TypeSystem
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.printer import print_key
 from ensue.lang.syntax import Correlation
-from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets, keys_of
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, deadline
-from ensue.machine.analyses.exploration import Edge, Exploration
-from ensue.machine.analyses.guided import GuidedSearch
+from ensue.machine.analyses.events.alphabet import Alphabet, Symbol, alphabets, keys_of
 from ensue.machine.analyses.normal_form import normal_form
+from ensue.machine.analyses.search.exploration import Edge, Exploration
+from ensue.machine.analyses.search.guided import GuidedSearch
 from ensue.machine.analyses.witness import Witness, has_times, way_to, witness_of
 
 COMPARISON_WORK = 4_000_000

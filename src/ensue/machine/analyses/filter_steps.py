@@ -30,7 +30,7 @@ from ensue.lang.syntax import (
 )
 from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.label_ways import TooManyWaysError, changing_labels, label_ways
-from ensue.machine.from_filter import machine_of_filter
+from ensue.machine.building.from_filter import machine_of_filter
 from ensue.machine.model import Atom, Fire, Machine, PortAtom
 from ensue.machine.stepping import NOW, Fired, Starts, Stepper
 

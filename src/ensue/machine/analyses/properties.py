@@ -18,12 +18,12 @@ from ensue.lang.syntax import (
     FilterCorrelation,
     Labelled,
 )
-from ensue.machine.analyses.alphabet import Alphabet, Symbol, alphabets
 from ensue.machine.analyses.behaviour import Behaviour, Outcome
 from ensue.machine.analyses.comparison import real_witness
 from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, deadline, poll
-from ensue.machine.analyses.exploration import Edge, Exploration, Node
-from ensue.machine.analyses.guided import GuidedSearch, OrderedNode
+from ensue.machine.analyses.events.alphabet import Alphabet, Symbol, alphabets
+from ensue.machine.analyses.search.exploration import Edge, Exploration, Node
+from ensue.machine.analyses.search.guided import GuidedSearch, OrderedNode
 from ensue.machine.analyses.witness import Witness, way_to
 
 PROPERTIES_WORK = 5_000_000

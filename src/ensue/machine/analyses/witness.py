@@ -15,8 +15,8 @@ import msgspec
 
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
-from ensue.machine.analyses.exploration import Edge
-from ensue.machine.analyses.zones import Constraint, at_most, earliest_times
+from ensue.machine.analyses.search.exploration import Edge
+from ensue.machine.analyses.search.zones import Constraint, at_most, earliest_times
 
 BEGINNING = microseconds_of(datetime(2024, 1, 1, tzinfo=UTC))
 GAPS = (1_000_000, 100_000, 1_000, 1, 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ensue.lang.durations import print_duration
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.syntax import Duration
 from ensue.machine.model import (
     AnyAtom,

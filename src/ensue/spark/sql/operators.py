@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from ensue.lang.expressions.functions import FUNCTIONS
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.values import (
     SMALLEST_INTEGER,

@@ -21,7 +21,7 @@ from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions.names import names_in
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
 from ensue.spark.plan import Group, Rule
 from ensue.spark.sql.conformance import (

@@ -170,7 +170,7 @@ class Keys:
     def held_texts(
         self, numbers: npt.NDArray[np.integer[Any]]
     ) -> tuple[Texts, npt.NDArray[np.int64]]:
-        """The same as texts that are kept, and for each of the keys its number among them."""
+        """The texts of keys, kept between batches, and for each key the number of its text."""
         if isinstance(self._table, TextNumbers):
             return self._table.held(), numbers.astype(np.int64)
         distinct, places = np.unique(numbers, return_inverse=True)

@@ -52,7 +52,7 @@ def join_texts(
     target, out_limit = begin_of_all + np.int64(ends[first]), begin_of_all + out.size - SPARE
     for row in range(first, index.shape[0]):
         places[:] = index[row]
-        # Without branches for a few: nobody can foresee in which order ports are bound.
+        # Without branches for a few: the order in which ports are bound cannot be foreseen.
         in_order = 1
         if width > 2:
             x, y, z = places[0], places[1], places[2]

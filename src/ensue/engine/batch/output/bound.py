@@ -88,7 +88,7 @@ class Bound:
         return written(cause_writing.join_texts, len(self), room, *old, *new, places)
 
     def _recent_causes(self) -> pa.Array | None:
-        """The same for up to three ports that are all bound in the last batch; else None."""
+        """The causes if all of up to three ports are bound in the last batch; else None."""
         places = [self._bundle.places[port] for port in self._ports]
         recent = self._remembered.recent_ids()
         if recent is None or len(places) > _FEW or any(len(each) > 1 for each in places):

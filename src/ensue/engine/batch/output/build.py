@@ -73,7 +73,7 @@ class _PutOut:
     numbers: Rows
 
     def at(self, places: Rows) -> _PutOut:
-        """Some of them."""
+        """The outputs at these places."""
         return _PutOut(
             self.rules[places],
             self.times[places],

@@ -174,8 +174,8 @@ class ColumnCorrelation:
         found = [(segment, matches) for segment, matches in found if matches.rows.size]
         if not found:
             none = np.empty(0, np.int64)
-            nobody = np.empty(0, np.int32)
-            return Gathered([], none, self._matcher.no_bits, nobody, none, None, nowhere)
+            no_keys = np.empty(0, np.int32)
+            return Gathered([], none, self._matcher.no_bits, no_keys, none, None, nowhere)
         rows = _concatenated([matches.rows for _, matches in found])
         bits = _concatenated([matches.bits for _, matches in found])
         keys = _concatenated([matches.keys for _, matches in found])

@@ -101,7 +101,7 @@ class Recipe:
 
     @property
     def kind(self) -> object:
-        """The same for recipes that differ in the names of their ports only."""
+        """What recipes have in common that differ only in the names of their ports."""
         said: list[object] = [self.labels, self.keyed, len(self.ports), self.clocks]
         numbered = {port: str(number) for number, port in enumerate(self.ports)}
         for each in self.statements:
@@ -340,7 +340,7 @@ def _joined(*numbers: int) -> str:
 
 
 def _other(first: int, second: int, third: int) -> str:
-    """The same, if the first of them was read before the second."""
+    """The ids in the order of the first two readings, as the head of a conditional."""
     return f"{_joined(first, second, third)} if w{first} < w{second}"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ensue.errors import SnapshotError
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.printing import print_expression
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.syntax import (
     Correlation,
     Ecl,

@@ -30,7 +30,7 @@ from ensue.lang.expressions import (
     Negate,
     Not,
 )
-from ensue.lang.expressions.like import matches
+from ensue.lang.expressions.builtins.like import matches
 from ensue.lang.expressions.terms import BoundTerm
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 

@@ -103,7 +103,7 @@ class GroupOutputs:
     def _emit_several(
         self, state: KeyState, firings: Sequence[Firing], event: Event, made: list[Event]
     ) -> int:
-        """The same where rules have fired with different actions, each of one part."""
+        """Outputs where rules have fired with different actions, each of one part."""
         only_part = self._only_part
         by_function: dict[Emit, list[Firing]] = {}
         for firing in firings:
@@ -123,7 +123,7 @@ class GroupOutputs:
     def _emit_parts(
         self, state: KeyState, firings: Sequence[Firing], event: Event, made: list[Event]
     ) -> int:
-        """The same where actions have several parts: first the first part of all, and so on."""
+        """Outputs where actions have several parts: the first parts of all, then the second."""
         time, trigger = event.time, event.id
         turns = max(len(self._parts_of(firing[1])) for firing in firings)
         so_far = dict(state.emitted.get(trigger, {}))

@@ -1,0 +1,1 @@
+"""How the event channel is measured: latency, load, pace and spacing, beside the paper."""

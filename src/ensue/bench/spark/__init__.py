@@ -1,0 +1,1 @@
+"""How Spark is measured: jobs, streams, and Flink beside them."""

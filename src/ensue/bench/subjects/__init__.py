@@ -1,0 +1,1 @@
+"""What can be measured: each module has a `measure(effort)` that yields its findings."""

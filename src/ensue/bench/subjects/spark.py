@@ -1,0 +1,202 @@
+"""Rules on Spark, in batch and in streams, beside what Spark itself costs and beside Flink.
+
+The yardstick of a batch is a shuffle by key that hands every row to Python as Arrow and does
+nothing with it; that of a stream is the same rule written by hand, with a state for each key. All
+figures are times on the wall over two cores. Flink is fetched the first time (`spark_flink`), and a
+quick run leaves it out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from ensue.bench.effort import Effort
+from ensue.bench.report import Curve, Figure, cost, rate
+from ensue.bench.spark.flink import WAYS, Flink, prepare
+from ensue.bench.spark.jobs import (
+    CORES,
+    MANY,
+    Jobs,
+    correlated,
+    event_table,
+    events,
+    hand_over,
+    one_rule,
+    scan,
+    session,
+    wall_clock,
+    write_events,
+    write_in_step,
+)
+from ensue.bench.spark.streams import streams
+from ensue.bench.timing import rates, ratios
+
+TIMES_HAND_OVER = 1.25
+TIMES_ONE_RULE = 3
+TIMES_FLINK = 15
+
+
+def measure(effort: Effort) -> Iterator[Figure | Curve]:
+    flink = None if effort.quick else prepare()
+    with session() as spark, TemporaryDirectory(prefix="ensue-bench-") as name:
+        folder = Path(name)
+        yield from _batch(effort, spark, folder / "events", flink)
+        yield from _many_keys(effort, spark, folder / "keys")
+        yield from streams(effort, spark, folder / "streams")
+        yield from _curves(effort, spark, folder / "curves")
+
+
+def _batch(
+    effort: Effort, spark: Any, folder: Path, flink: Flink | None
+) -> Iterator[Figure | Curve]:
+    count, keys = effort.size(5_000_000, 2000), effort.size(10_000, 50)
+    many = effort.size(100, 3)
+    table = events(count, keys)
+    path = write_events(folder, table)
+    frame = spark.read.parquet(path)
+    works: Jobs = {
+        "scan": partial(scan, frame),
+        "shuffle and hand over": partial(hand_over, frame),
+        "one rule": partial(correlated, frame, one_rule()),
+    }
+    begin = time.perf_counter()
+    matches = correlated(frame, one_rule())
+    cold = time.perf_counter() - begin
+    yield cost("batch: one rule, first job of a session", "s", [cold], note="workers start cold")
+    found = wall_clock(works, effort.times(5))
+    for name, taken in found.items():
+        note = f"{matches:,} outputs" if name == "one rule" else ""
+        yield rate(f"batch: {name}", rates(count, taken), note=note)
+    yield cost(
+        "batch: one rule to hand-over",
+        "times",
+        ratios(found["one rule"], found["shuffle and hand over"]),
+        TIMES_HAND_OVER,
+    )
+    if flink is not None:
+        in_step = write_in_step(folder.with_name("events-in-step"), table)
+        yield from _beside_flink(effort, flink, path, in_step, matches, found["one rule"], count)
+    for name, text in MANY.items():
+        yield from _many_rules(effort, frame, name, text(1), text(many), many)
+
+
+def _many_rules(
+    effort: Effort, frame: Any, name: str, one: str, text: str, many: int
+) -> Iterator[Figure]:
+    works: Jobs = {"one": partial(correlated, frame, one), "many": partial(correlated, frame, text)}
+    outputs = correlated(frame, text)
+    found = wall_clock(works, effort.times(3))
+    yield cost(f"batch: {many} rules, {name}", "s", found["many"], note=f"{outputs:,} outputs")
+    yield cost(
+        f"batch: {many} rules to one, {name}",
+        "times",
+        ratios(found["many"], found["one"]),
+        TIMES_ONE_RULE,
+    )
+
+
+def _beside_flink(
+    effort: Effort,
+    flink: Flink,
+    path: str,
+    in_step: str,
+    matches: int,
+    ours: Sequence[float],
+    count: int,
+) -> Iterator[Figure]:
+    """In both of Flink's modes: bounded files run in batch, and most of its users run streams.
+
+    Files that are read side by side are out of order to a stream, which has to wait for them. What
+    that costs it is told by the same events in files that are read in step, and hardly any wait.
+    """
+    for way in WAYS:
+        theirs = flink.run(in_step if way.in_step else path, effort.times(2), way)
+        if theirs.matches != matches:
+            raise RuntimeError(
+                f"Flink in {way.name} found {theirs.matches} matches, and `correlate` {matches}"
+            )
+        note = f"{matches:,} matches"
+        yield rate(f"Flink, {way.name}: scan", rates(count, theirs.scan))
+        yield rate(f"Flink, {way.name}: `MATCH_RECOGNIZE`", rates(count, theirs.rule), note=note)
+        # Not in turns, since each side would have to start anew: best with best, and so on.
+        pairs = zip(sorted(theirs.rule), sorted(ours), strict=False)
+        values = tuple(one / other for one, other in pairs)
+        name = f"batch: one rule ahead of Flink in {way.name}"
+        yield Figure(name, "times", values, "higher", TIMES_FLINK)
+
+
+def _many_keys(effort: Effort, spark: Any, folder: Path) -> Iterator[Figure]:
+    """As many keys as events."""
+    keys = effort.size(10_000_000, 1000)
+    draw = np.random.default_rng(5)
+    table = event_table(draw.integers(0, 5, keys), draw.permutation(keys), draw.random(keys))
+    frame = spark.read.parquet(write_events(folder, table))
+    found = wall_clock(_beside(frame), effort.times(2))
+    yield rate(f"batch: one rule, {keys:,} keys", rates(keys, found["one rule"]))
+    yield cost(
+        f"batch: one rule to hand-over, {keys:,} keys",
+        "times",
+        ratios(found["one rule"], found["hand-over"]),
+    )
+
+
+# --- curves -------------------------------------------------------------------------------------
+
+
+def _beside(frame: Any, partitions: int = CORES) -> Jobs:
+    return {
+        "one rule": partial(correlated, frame, one_rule(), partitions),
+        "hand-over": partial(hand_over, frame, partitions),
+    }
+
+
+def _curves(effort: Effort, spark: Any, folder: Path) -> Iterator[Curve]:
+    count, keys = effort.size(2_000_000, 1000), effort.size(10_000, 50)
+
+    def frame(size: int, of_keys: int) -> Any:
+        place = folder / f"{size}-{of_keys}"
+        if not place.exists():
+            write_events(place, events(size, of_keys))
+        return spark.read.parquet(str(place))
+
+    sizes: tuple[int, ...] = (
+        (500, 1000) if effort.quick else (200_000, 500_000, 1_000_000, 2_000_000, 5_000_000)
+    )
+    yield from _curve(effort, "events", sizes, lambda n: _beside(frame(n, keys)), lambda n: n)
+    sizes = (10, 50) if effort.quick else (100, 1000, 10_000, 100_000, 1_000_000)
+    yield from _curve(effort, "keys", sizes, lambda n: _beside(frame(count, n)), lambda _: count)
+    sizes = (1, 4) if effort.quick else (1, 2, 4, 8, 16, 32)
+    yield from _curve(
+        effort, "partitions", sizes, lambda n: _beside(frame(count, keys), n), lambda _: count
+    )
+    sizes = (1, 3) if effort.quick else (1, 3, 10, 30, 100)
+
+    def rules(number: int) -> Jobs:
+        of = frame(count, keys)
+        return {name: partial(correlated, of, text(number)) for name, text in MANY.items()}
+
+    yield from _curve(effort, "rules", sizes, rules, lambda _: count)
+
+
+def _curve(
+    effort: Effort,
+    against: str,
+    sizes: Sequence[int],
+    jobs: Callable[[int], Jobs],
+    count: Callable[[int], int],
+) -> Iterator[Curve]:
+    """Sizes one after the other, for their data would not fit side by side; jobs take turns."""
+    points: dict[str, list[tuple[float, tuple[float, ...]]]] = {}
+    for size in sizes:
+        for name, taken in wall_clock(jobs(size), effort.times(3)).items():
+            values = tuple(each / count(size) * 1e6 for each in taken)
+            points.setdefault(name, []).append((float(size), values))
+    for name, found in points.items():
+        yield Curve(f"{against}-spark", name, against, "µs/event", tuple(found))

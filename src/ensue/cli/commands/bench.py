@@ -1,0 +1,101 @@
+"""`ensue bench`: measure Ensue on this machine; a table for people, JSON for comparing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ensue.bench import SUBJECTS
+from ensue.cli.terminal import console, say, show
+
+if TYPE_CHECKING:
+    from ensue.bench.report import Finding, Report
+
+STYLES = (("missed", "yellow"), ("met", "green"))
+
+
+def bench(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="WHAT", help=f"What to measure: {', '.join(SUBJECTS)}."),
+    ],
+    json: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Save the figures as JSON.")
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option("--plots", metavar="DIR", help="Draw the curves into a folder, as SVG."),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="How often each work is measured.")
+    ] = 7,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny sizes: shows that it runs; figures mean nothing.")
+    ] = False,
+) -> None:
+    """Measure Ensue on this machine, beside Esper, Flink and the paper of the channel.
+
+    A figure is the median of several repeats, in processor time of one thread (for Spark and the
+    channel, the wall clock); its spread is half the distance between its quartiles. Whatever is
+    compared takes turns in one run.
+
+    \b
+    Example:
+      ensue bench batch --json batch.json
+
+    \b
+    Exit codes:
+      0  measured, whether aims are met or not
+      2  no such benchmark, or one that cannot run here
+    """
+    from ensue.bench.effort import Effort
+    from ensue.bench.measuring import check_subject, measure
+
+    check_subject(what)
+    if json is not None:
+        # Better now than after minutes of measuring.
+        json.open("a", encoding="utf-8").close()
+    report = measure(what, Effort(quick, repeats), _tell)
+    _show(report)
+    if json is not None:
+        json.write_text(report.as_json(), "utf-8")
+    if plots is not None:
+        _draw(report, plots)
+
+
+def _tell(finding: Finding) -> None:
+    """One line a finding while it runs, at a terminal."""
+    if sys.stderr.isatty():
+        say(f"measured {finding.name}", "dim")
+
+
+def _show(report: Report) -> None:
+    """The table; at a terminal with colour where an aim is met or missed."""
+    from ensue.bench.tables import tables_of
+
+    for line in tables_of(report):
+        style = next((style for word, style in STYLES if line.endswith(f" {word}")), "")
+        if style and sys.stdout.isatty():
+            console(False).print(line, style=style)
+        else:
+            show(line)
+    load = report.environment["load_average"]
+    cores = report.environment["cores"]
+    if load is not None and cores and load[0] > cores:
+        say(f"note: others are at work here (load {load[0]} on {cores} cores)", "yellow")
+
+
+def _draw(report: Report, folder: Path) -> None:
+    from ensue.bench.plot import draw
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture in report.pictures:
+        (folder / f"{picture.name}.svg").write_text(picture.svg, "utf-8")
+    for plot in dict.fromkeys(each.plot for each in report.curves):
+        curves = [each for each in report.curves if each.plot == plot]
+        subject, _, engine = plot.rpartition("-")
+        title = f"Cost of an event against {subject}, {engine} engine"
+        (folder / f"{plot}.svg").write_text(draw(curves, title), "utf-8")

@@ -1,0 +1,1 @@
+"""Functions and operators of CESQL: signatures, LIKE, MATCHES, networks, clocks."""

@@ -1,0 +1,148 @@
+"""The functions of CESQL: their signatures, and what they compute.
+
+Arguments are cast as a signature says; that, and what an argument in error means, is the same for
+all functions and stands in `evaluation`. What is wrong with the values themselves is a
+`FaultError` with the value to go on with. A call of a function that is not here, or with another
+number of arguments, is found when a library is checked (`kinds`), and is `missingFunction` when it
+is evaluated all the same. `BETWEEN`, `IS_NULL` and `MATCHES` are written as operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ensue.lang.expressions.builtins.clocks import hour_of, minute_of, weekday_of, zone_problem
+from ensue.lang.expressions.builtins.networks import is_in_network, network_problem
+from ensue.lang.expressions.builtins.patterns import is_found, pattern_problem
+from ensue.lang.expressions.comparing import is_between
+from ensue.lang.expressions.scopes import MISSING
+from ensue.lang.expressions.values import (
+    LARGEST_INTEGER,
+    FaultError,
+    to_string,
+    to_truth,
+    truncate,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """`parameters` are kinds; those past `required` may be left out, `more` may follow at will.
+
+    With `takes_null` an argument that is null comes as `MISSING`. With `problem` the arguments
+    past the first are constants, and it tells what is wrong with one.
+    """
+
+    parameters: tuple[str, ...]
+    result: str
+    compute: Callable[..., Any]
+    required: int
+    more: str | None = None
+    takes_null: bool = False
+    problem: Callable[[str], str | None] | None = None
+
+    def accepts(self, count: int) -> bool:
+        return self.required <= count and (self.more is not None or count <= len(self.parameters))
+
+    def parameter(self, index: int) -> str:
+        return self.parameters[index] if index < len(self.parameters) else self.more or "any"
+
+    @property
+    def allowed(self) -> str:
+        """How many arguments are allowed, in words."""
+        most = len(self.parameters)
+        if self.more is not None:
+            return f"{self.required} or more"
+        return str(most) if most == self.required else f"{self.required} or {most}"
+
+
+def _left(text: str, count: int) -> str:
+    if count < 0:
+        raise FaultError("functionEvaluation", text)
+    return text[:count]
+
+
+def _right(text: str, count: int) -> str:
+    if count < 0:
+        raise FaultError("functionEvaluation", text)
+    return text[max(0, len(text) - count) :]
+
+
+def _substring(text: str, position: int, length: int | None = None) -> str:
+    """Positions count from 1, or from the end where they are negative; 0 is before all text."""
+    if abs(position) > len(text) or (length is not None and length < 0):
+        raise FaultError("functionEvaluation", "")
+    if position == 0:
+        return ""
+    start = position - 1 if position > 0 else len(text) + position
+    return text[start:] if length is None else text[start : start + length]
+
+
+def _absolute(number: int | float) -> int | float:
+    size = abs(number)
+    if isinstance(size, int) and size > LARGEST_INTEGER:
+        raise FaultError("math", LARGEST_INTEGER)
+    return size
+
+
+def _function(
+    parameters: tuple[str, ...],
+    result: str,
+    compute: Callable[..., Any],
+    required: int | None = None,
+    more: str | None = None,
+    takes_null: bool = False,
+    problem: Callable[[str], str | None] | None = None,
+) -> Function:
+    least = len(parameters) if required is None else required
+    return Function(parameters, result, compute, least, more, takes_null, problem)
+
+
+def _coalesce(*values: Any) -> Any:
+    """The first value that is not null."""
+    for value in values:
+        if value is not MISSING:
+            return value
+    raise FaultError("missingAttribute", False)
+
+
+def _matches(text: str, pattern: str) -> bool:
+    try:
+        return is_found(text, pattern)
+    except ValueError:
+        raise FaultError("functionEvaluation", False) from None
+
+
+def _clock(compute: Callable[..., int]) -> Function:
+    return _function(("timestamp", "string"), "integer", compute, required=1, problem=zone_problem)
+
+
+FUNCTIONS: Mapping[str, Function] = {
+    "ABS": _function(("number",), "number", _absolute),
+    "BETWEEN": _function(("any", "any", "any"), "boolean", is_between),
+    "BOOL": _function(("any",), "boolean", to_truth),
+    "COALESCE": _function(("any",), "any", _coalesce, required=1, more="any", takes_null=True),
+    "CONCAT": _function((), "string", lambda *texts: "".join(texts), more="string"),
+    "CONCAT_WS": _function(
+        ("string",), "string", lambda delimiter, *texts: delimiter.join(texts), more="string"
+    ),
+    "HOUR": _clock(hour_of),
+    "INT": _function(("any",), "integer", truncate),
+    "IN_NETWORK": _function(
+        ("string", "string"), "boolean", is_in_network, more="string", problem=network_problem
+    ),
+    "IS_NULL": _function(("any",), "boolean", lambda value: value is MISSING, takes_null=True),
+    "LEFT": _function(("string", "integer"), "string", _left),
+    "LENGTH": _function(("string",), "integer", len),
+    "LOWER": _function(("string",), "string", str.lower),
+    "MATCHES": _function(("string", "string"), "boolean", _matches, problem=pattern_problem),
+    "MINUTE": _clock(minute_of),
+    "RIGHT": _function(("string", "integer"), "string", _right),
+    "STRING": _function(("any",), "string", to_string),
+    "SUBSTRING": _function(("string", "integer", "integer"), "string", _substring, required=2),
+    "TRIM": _function(("string",), "string", str.strip),
+    "UPPER": _function(("string",), "string", str.upper),
+    "WEEKDAY": _clock(weekday_of),
+}

@@ -1,0 +1,1 @@
+"""Expressions from text to tree and back."""

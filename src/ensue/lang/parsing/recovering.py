@@ -1,0 +1,207 @@
+"""Further mistakes in a definition that has one already: what to leave out to find them.
+
+In comes the text of a definition, as far as its brackets can be trusted; out come its units: the
+attributes of an event type, and the ports, the filter, the clauses and the statements of a
+correlation. A unit with a mistake is blanked, or replaced by something harmless that is no longer,
+so that every place stays where it was, and the rest is parsed again. Nothing that was read so
+becomes part of a library: only the mistakes in it are reported (`ensue.lang.parsing.parser`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ensue.lang.parsing.cutting import Piece
+
+_TOKEN = re.compile(
+    r"""//[^\n]* | /\*[\s\S]*?(?:\*/|\Z)
+      | (?P<text>"(?:\\.|[^"\\\n])*"? | '(?:\\.|[^'\\\n])*'?)
+      | (?P<count>\{\s*\d+\s*(?:,\s*\d*\s*)?\})
+      | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+      | (?P<sign>\S)""",
+    re.VERBOSE,
+)
+_CLAUSES = frozenset({"within", "by", "bind", "keep", "unless", "having"})
+_STATEMENTS = frozenset({"push", "abort", "revive", "toggle"})
+_OPENING, _CLOSING = frozenset("({"), frozenset(")}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A stretch of a definition and what can stand in its place; a `starter` surely begins it."""
+
+    start: int
+    end: int
+    stand_in: str = ""
+    starter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    start: int
+    end: int
+
+
+def units_of(text: str, piece: Piece) -> list[Unit]:
+    """The units of a definition, in order; none if its brackets cannot be trusted."""
+    tokens = [
+        _Token(found.group(), found.start(), found.end())
+        for found in _TOKEN.finditer(text, piece.start, piece.end)
+        if found.lastgroup is not None
+    ]
+    if not _is_balanced(tokens):
+        return []
+    words = [each.text for each in tokens[:3]]
+    if words[:1] == ["eventtype"]:
+        return list(_attributes(tokens))
+    if len(words) == 3 and words[1] in ("correlation", "ecl"):
+        return list(_parts(tokens, is_ecl=words[1] == "ecl"))
+    return []
+
+
+def blanked(text: str, unit: Unit) -> str | None:
+    """The text with a stand-in for a unit; None if there is no room for it."""
+    room = unit.end - unit.start
+    if len(unit.stand_in) > room:
+        return None
+    return text[: unit.start] + unit.stand_in.ljust(room) + text[unit.end :]
+
+
+def unit_with(units: Sequence[Unit], place: int) -> Unit | None:
+    """The unit in which a mistake stands that was noticed at a place."""
+    before: Unit | None = None
+    for unit in units:
+        if unit.start > place:
+            break
+        if unit.start == place and unit.starter and before is not None:
+            # What begins a unit as it should is wrong only after what stands before it.
+            break
+        before = unit
+    return before
+
+
+def _is_balanced(tokens: Sequence[_Token]) -> bool:
+    opened: list[str] = []
+    for token in tokens:
+        if token.text in _OPENING:
+            opened.append(token.text)
+        elif token.text in _CLOSING and (
+            not opened or (opened.pop() == "(") != (token.text == ")")
+        ):
+            return False
+    return not opened
+
+
+def _depths(tokens: Sequence[_Token]) -> Iterator[tuple[_Token, int]]:
+    """Each token with the number of brackets around it; a bracket is inside of itself."""
+    depth = 0
+    for token in tokens:
+        depth += token.text in _OPENING
+        yield token, depth
+        depth -= token.text in _CLOSING
+
+
+def _attributes(tokens: Sequence[_Token]) -> Iterator[Unit]:
+    opening = next((n for n, each in enumerate(tokens) if each.text == "{"), 0)
+    if opening > 1:
+        yield Unit(tokens[1].start, tokens[opening - 1].end, "A")
+    start: int | None = None
+    end = 0
+    for token, depth in _depths(tokens):
+        if depth != 1 or token.text in ("{", "}"):
+            continue
+        start = token.start if start is None else start
+        end = token.end
+        if token.text == ";":
+            yield Unit(start, end)
+            start = None
+    if start is not None:
+        yield Unit(start, end)
+
+
+def _parts(tokens: Sequence[_Token], *, is_ecl: bool) -> Iterator[Unit]:
+    opening = next((n for n, each in enumerate(tokens) if each.text == "("), None)
+    if opening is None:
+        return
+    depth, closing = 0, opening
+    for number, token in enumerate(tokens[opening:], opening):
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
+        if depth == 0:
+            closing = number
+            break
+    yield from _ports(tokens[opening + 1 : closing])
+    body = next(
+        (n for n, (each, d) in enumerate(_depths(tokens)) if each.text == "{" and d == 1), None
+    )
+    if body is None or body < closing:
+        return
+    yield from _clauses(tokens[closing + 1 : body])
+    inside = tokens[body + 1 : -1] if tokens[-1].text == "}" else tokens[body + 1 :]
+    inside = [each for each in inside if each.start < tokens[-1].start]
+    if is_ecl and inside:
+        yield Unit(inside[0].start, inside[-1].end, "a")
+    elif inside:
+        yield from _statements(inside)
+
+
+def _ports(tokens: Sequence[_Token]) -> Iterator[Unit]:
+    start: int | None = None
+    end = 0
+    for token, depth in _depths(tokens):
+        if depth == 0 and token.text == ",":
+            if start is not None:
+                yield Unit(start, end, "A a")
+            start = None
+            continue
+        start = token.start if start is None else start
+        end = token.end
+    if start is not None:
+        yield Unit(start, end, "A a")
+
+
+def _clauses(tokens: Sequence[_Token]) -> Iterator[Unit]:
+    """The filter, then each clause from its word to the next."""
+    begun: _Token | None = None
+    end = 0
+    for token, depth in _depths(tokens):
+        if begun is None:
+            begun = token
+        elif depth == 0 and token.text in _CLAUSES:
+            yield _clause(begun, end)
+            begun = token
+        end = token.end
+    if begun is not None:
+        yield _clause(begun, end)
+
+
+def _clause(begun: _Token, end: int) -> Unit:
+    is_clause = begun.text in _CLAUSES
+    return Unit(begun.start, end, "" if is_clause else "a", starter=is_clause)
+
+
+def _statements(tokens: Sequence[_Token]) -> Iterator[Unit]:
+    """Statements, and the heads of cases up to their `:`."""
+    begun: _Token | None = None
+    end = 0
+    for token, depth in _depths(tokens):
+        begins = depth == 0 and (token.text in _STATEMENTS or token.text == "case")
+        if begun is not None and begins:
+            yield _statement(begun, end)
+            begun = None
+        begun = token if begun is None else begun
+        end = token.end
+        ends_head = token.text == ":" and begun.text == "case"
+        if depth == 0 and (token.text == ";" or ends_head):
+            yield _statement(begun, end)
+            begun = None
+    if begun is not None:
+        yield _statement(begun, end)
+
+
+def _statement(begun: _Token, end: int) -> Unit:
+    if begun.text == "case":
+        return Unit(begun.start, end, "case true:", starter=True)
+    return Unit(begun.start, end, "", starter=begun.text in _STATEMENTS)

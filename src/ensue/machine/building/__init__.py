@@ -1,0 +1,1 @@
+"""From filters and ECL expressions to machines."""

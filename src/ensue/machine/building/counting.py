@@ -1,0 +1,48 @@
+"""Counting in a machine: how many rounds are over, in as many states as the number has digits.
+
+A counter to n stands in the machine as binary digits, two states each. Its steps are the ways in
+which a number grows by one: the lowest zero becomes a one, and the ones below it become zeros. So
+`x{100000}` and `repeat(100000) { x }` have some forty states, and not a hundred thousand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensue.machine.building.growth import Growth
+from ensue.machine.model import State
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One more round: which digits must stand how, which go, and which come."""
+
+    enabling: tuple[frozenset[State], ...]
+    clear: frozenset[State]
+    target: frozenset[State]
+
+
+class Counter:
+    """Counts from 0 to `rounds - 1`, the last round. Exactly one of its transitions is enabled."""
+
+    def __init__(self, growth: Growth, name: str, rounds: int) -> None:
+        width = (rounds - 1).bit_length()
+        digits = [
+            (growth.state(f"{name}: no {1 << place}"), growth.state(f"{name}: {1 << place}"))
+            for place in range(width)
+        ]
+        self.states = frozenset(state for digit in digits for state in digit)
+        self.first = frozenset(zero for zero, _ in digits)
+        self.last = tuple(
+            frozenset({digit[(rounds - 1) >> place & 1]}) for place, digit in enumerate(digits)
+        )
+        """The enabling sets of the last round. It goes before the steps, which it shuts out."""
+        self.steps = tuple(_step(digits[: place + 1]) for place in range(width))
+
+
+def _step(digits: list[tuple[State, State]]) -> Step:
+    """The highest of these digits becomes a one, and those below it, all ones, become zeros."""
+    *below, (zero, one) = digits
+    gone = frozenset({zero, *(one_below for _, one_below in below)})
+    come = frozenset({one, *(zero_below for zero_below, _ in below)})
+    return Step(tuple(frozenset({state}) for state in gone), gone, come)

@@ -1,0 +1,404 @@
+"""Filters to correlation machines.
+
+Every subexpression has a state that says *complete*. A port is completed by its event if what
+stands before it (`;`) was complete when the event came; the operators complete from their parts by
+internal transitions. Nothing is cleared on the way: a later event may complete a part again, with a
+later start or a later binding. A branch that is complete fires, and what it remembers is cleared.
+Equal subexpressions in the same surroundings are one, and so are the places of a port that another
+place of it always covers.
+
+A label is judged on all that is remembered, not on its stretch: below the right side of a `;` its
+subexpression is watched a second time, from the beginning of the memory.
+
+A label that is ever aborted has two marks. While it is *alive* its ports read; while it is
+*aborted* it counts as complete for `+` and `;`, and is nothing to `|`. What is complete only
+because of it is derived anew when it is revived.
+
+A long chain, and `x{n}`, would keep every part that is complete. Where there is no window and no
+label is aborted, none of them can matter again: such a chain hands a token from part to part, and
+`x{n}` counts its rounds in binary (`ensue.machine.building.counting`). Its bindings are kept beside
+it.
+
+One thing this form cannot say: a label aborted to the left of a `;` changes which earlier events
+count for the right side, and needs them back. `needs_memory` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ensue.lang.printer import print_filter
+from ensue.lang.syntax import (
+    Both,
+    Either,
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    PortRef,
+    Then,
+    Timeout,
+    Times,
+)
+from ensue.machine.building.counting import Counter
+from ensue.machine.building.covering import Cover
+from ensue.machine.building.growth import Growth
+from ensue.machine.building.labels import changed_labels, left_label_aborted, needs_memory
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
+from ensue.machine.model import Bind, Branch, Fire, Machine, PortAtom, State, Switch
+
+__all__ = ["changed_labels", "left_label_aborted", "machine_of_filter", "needs_memory"]
+
+LONG_CHAIN = 8
+"""From how many parts on a chain hands on a token instead of keeping what is complete."""
+
+
+def machine_of_filter(
+    correlation: FilterCorrelation,
+    limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
+    long_chain: int = LONG_CHAIN,
+) -> Machine:
+    return _FilterMachine(correlation, limits, long_chain).machine()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A subexpression: complete, left out (if it can be), and every state that belongs to it.
+
+    `tokens` are set once, when what stands before the subexpression is complete.
+    """
+
+    complete: State
+    left_out: State | None
+    inside: frozenset[State]
+    tokens: frozenset[State] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Where a subexpression stands: what must be complete before it, and which labels are alive."""
+
+    before: State
+    alive: tuple[State, ...]
+    bound: bool
+
+
+class _FilterMachine:
+    def __init__(
+        self, correlation: FilterCorrelation, limits: MachineLimits, long_chain: int
+    ) -> None:
+        self._correlation = correlation
+        self._long_chain = long_chain
+        self._growth = Growth(limits.states)
+        self._origin = self._growth.state("origin")
+        self._first = correlation.clauses.bind == "first"
+        self._alive = {
+            label: self._growth.state(f"{label} alive")
+            for label in sorted(changed_labels(correlation))
+        }
+        self._aborted = {label: self._growth.state(f"{label} aborted") for label in self._alive}
+        self._contents: dict[str, set[State]] = {label: set() for label in self._alive}
+        self._labels: list[tuple[str, State]] = []
+        self._places: list[tuple[int, str, State]] = []
+        self._place_count = 0
+        self._left_out_states: set[State] = set()
+        self._hands_on = correlation.clauses.within is None and not self._alive
+        self._nodes: dict[tuple[Filter, Around], Node] = {}
+        self._cover: Cover
+
+    def machine(self) -> Machine:
+        built = [self._branch(branch) for branch in self._correlation.branches]
+        for number, (branch, inside, tokens) in enumerate(built):
+            self._growth.add([[branch.root]], clear=inside, target=tokens, effect=Fire(number))
+        within = self._correlation.clauses.within
+        marks = {*self._alive.values(), *self._aborted.values(), *self._left_out_states}
+        return Machine(
+            tuple(self._growth.names),
+            frozenset({self._origin, *self._alive.values()}.union(*(t for _, _, t in built))),
+            tuple(self._growth.transitions),
+            tuple(self._growth.atoms),
+            tuple(branch for branch, _, _ in built),
+            tuple(self._switches()),
+            within.microseconds if within else None,
+            frozenset({self._origin, *marks}),
+        )
+
+    def _branch(self, x: Filter) -> tuple[Branch, frozenset[State], frozenset[State]]:
+        """A branch, what it clears when it fires, and the tokens that it starts with."""
+        self._labels, self._places, self._nodes = [], [], {}
+        outside = Around(self._origin, (), bound=True)
+        self._cover = Cover(self._alive, self._origin, x)
+        root = self._node(x, outside)
+        watched = [
+            (label, self._watch(body, around)) for label, body, around in self._watches(x, outside)
+        ]
+        labels = [*self._labels, *((label, node.complete) for label, node in watched)]
+        inside = root.inside.union(*(node.inside for _, node in watched))
+        tokens = root.tokens.union(*(node.tokens for _, node in watched))
+        return Branch(root.complete, tuple(labels), tuple(self._places)), inside, tokens
+
+    # --- subexpressions -----------------------------------------------------------------------
+
+    def _node(self, x: Filter, around: Around) -> Node:
+        """Equal subexpressions in the same surroundings are one node.
+
+        One that binds may stand for one that does not: a binding is only noted, never waited for.
+        """
+        binding = Around(around.before, around.alive, bound=True)
+        known = self._nodes.get((x, binding)) or self._nodes.get((x, around))
+        if known is None:
+            known = self._nodes[x, around] = self._made(x, around)
+        return known
+
+    def _made(self, x: Filter, around: Around) -> Node:
+        match x:
+            case PortRef(name):
+                return self._port(name, around)
+            case Labelled(label, body):
+                return self._labelled(label, body, around)
+            case Both(parts):
+                nodes = [self._node(part, around) for part in parts]
+                each = [_present(node.complete, node.left_out) for node in nodes]
+                one = [node.complete for node in nodes]
+                # Where nothing can be left out, the last set follows from the others.
+                vanishing = any(node.left_out is not None for node in nodes)
+                return self._joined(x, nodes, [*each, one] if vanishing else each)
+            case Either(parts):
+                nodes = [self._node(part, around) for part in parts]
+                return self._joined(x, nodes, [[node.complete for node in nodes]])
+            case Then(parts):
+                if self._hands_on and len(parts) >= self._long_chain:
+                    return self._handing_on(parts, around)
+                return self._then(x, parts, around)
+            case Times(body, count):
+                if self._hands_on and count >= self._long_chain:
+                    return self._counted(x, body, count, around)
+                return self._then(x, (body,) * count, around)
+            case Timeout():
+                raise ValueError("a filter with `timeout` runs from memory and has no machine")
+
+    def _port(self, name: str, around: Around) -> Node:
+        complete = self._growth.state(name)
+        effect = None
+        if around.bound and not self._cover.has(name, around.before, around.alive):
+            effect = Bind(self._place_count, self._first)
+            self._places.append((self._place_count, name, complete))
+            self._place_count += 1
+        self._growth.add(
+            [[around.before], *([alive] for alive in around.alive)],
+            input=self._growth.atom(PortAtom(name)),
+            target=[complete],
+            effect=effect,
+        )
+        return Node(complete, None, frozenset({complete}))
+
+    def _labelled(self, label: str, body: Filter, around: Around) -> Node:
+        if label not in self._alive:
+            node = self._node(body, around)
+        else:
+            inner = Around(around.before, (*around.alive, self._alive[label]), around.bound)
+            node = self._node(body, inner)
+            self._contents[label] |= node.inside
+            # A label counts as left out when it is aborted, or when all that is in it is.
+            if node.left_out is None:
+                node = Node(node.complete, self._aborted[label], node.inside, node.tokens)
+            else:
+                gone = self._left_out(label)
+                self._growth.add([[self._aborted[label], node.left_out]], target=[gone])
+                node = Node(node.complete, gone, node.inside | {gone}, node.tokens)
+        if around.bound and around.before == self._origin:
+            self._labels.append((label, node.complete))
+        return node
+
+    def _then(self, x: Filter, parts: tuple[Filter, ...], around: Around) -> Node:
+        nodes: list[Node] = []
+        tokens: set[State] = set()
+        own: set[State] = set()
+        before = around.before
+        for number, part in enumerate(parts):
+            if number:
+                after, before = before, nodes[-1].complete
+                if around.bound:
+                    self._cover.note(before, self._cover.after(after), part, around.alive)
+            node = self._node(part, Around(before, around.alive, around.bound))
+            nodes.append(node)
+            if number and node.tokens:
+                # What stands before stays complete; the tokens are to be set only once.
+                waiting = self._growth.state(f"{print_filter(part)} not begun")
+                self._growth.add([[before], [waiting]], clear=[waiting], target=node.tokens)
+                tokens.add(waiting)
+                own.add(waiting)
+            else:
+                tokens |= node.tokens
+        last = nodes[-1]
+        if last.left_out is None:
+            inside = frozenset(own).union(*(node.inside for node in nodes))
+            return Node(last.complete, None, inside, frozenset(tokens))
+        # Only the last part can be left out here (`needs_memory`): then the one before it counts.
+        before_last = nodes[-2].complete if len(nodes) > 1 else last.complete
+        needed = [_present(last.complete, last.left_out), [before_last]]
+        return self._joined(x, nodes, needed, can_vanish=len(nodes) == 1)
+
+    def _joined(
+        self,
+        x: Filter,
+        nodes: list[Node],
+        enabling: list[list[State]],
+        can_vanish: bool = True,
+    ) -> Node:
+        complete = self._growth.state(print_filter(x))
+        self._growth.add(enabling, target=[complete])
+        own = {complete}
+        left_out = None
+        gone = [node.left_out for node in nodes if node.left_out is not None]
+        if can_vanish and len(gone) == len(nodes):
+            left_out = self._left_out(f"({print_filter(x)})")
+            self._growth.add([[state] for state in gone], target=[left_out])
+            own.add(left_out)
+        inside = frozenset(own).union(*(node.inside for node in nodes))
+        tokens = frozenset().union(*(node.tokens for node in nodes))
+        return Node(complete, left_out, inside, tokens)
+
+    def _left_out(self, name: str) -> State:
+        state = self._growth.state(f"{name} left out")
+        self._left_out_states.add(state)
+        return state
+
+    # --- long chains --------------------------------------------------------------------------
+
+    def _handing_on(self, parts: tuple[Filter, ...], around: Around) -> Node:
+        """A chain in which a token goes from part to part, and what is behind it is cleared.
+
+        What lies behind can be met again only later than it was, and no match gets better by that:
+        without a window only *that* a part is complete counts, and it stays so until the branch
+        fires. Places are kept apart, in parts that are not cleared, from marks that stay.
+        """
+        growth, count = self._growth, len(parts)
+        tokens = [growth.state(f"part {n} of {count}") for n in range(1, count + 1)]
+        marks, kept = self._marked_places(parts, around) if around.bound else ({}, [])
+        nodes = [
+            self._node(part, Around(token, around.alive, bound=False))
+            for part, token in zip(parts, tokens, strict=True)
+        ]
+        for number in range(1, count):
+            done = nodes[number - 1]
+            entered = {tokens[number], *nodes[number].tokens, *marks.get(number, ())}
+            growth.add([[done.complete]], clear=done.inside | {tokens[number - 1]}, target=entered)
+        inside = frozenset(tokens).union(
+            *(node.inside for node in [*nodes, *kept]), *marks.values()
+        )
+        first = {tokens[0]} | nodes[0].tokens | (kept[0].tokens if kept else frozenset())
+        return Node(nodes[-1].complete, None, inside, frozenset(first))
+
+    def _marked_places(
+        self, parts: tuple[Filter, ...], around: Around
+    ) -> tuple[dict[int, frozenset[State]], list[Node]]:
+        """Where the ports of a chain are bound: for each part what its beginning has to set."""
+        kept = [self._node(parts[0], around)]
+        marks: dict[int, frozenset[State]] = {}
+        covered = self._cover.after(around.before)
+        placed = {parts[0]}
+        for number, part in enumerate(parts[1:], 1):
+            covered |= self._cover.reads(parts[number - 1], around.alive)
+            ports = {(name, around.alive) for name in _ports(part)}
+            # An equal part further left covers all of its places, for it began earlier.
+            if ports <= covered or part in placed:
+                continue
+            placed.add(part)
+            mark = self._growth.state(f"from part {number + 1} of {len(parts)} on")
+            self._cover.note(mark, covered, part, around.alive)
+            node = self._node(part, Around(mark, around.alive, bound=True))
+            marks[number] = node.tokens | {mark}
+            kept.append(node)
+        return marks, kept
+
+    def _counted(self, x: Filter, body: Filter, count: int, around: Around) -> Node:
+        """`x{n}`: one round after the other, counted; all places are those of the first round."""
+        growth = self._growth
+        kept = [self._node(body, around)] if around.bound else []
+        begin = growth.state(f"next {print_filter(body)}")
+        counter = Counter(growth, print_filter(x), count)
+        node = self._node(body, Around(begin, around.alive, bound=False))
+        complete = growth.state(print_filter(x))
+        own = node.inside | {begin} | counter.states
+        growth.add([[node.complete], *counter.last], clear=own, target=[complete])
+        for step in counter.steps:
+            growth.add(
+                [[node.complete], *step.enabling],
+                clear=node.inside | {begin} | step.clear,
+                target=node.tokens | {begin} | step.target,
+            )
+        inside = own.union({complete}, *(each.inside for each in kept))
+        tokens = (node.tokens | {begin} | counter.first).union(*(each.tokens for each in kept))
+        return Node(complete, None, inside, tokens)
+
+    # --- labels -------------------------------------------------------------------------------
+
+    def _watches(self, x: Filter, around: Around) -> Iterator[tuple[str, Filter, Around]]:
+        """Labels below the right side of a `;`, which are watched from the origin on."""
+
+        def walk(
+            x: Filter, right: bool, alive: tuple[str, ...]
+        ) -> Iterator[tuple[str, Filter, Around]]:
+            match x:
+                case Labelled(label, body):
+                    inner = (*alive, label) if label in self._alive else alive
+                    if right:
+                        states = tuple(self._alive[each] for each in inner)
+                        yield label, body, Around(self._origin, states, bound=False)
+                    yield from walk(body, right, inner)
+                case Both(parts) | Either(parts):
+                    for part in parts:
+                        yield from walk(part, right, alive)
+                case Then(parts):
+                    for number, part in enumerate(parts):
+                        yield from walk(part, right or number > 0, alive)
+
+        yield from walk(x, around.before != self._origin, ())
+
+    def _watch(self, body: Filter, around: Around) -> Node:
+        node = self._node(body, around)
+        for label, alive in self._alive.items():
+            if alive in around.alive:
+                self._contents[label] |= node.inside
+        return node
+
+    def _switches(self) -> Iterator[Switch]:
+        """Reviving derives anew what is complete: a state that only follows from others."""
+        derived = self._derived()
+        for label, alive in self._alive.items():
+            aborted = self._aborted[label]
+            contents = frozenset(self._contents[label])
+            yield Switch(label, "abort", alive, contents | {alive} | derived, frozenset({aborted}))
+            yield Switch(label, "revive", aborted, derived | {aborted}, frozenset({alive}))
+
+    def _derived(self) -> frozenset[State]:
+        """States that only internal transitions set: they follow from the others."""
+        read = {
+            state
+            for transition in self._growth.transitions
+            if transition.input is not None
+            for state in transition.target
+        }
+        followed = {
+            state
+            for transition in self._growth.transitions
+            if transition.input is None
+            for state in transition.target
+        }
+        return frozenset(followed - read)
+
+
+def _ports(x: Filter) -> Iterator[str]:
+    match x:
+        case PortRef(name):
+            yield name
+        case Labelled(_, body) | Times(body, _):
+            yield from _ports(body)
+        case Both(parts) | Either(parts) | Then(parts):
+            for part in parts:
+                yield from _ports(part)
+
+
+def _present(complete: State, left_out: State | None) -> list[State]:
+    return [complete] if left_out is None else [complete, left_out]
