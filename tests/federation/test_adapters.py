@@ -151,6 +151,17 @@ def test_who_does_not_listen_receives_nothing(service: Service) -> None:
     run(story)
 
 
+def test_who_never_listened_may_end_it(service: Service) -> None:
+    async def story() -> None:
+        async with connected(service, "g9", listening=False) as adapter:
+            await adapter.unlisten()
+            await adapter.tell(b"still there")
+
+            assert await adapter.hear() == [b"still there"]
+
+    run(story)
+
+
 def test_what_came_while_nobody_listened_does_not_come_later(service: Service) -> None:
     async def story() -> None:
         async with connected(service) as one, connected(service, "g2") as two:

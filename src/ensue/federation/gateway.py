@@ -90,6 +90,8 @@ class Gateway:
         for subscription in self.settings.subscriptions:
             self._stand(subscription)
         self._remember()
+        # The first look-up compiles; no event is to wait for that.
+        self._interest.destinations(Event.of("ensue.first", time=0, data={}))
         for link in self._links.values():
             link.start(self)
         await self._all_connected()

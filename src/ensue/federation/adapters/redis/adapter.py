@@ -188,7 +188,13 @@ class StreamAdapter(RedisAdapter):
     async def unlisten(self) -> None:
         self._is_listening.clear()
         for stream in self._streams:
-            await self._do("cannot end", self._client.xgroup_destroy(stream, self._group))
+            try:
+                await self._client.xgroup_destroy(stream, self._group)
+            except exceptions.ResponseError:
+                # A stream that never was has no group either.
+                continue
+            except (exceptions.RedisError, OSError) as error:
+                raise broken(self.service, "cannot end", error) from None
 
     async def receive(self) -> list[Incoming]:
         await self._is_listening.wait()
