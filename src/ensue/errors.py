@@ -105,7 +105,12 @@ class JobError(EnsueError):
 
 
 class LinkError(EnsueError):
-    """An event service that cannot be reached or has broken off. The link to it is made again."""
+    """An event service that cannot be reached or has broken off. The link to it is made again.
+
+    `confirmed` tells how many events of a batch, from its begin, the service has taken before.
+    """
+
+    confirmed: int = 0
 
 
 class UsageError(EnsueError):

@@ -14,7 +14,18 @@ from ensue.federation.adapters.base import Adapter, Service
 
 from .conftest import StartServer
 
-KINDS = ("memory", "mqtt", "mqtt-binary", "redis", "redis-pubsub")
+KINDS = (
+    "memory",
+    "mqtt",
+    "mqtt-binary",
+    "redis",
+    "redis-pubsub",
+    "nats",
+    "nats-binary",
+    "nats-jetstream",
+    "kafka",
+    "kafka-binary",
+)
 
 SERVER_OF = {"redis-pubsub": "redis", "nats-jetstream": "nats"}
 OPTIONS: dict[str, dict[str, Any]] = {}
@@ -44,4 +55,7 @@ def service_of(
 def url_of(kind: str, server: StartServer, request: pytest.FixtureRequest, number: str) -> str:
     if kind == "memory":
         return f"memory:{number}"
+    if kind == "kafka":
+        servers: str = request.getfixturevalue("kafka_servers")
+        return f"kafka://{servers}"
     return server(SERVER_OF.get(kind, kind)).url

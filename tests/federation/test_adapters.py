@@ -153,11 +153,14 @@ def test_who_does_not_listen_receives_nothing(service: Service) -> None:
 
 def test_who_never_listened_may_end_it(service: Service) -> None:
     async def story() -> None:
-        async with connected(service, "g9", listening=False) as adapter:
-            await adapter.unlisten()
-            await adapter.tell(b"still there")
+        async with (
+            connected(service, "g1", listening=False) as one,
+            connected(service, "g2", listening=False) as two,
+        ):
+            await one.unlisten()
+            await one.tell(b"still there")
 
-            assert await adapter.hear() == [b"still there"]
+            assert await two.hear() == [b"still there"]
 
     run(story)
 

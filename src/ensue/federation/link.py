@@ -325,17 +325,27 @@ class Link:
                 await self._publish_batch(adapter, batch)
 
     async def _publish_batch(self, adapter: Adapter, batch: list[Queued]) -> None:
+        """Publish the events at the head of the queue."""
         try:
             await adapter.publish([Outgoing(each.event, each.in_transit) for each in batch])
+        except LinkError as error:
+            self._published(batch[: error.confirmed])
+            raise
         except (EventError, RefusedError) as error:
-            if len(batch) > 1:
-                # One of them is at fault, and the others need not wait for it.
-                for each in batch:
-                    await self._publish_batch(adapter, [each])
+            confirmed = getattr(error, "confirmed", 0)
+            self._published(batch[:confirmed])
+            rest = batch[confirmed:]
+            if len(rest) == 1:
+                self._note(error)
+                self._drop(rest[0], "refused")
                 return
-            self._note(error)
-            self._drop(batch[0], "refused")
-            return
+            # One of them is at fault, and the others need not wait for it.
+            for each in rest:
+                await self._publish_batch(adapter, [each])
+        else:
+            self._published(batch)
+
+    def _published(self, batch: Sequence[Queued]) -> None:
         for each in batch:
             self._queue.popleft()
             self.counts.sent += 1

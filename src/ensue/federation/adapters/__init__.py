@@ -15,6 +15,10 @@ from ensue.lang.diagnostics import did_you_mean
 KINDS: dict[str, tuple[str, str]] = {
     "memory": ("memory", "MemoryAdapter"),
     "mqtt": ("mqtt", "MqttAdapter"),
+    "nats": ("nats", "NatsAdapter"),
+    "nats-jetstream": ("nats", "JetStreamAdapter"),
+    "kafka": ("kafka", "KafkaAdapter"),
+    "http": ("http", "HttpAdapter"),
     "redis": ("redis", "StreamAdapter"),
     "redis-pubsub": ("redis", "PubSubAdapter"),
 }

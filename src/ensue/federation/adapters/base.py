@@ -118,7 +118,12 @@ class Outgoing:
 
 
 class RefusedError(EnsueError):
-    """An event that a service will never take, such as one that is too large for it."""
+    """An event that a service will never take, such as one that is too large for it.
+
+    `confirmed` tells how many events before it, of the same batch, the service has taken.
+    """
+
+    confirmed: int = 0
 
 
 class Adapter(ABC):
@@ -151,7 +156,10 @@ class Adapter(ABC):
 
     @abstractmethod
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        """Publish events in order; on return the service has all of them."""
+        """Publish events in order; on return the service has all of them.
+
+        What it raises says how many it had taken by then (`confirmed`), where that is known.
+        """
 
     @abstractmethod
     async def tell(self, message: bytes) -> None:

@@ -22,6 +22,10 @@ class Inbox(Generic[T]):
     def __len__(self) -> int:
         return len(self._items)
 
+    @property
+    def is_failed(self) -> bool:
+        return self._error is not None
+
     def put(self, item: T) -> None:
         self._items.append(item)
         self._filled.set()
