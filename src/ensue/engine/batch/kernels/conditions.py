@@ -13,10 +13,13 @@ import numpy as np
 
 from ensue.engine.batch.kernels.exact_sums import rounded_sum, whole_sum
 from ensue.engine.batch.related.condition import REALS, Step
-from ensue.engine.core.jit import uncounted
+from ensue.engine.core.jit import inlined, uncounted
 
 COUNT, SUM, AVERAGE, DISTINCT, LEAST, GREATEST, FIRST, LAST = range(8)
 """The kinds of aggregates."""
+KIND, REAL, OWN, COUNTS, LIMBS, POWER, PORT, VALUE, QUEUE, COLUMNS = range(10)
+"""What is said of an aggregate: its kind, whether its values are reals, its registers, that of the
+count, the limbs of its sum and their power of two, its port, and where values and queues stand."""
 
 _LOAD_INTEGER, _LOAD_REAL = int(Step.LOAD_INTEGER), int(Step.LOAD_REAL)
 _OPERAND_INTEGER, _OPERAND_REAL = int(Step.OPERAND_INTEGER), int(Step.OPERAND_REAL)
@@ -31,24 +34,22 @@ _AT_MOST, _GREATER, _AT_LEAST = int(Step.AT_MOST), int(Step.GREATER), int(Step.A
 _SMALLEST = np.int64(-(2**63))
 
 
-@uncounted
+@inlined
 def aggregate(
     held: Any, key: int, aggregates: Any, number: int, values: Any, reals: Any, base: int,
     digits: Any,
 ) -> Any:  # fmt: skip
     """What an aggregate comes to: as an integer, as a real, and whether there is such a value."""
-    kind, is_real, at, count_at = (
-        aggregates[number, 0], aggregates[number, 1], aggregates[number, 2], aggregates[number, 3],
-    )  # fmt: skip
+    kind, is_real, at = aggregates[number, KIND], aggregates[number, REAL], aggregates[number, OWN]
     if kind == COUNT:
-        return held[key, count_at], 0.0, True
+        return held[key, aggregates[number, COUNTS]], 0.0, True
     if kind == DISTINCT:
         return held[key, at], 0.0, True
     if kind in (SUM, AVERAGE):
         count = held[key, at]
         if count == 0:
             return np.int64(0), 0.0, False
-        limbs, power = aggregates[number, 4], aggregates[number, 5]
+        limbs, power = aggregates[number, LIMBS], aggregates[number, POWER]
         if kind == SUM and not is_real:
             total, fits = whole_sum(held, key, at + 1, limbs, digits)
             return total, 0.0, fits
@@ -60,8 +61,8 @@ def aggregate(
     if row == 0:
         return np.int64(0), 0.0, False
     if is_real:
-        return np.int64(0), reals[row - base, number], True
-    return values[row - base, number], 0.0, True
+        return np.int64(0), reals[row - base, aggregates[number, VALUE]], True
+    return values[row - base, aggregates[number, VALUE]], 0.0, True
 
 
 @uncounted
@@ -151,11 +152,17 @@ def real_step(step: int, x: float, y: float) -> Any:
     return np.int64(0), found, math.isfinite(found)
 
 
-@uncounted
+@inlined
 def condition_holds(
-    program: Any, each: int, held: Any, key: int, aggregates: Any, values: Any, reals: Any,
-    base: int, digits: Any,
-) -> Any:  # fmt: skip
+    program: Any,
+    each: int,
+    held: Any,
+    key: int,
+    aggregates: Any,
+    values: Any,
+    reals: Any,
+    base: int,
+) -> Any:
     """Whether the condition holds of candidate `each`, with what its key has in registers."""
     steps, integers, constants = program.steps, program.integers, program.reals
     known_integers, known_reals, errors = (
@@ -174,7 +181,7 @@ def condition_holds(
             real[to] = constants[x]
         elif step in (_AGGREGATE_INTEGER, _AGGREGATE_REAL):
             found, found_real, there = aggregate(
-                held, key, aggregates, x, values, reals, base, digits
+                held, key, aggregates, x, values, reals, base, program.digits
             )
             if not there:
                 return False

@@ -18,12 +18,15 @@ from ensue.engine.core.jit import uncounted
 LIMB = 32
 MOST_LIMBS = 72
 """So many limbs hold the sum of any reals."""
-MANTISSA = 53
+EXPONENT_OF_ONE = 1075
+"""A real is its fraction of 53 bits times 2 to the power of its exponent, less this."""
 
 _MASK = np.uint64(0xFFFFFFFF)
 _U0, _U1, _U11, _U32 = np.uint64(0), np.uint64(1), np.uint64(11), np.uint64(32)
 _HALF, _REST = np.uint64(0x400), np.uint64(0x7FF)
 _TOP = np.uint64(1 << 63)
+_SIGN, _U52 = np.uint64(63), np.uint64(52)
+_EXPONENTS, _FRACTION = np.uint64(0x7FF), np.uint64((1 << 52) - 1)
 
 
 @uncounted
@@ -37,20 +40,21 @@ def add_integer(held: Any, key: int, at: int, value: int, sign: int) -> None:
 
 
 @uncounted
-def add_real(held: Any, key: int, at: int, power: int, value: float, sign: int) -> None:
-    """Put a real into a sum of multiples of 2 to a power, or take it out again."""
-    if value == 0.0:
+def add_real(held: Any, key: int, at: int, power: int, bits: int, sign: int) -> None:
+    """Put a real, given by its bits, into a sum of multiples of 2 to a power, or take it out."""
+    plain = np.uint64(bits)
+    if plain >> _SIGN != _U0:
+        sign = -sign
+    exponent = np.int64(plain >> _U52 & _EXPONENTS)
+    size = plain & _FRACTION
+    if exponent == 0:
+        exponent = np.int64(1)
+    else:
+        size |= _U1 << _U52
+    shift = exponent - EXPONENT_OF_ONE - power
+    if size == _U0:
         return
-    if value < 0.0:
-        value, sign = -value, -sign
-    fraction, exponent = math.frexp(value)
-    size = np.uint64(np.int64(math.ldexp(fraction, MANTISSA)))
-    shift = exponent - MANTISSA - power
-    if shift < 0:
-        # The bits that go are zeros: the value is a multiple of the power.
-        size >>= np.uint64(-shift)
-        shift = 0
-    limb, up = at + shift // LIMB, np.uint64(shift % LIMB)
+    limb, up = at + (shift >> 5), np.uint64(shift & 31)
     low = (size & _MASK) << up
     high = ((size >> _U32) << up) + (low >> _U32)
     held[key, limb] += sign * np.int64(low & _MASK)
@@ -101,9 +105,12 @@ def rounded_sum(held: Any, key: int, at: int, limbs: int, power: int, digits: An
     high = digits[top]
     middle = digits[top - 1] if top >= 1 else _U0
     low = digits[top - 2] if top >= 2 else _U0
-    width = np.uint64(0)
-    while high >> width != _U0:
-        width += _U1
+    width, left = _U0, high
+    for step in (16, 8, 4, 2, 1):
+        if left >> np.uint64(step) != _U0:
+            left >>= np.uint64(step)
+            width += np.uint64(step)
+    width += left
     word = (((high << _U32) | middle) << (_U32 - width)) | (low >> width)
     is_inexact = (low & ((_U1 << width) - _U1)) != _U0
     for limb in range(top - 2):

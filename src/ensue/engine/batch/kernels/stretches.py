@@ -18,25 +18,36 @@ import numpy.typing as npt
 
 from ensue.engine.batch.kernels.conditions import (
     AVERAGE,
+    COUNT,
     DISTINCT,
     FIRST,
+    KIND,
     LAST,
     LEAST,
+    LIMBS,
+    OWN,
+    PORT,
+    POWER,
+    QUEUE,
+    REAL,
     SUM,
+    VALUE,
     aggregate,
     condition_holds,
 )
 from ensue.engine.batch.kernels.exact_sums import add_integer, add_real
-from ensue.engine.core.jit import uncounted
+from ensue.engine.batch.related.events import LETTER, TIME
+from ensue.engine.core.jit import inlined, uncounted
 from ensue.engine.core.numbering import MULTIPLIER
 
 DONE, LACKS_ROOM, LACKS_TABLE = 0, 1, 2
+NEXT, PRESENT, VALUES = 2, 3, 4
+"""Behind time and ports of an event: the next of its key, which values are there, the values."""
 HEAD, TAIL, POINTERS = 0, 1, 2
 """The first two registers of a key: its first and its last remembered event."""
 LOW, COUNTED, PER_PORT = 0, 1, 2
 """The registers of a port with aggregates: the first event that counts, and how many do."""
-WIDTH_OF_AGGREGATE = 7
-"""Kind, whether values are real, registers, that of the count, limbs, power of two, port."""
+NO_BITS, ONE = np.uint64(0), np.uint64(1)
 
 
 class Stretches(NamedTuple):
@@ -61,18 +72,15 @@ class Stretches(NamedTuple):
 
 
 class Store(NamedTuple):
-    """The remembered events, by their numbers less `base`; values and queues by aggregate too."""
+    """The remembered events, by their numbers less `base`, and the table of different values.
 
-    letters: npt.NDArray[np.uint64]
-    times: npt.NDArray[np.int64]
-    nexts: npt.NDArray[np.int64]
-    values: npt.NDArray[np.int64]
+    `reals` are the numbers of `events`, read as reals. The table has a pair of key and value, and
+    the last event of it.
+    """
+
+    events: npt.NDArray[np.int64]
     reals: npt.NDArray[np.float64]
-    present: npt.NDArray[np.bool_]
-    after: npt.NDArray[np.int64]
-    before: npt.NDArray[np.int64]
-    table_keys: npt.NDArray[np.uint64]
-    table_rows: npt.NDArray[np.int64]
+    table: npt.NDArray[np.int64]
     used: npt.NDArray[np.int64]
     base: int
 
@@ -101,123 +109,150 @@ class Triggered(NamedTuple):
     lacking: npt.NDArray[np.bool_]
 
 
-@uncounted
-def next_of_port(letters: Any, nexts: Any, base: int, row: int, bit: Any) -> Any:
+@inlined
+def next_of_port(events: Any, base: int, row: int, bit: Any) -> Any:
     """The next event of a key behind a row that matches a port; 0 if there is none."""
-    row = nexts[row - base]
-    while row != 0 and letters[row - base] >> bit & np.uint64(1) == np.uint64(0):
-        row = nexts[row - base]
+    row = events[row - base, NEXT]
+    while row != 0 and np.uint64(events[row - base, LETTER]) >> bit & ONE == NO_BITS:
+        row = events[row - base, NEXT]
     return row
 
 
 @uncounted
-def slot_of(table_keys: Any, pair: Any) -> Any:
+def slot_of(table: Any, pair: int) -> Any:
     """Where a pair of key and value stands in the table of values, or where it is to stand."""
-    mask = np.uint64(table_keys.size - 1)
-    mixed = pair * MULTIPLIER
+    mask = np.uint64(len(table) - 1)
+    mixed = np.uint64(pair) * MULTIPLIER
     slot = (mixed ^ (mixed >> np.uint64(32))) & mask
-    while table_keys[slot] != np.uint64(0) and table_keys[slot] != pair:
-        slot = (slot + np.uint64(1)) & mask
+    while table[slot, 0] != 0 and table[slot, 0] != pair:
+        slot = (slot + ONE) & mask
     return slot
 
 
 @uncounted
+def drop(table: Any, used: Any, pair: int) -> None:
+    """Take a pair out of the table of values, and move up what had to stand behind it."""
+    mask = np.uint64(len(table) - 1)
+    hole = slot_of(table, pair)
+    if table[hole, 0] == 0:
+        return
+    used[0] -= 1
+    slot = hole
+    while True:
+        slot = (slot + ONE) & mask
+        if table[slot, 0] == 0:
+            break
+        mixed = np.uint64(table[slot, 0]) * MULTIPLIER
+        wanted = (mixed ^ (mixed >> np.uint64(32))) & mask
+        if (slot - wanted) & mask >= (slot - hole) & mask:
+            table[hole, 0], table[hole, 1] = table[slot, 0], table[slot, 1]
+            hole = slot
+    table[hole, 0] = 0
+
+
+@inlined
 def take_in(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
     """Let an event count for a port: it is the last of those that do."""
-    ports, aggregates, base = stretches.ports, stretches.aggregates, store.base
+    ports, aggregates = stretches.ports, stretches.aggregates
+    events, reals, table, base = store.events, store.reals, store.table, store.base
     at = ports[port, 2]
     if held[key, at + LOW] == 0:
         held[key, at + LOW] = row
     low = held[key, at + LOW]
     held[key, at + COUNTED] += 1
     place = row - base
+    present = events[place, PRESENT]
     for each in range(len(aggregates)):
-        if aggregates[each, 6] != port or not store.present[place, each]:
+        kind, is_real, own = aggregates[each, KIND], aggregates[each, REAL], aggregates[each, OWN]
+        if aggregates[each, PORT] != port or kind == COUNT or not present >> each & 1:
             continue
-        kind, is_real, own = aggregates[each, 0], aggregates[each, 1], aggregates[each, 2]
+        value, after = aggregates[each, VALUE], aggregates[each, QUEUE]
+        before = after + 1
         if kind in (SUM, AVERAGE):
             held[key, own] += 1
             if is_real:
-                power = aggregates[each, 5]
-                add_real(held, key, own + 1, power, store.reals[place, each], 1)
+                add_real(held, key, own + 1, aggregates[each, POWER], events[place, value], 1)
             else:
-                add_integer(held, key, own + 1, store.values[place, each], 1)
+                add_integer(held, key, own + 1, events[place, value], 1)
         elif kind == DISTINCT:
-            pair = np.uint64(key + 1) << np.uint64(32) | np.uint64(store.values[place, each])
-            slot = slot_of(store.table_keys, pair)
+            pair = (np.int64(key) + 1) << 32 | events[place, value]
+            slot = slot_of(table, pair)
             earlier = np.int64(0)
-            if store.table_keys[slot] == pair:
-                earlier = store.table_rows[slot]
+            if table[slot, 0] == pair:
+                earlier = table[slot, 1]
             else:
-                store.table_keys[slot] = pair
+                table[slot, 0] = pair
                 store.used[0] += 1
-            store.table_rows[slot] = row
-            store.after[place, each] = 0
+            table[slot, 1] = row
+            events[place, after] = 0
             # An event that is all that is kept is taken in a second time.
             if low <= earlier < row:
-                store.after[earlier - base, each] = row
+                events[earlier - base, after] = row
             else:
                 held[key, own] += 1
-        elif kind >= LEAST:
+        else:
             last = held[key, own + 1]
             if kind == LAST:
                 last = np.int64(0)
             while last != 0 and kind != FIRST:
                 if is_real:
-                    new, old = store.reals[place, each], store.reals[last - base, each]
+                    new, old = reals[place, value], reals[last - base, value]
                     is_better = new < old if kind == LEAST else new > old
                 else:
-                    new_i, old_i = store.values[place, each], store.values[last - base, each]
-                    is_better = new_i < old_i if kind == LEAST else new_i > old_i
+                    new_whole, old_whole = events[place, value], events[last - base, value]
+                    is_better = new_whole < old_whole if kind == LEAST else new_whole > old_whole
                 if not is_better:
                     break
-                last = store.before[last - base, each]
-            store.before[place, each], store.after[place, each] = last, 0
+                last = events[last - base, before]
+            events[place, before], events[place, after] = last, 0
             if last == 0:
                 held[key, own] = row
             else:
-                store.after[last - base, each] = row
+                events[last - base, after] = row
             held[key, own + 1] = row
 
 
-@uncounted
+@inlined
 def take_out(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
     """Let the first of the events that count for a port count no longer."""
-    ports, aggregates, base = stretches.ports, stretches.aggregates, store.base
+    ports, aggregates, events, base = (
+        stretches.ports,
+        stretches.aggregates,
+        store.events,
+        store.base,
+    )
     held[key, ports[port, 2] + COUNTED] -= 1
     place = row - base
+    present = events[place, PRESENT]
     for each in range(len(aggregates)):
-        if aggregates[each, 6] != port or not store.present[place, each]:
+        kind, is_real, own = aggregates[each, KIND], aggregates[each, REAL], aggregates[each, OWN]
+        if aggregates[each, PORT] != port or kind == COUNT or not present >> each & 1:
             continue
-        kind, is_real, own = aggregates[each, 0], aggregates[each, 1], aggregates[each, 2]
+        value, after = aggregates[each, VALUE], aggregates[each, QUEUE]
         if kind in (SUM, AVERAGE):
             held[key, own] -= 1
             if is_real:
-                power = aggregates[each, 5]
-                add_real(held, key, own + 1, power, store.reals[place, each], -1)
+                add_real(held, key, own + 1, aggregates[each, POWER], events[place, value], -1)
             else:
-                add_integer(held, key, own + 1, store.values[place, each], -1)
+                add_integer(held, key, own + 1, events[place, value], -1)
         elif kind == DISTINCT:
-            if store.after[place, each] == 0:
+            if events[place, after] == 0:
                 held[key, own] -= 1
-        elif kind >= LEAST and held[key, own] == row:
-            behind = store.after[place, each]
+                drop(store.table, store.used, (np.int64(key) + 1) << 32 | events[place, value])
+        elif held[key, own] == row:
+            behind = events[place, after]
             held[key, own] = behind
             if behind == 0:
                 held[key, own + 1] = 0
             else:
-                store.before[behind - base, each] = 0
+                events[behind - base, after + 1] = 0
 
 
-@uncounted
+@inlined
 def age(held: Any, key: int, time: int, stretches: Any, store: Any) -> None:
     """Move the pointers of a key past what has left the window by a time."""
-    letters, times, nexts, base = store.letters, store.times, store.nexts, store.base
+    events, base = store.events, store.base
     edge = time - stretches.window
-    row = held[key, HEAD]
-    while row != 0 and times[row - base] < edge:
-        row = nexts[row - base]
-    held[key, HEAD] = row
     begins, bits, ends = stretches.begins, stretches.bits, stretches.ends
     if stretches.has_pointers:
         end = np.int64(0)
@@ -227,8 +262,8 @@ def age(held: Any, key: int, time: int, stretches: Any, store: Any) -> None:
                 row = held[key, POINTERS + place]
                 if group > 0 and end == 0:
                     row = np.int64(0)
-                while row != 0 and (times[row - base] < edge if group == 0 else row <= end):
-                    row = next_of_port(letters, nexts, base, row, bits[place])
+                while row != 0 and (events[row - base, TIME] < edge if group == 0 else row <= end):
+                    row = next_of_port(events, base, row, bits[place])
                 held[key, POINTERS + place] = row
                 is_complete = is_complete and row != 0
                 latest = max(latest, row)
@@ -243,13 +278,15 @@ def age(held: Any, key: int, time: int, stretches: Any, store: Any) -> None:
         if group > 0 and ends[group - 1] == 0:
             empty(held, key, port, stretches)
             continue
-        while row != 0 and (times[row - base] < edge if group == 0 else row <= ends[group - 1]):
+        while row != 0 and (
+            events[row - base, TIME] < edge if group == 0 else row <= ends[group - 1]
+        ):
             take_out(held, key, port, row, stretches, store)
-            row = next_of_port(letters, nexts, base, row, bit)
+            row = next_of_port(events, base, row, bit)
         held[key, at + LOW] = row
 
 
-@uncounted
+@inlined
 def empty(held: Any, key: int, port: int, stretches: Any) -> None:
     """Let nothing count for a port."""
     ports, aggregates = stretches.ports, stretches.aggregates
@@ -257,13 +294,13 @@ def empty(held: Any, key: int, port: int, stretches: Any) -> None:
     held[key, at + LOW] = 0
     held[key, at + COUNTED] = 0
     for each in range(len(aggregates)):
-        if aggregates[each, 6] == port:
-            own = aggregates[each, 2]
-            for register in range(own, own + 2 + aggregates[each, 4]):
+        if aggregates[each, PORT] == port:
+            own = aggregates[each, OWN]
+            for register in range(own, own + 2 + aggregates[each, LIMBS]):
                 held[key, register] = 0
 
 
-@uncounted
+@inlined
 def forget(held: Any, key: int, stretches: Any) -> None:
     """Let a key remember nothing."""
     held[key, HEAD] = 0
@@ -277,19 +314,19 @@ def forget(held: Any, key: int, stretches: Any) -> None:
         empty(held, key, port, stretches)
 
 
-@uncounted
+@inlined
 def remember(held: Any, key: int, row: int, letter: Any, stretches: Any, store: Any) -> None:
     """Put an event behind those that a key remembers; `ends` are those from before it."""
     base, ports, ends = store.base, stretches.ports, stretches.ends
     last = held[key, TAIL]
     if last != 0:
-        store.nexts[last - base] = row
+        store.events[last - base, NEXT] = row
     if held[key, HEAD] == 0:
         held[key, HEAD] = row
     held[key, TAIL] = row
     for port in range(len(ports)):
         group = ports[port, 1]
-        if letter >> np.uint64(ports[port, 0]) & np.uint64(1) and (group == 0 or ends[group - 1]):
+        if letter >> np.uint64(ports[port, 0]) & ONE and (group == 0 or ends[group - 1]):
             take_in(held, key, port, row, stretches, store)
     if stretches.has_pointers:
         begins, bits = stretches.begins, stretches.bits
@@ -297,11 +334,11 @@ def remember(held: Any, key: int, row: int, letter: Any, stretches: Any, store: 
             if group > 0 and ends[group - 1] == 0:
                 break
             for place in range(begins[group], begins[group + 1]):
-                if letter >> bits[place] & np.uint64(1) and held[key, POINTERS + place] == 0:
+                if letter >> bits[place] & ONE and held[key, POINTERS + place] == 0:
                     held[key, POINTERS + place] = row
 
 
-@uncounted
+@inlined
 def triggers(held: Any, key: int, each: int, stretches: Any, store: Any, program: Any) -> Any:
     """Whether a candidate triggers, given what its key remembers."""
     if stretches.rounds > 1 and held[key, stretches.ports[0, 2] + COUNTED] < stretches.rounds:
@@ -311,9 +348,29 @@ def triggers(held: Any, key: int, each: int, stretches: Any, store: Any, program
             program.known_integers[0, each] != 0 and not program.errors[0, each]
         )
     return condition_holds(
-        program, each, held, key, stretches.aggregates, store.values, store.reals, store.base,
-        program.digits,
-    )  # fmt: skip
+        program, each, held, key, stretches.aggregates, store.events, store.reals, store.base
+    )
+
+
+@inlined
+def note(
+    held: Any, key: int, each: int, stretches: Any, store: Any, program: Any, out: Any, at: int
+) -> None:
+    """Write down a trigger: its candidate, the first events, and what aggregates come to."""
+    aggregates, base = stretches.aggregates, store.base
+    out.candidates[at] = each
+    if stretches.bind_first:
+        for place in range(stretches.bits.size):
+            out.slots[at, place] = held[key, POINTERS + place]
+    for number in range(len(aggregates)):
+        whole, real, there = aggregate(
+            held, key, aggregates, number, store.events, store.reals, base, program.digits
+        )
+        if aggregates[number, REAL] or aggregates[number, KIND] == AVERAGE:
+            out.reals[at, number] = real
+        else:
+            out.values[at, number] = whole
+        out.lacking[at, number] = not there
 
 
 @uncounted
@@ -325,74 +382,80 @@ def read_stretches(
 
     Returns how far it came in events and in candidates, how many have triggered, and what it lacks.
     """
-    aggregates, base = stretches.aggregates, store.base
-    letters, times, nexts = store.letters, store.times, store.nexts
-    per_event = len(aggregates)
-    places = stretches.bits.size
+    base, events = store.base, store.events
+    per_event = len(stretches.aggregates)
     for row in range(at, keys.size):
         if fired == out.candidates.size:
             return row, done, fired, LACKS_ROOM
-        if 2 * (store.used[0] + per_event) > store.table_keys.size:
+        if 2 * (store.used[0] + per_event) > len(store.table):
             return row, done, fired, LACKS_TABLE
         key, reading = keys[row], number + row
-        letter, time = letters[reading - base], times[reading - base]
-        nexts[reading - base] = 0
+        letter, time = np.uint64(events[reading - base, LETTER]), events[reading - base, TIME]
+        events[reading - base, NEXT] = 0
         age(held, key, time, stretches, store)
-        remember(held, key, reading, letter, stretches, store)
-        if replays:
-            continue
-        has_triggered = False
-        if done < candidates.size and candidates[done] == row:
-            if starts[done] >= floors[key] and triggers(held, key, done, stretches, store, program):
-                has_triggered = True
-                out.candidates[fired] = done
-                if stretches.bind_first:
-                    for place in range(places):
-                        out.slots[fired, place] = held[key, POINTERS + place]
-                for each in range(per_event):
-                    whole, real, there = aggregate(
-                        held, key, aggregates, each, store.values, store.reals, base,
-                        program.digits,
-                    )  # fmt: skip
-                    if aggregates[each, 1] or aggregates[each, 0] == AVERAGE:
-                        out.reals[fired, each] = real
-                    else:
-                        out.values[fired, each] = whole
-                    out.lacking[fired, each] = not there
-                fired += 1
-            done += 1
-        if has_triggered and stretches.keep_none:
-            floors[key] = reading + 1
-            forget(held, key, stretches)
-        elif (has_triggered and stretches.keep_last) or letter & stretches.unless != np.uint64(0):
-            floors[key] = reading
-            forget(held, key, stretches)
+        is_alone = False
+        while True:
             remember(held, key, reading, letter, stretches, store)
+            if replays or is_alone:
+                break
+            has_triggered = False
+            if done < candidates.size and candidates[done] == row:
+                if starts[done] >= floors[key] and triggers(
+                    held, key, done, stretches, store, program
+                ):
+                    has_triggered = True
+                    note(held, key, done, stretches, store, program, out, fired)
+                    fired += 1
+                done += 1
+            if has_triggered and stretches.keep_none:
+                floors[key] = reading + 1
+            elif (has_triggered and stretches.keep_last) or letter & stretches.unless != NO_BITS:
+                floors[key] = reading
+            else:
+                break
+            forget(held, key, stretches)
+            if floors[key] > reading:
+                break
+            # Only the event itself is kept: it is remembered once more, as the first.
+            is_alone = True
     return keys.size, done, fired, DONE
 
 
 @uncounted
-def place_values(
-    old_keys: Any, old_rows: Any, held: Any, lows: Any, table_keys: Any, table_rows: Any
-) -> int:
+def place_values(old: Any, held: Any, lows: Any, table: Any) -> int:
     """Put the values that still count into another table; returns how many there are.
 
-    `lows` has the register of the first event that counts, by number of an aggregate; a value of
-    a key whose event lies before all of them counts for none.
+    `lows` are registers of first events that count: what comes before all of them does not.
     """
     used = 0
-    for slot in range(old_keys.size):
-        pair = old_keys[slot]
-        if pair == np.uint64(0):
+    for slot in range(len(old)):
+        pair = old[slot, 0]
+        if pair == 0:
             continue
-        key = np.int64(pair >> np.uint64(32)) - 1
+        key = (pair >> 32) - 1
         is_held = False
         for low in lows:
             first = held[key, low]
-            is_held = is_held or (first != 0 and old_rows[slot] >= first)
+            is_held = is_held or (first != 0 and old[slot, 1] >= first)
         if is_held:
-            place = slot_of(table_keys, pair)
-            table_keys[place] = pair
-            table_rows[place] = old_rows[slot]
+            place = slot_of(table, pair)
+            table[place, 0], table[place, 1] = pair, old[slot, 1]
             used += 1
     return used
+
+
+@uncounted
+def list_remembered(
+    held: Any, events: Any, base: int, oldest: int, keys: Any, rows: Any, writes: bool
+) -> int:
+    """The remembered events that came at a time or later, by key; returns how many there are."""
+    count = 0
+    for key in range(len(held)):
+        row = held[key, HEAD]
+        while row != 0:
+            if events[row - base, TIME] >= oldest:
+                if writes:
+                    keys[count], rows[count] = key, row
+                count += 1
+            row = events[row - base, NEXT]
+    return count

@@ -29,6 +29,7 @@ from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
+from ensue.engine.batch.related.events import Events
 from ensue.engine.batch.related.form import COMPUTED, Form
 from ensue.engine.batch.single.correlation import (
     SMALLEST_CLEARING,
@@ -90,10 +91,8 @@ class RelatedCorrelation:
             if self.form.needs_stretches
             else None
         )
-        self._base = self.remembered.next
-        self._size = 0
-        self._letters = np.zeros(0, np.uint64)
-        self._times = np.zeros(0, np.int64)
+        width = 2 if self._counting is None else self._counting.width
+        self._events = Events(width, self.remembered.next)
 
     def bit_of(self, port: str) -> int:
         return self._matcher.bit_of[PortAtom(port)]
@@ -113,7 +112,7 @@ class RelatedCorrelation:
         number = self._remember(found)
         self._move_on(clock, missing)
         letters = found.bits.astype(np.uint64)
-        self._store(letters, found.times, number)
+        self._store(letters, found.times)
         firings = self._triggers(letters, found.times, found.keys, number)
         made = self.maker.make(firings, Readings(number, found.times, found.keys))
         return made, found.positions(made.at)
@@ -142,19 +141,11 @@ class RelatedCorrelation:
         if missing:
             self._counts.without_key[self.name] += missing
 
-    def _store(self, letters: Any, times: Any, number: int) -> None:
+    def _store(self, letters: Any, times: Any) -> None:
         """Have what is read at hand, behind what was read before."""
-        size = self._size + len(letters)
-        if size > len(self._letters):
-            room = max(size, 2 * self._size)
-            self._letters = taller(self._letters, room)
-            self._times = taller(self._times, room)
-        self._letters[self._size : size] = letters
-        self._times[self._size : size] = times
-        self._size = size
-        assert self._base + size == number + len(letters), "readings follow each other"
+        rows = self._events.add(letters, times)
         if self._counting is not None:
-            self._counting.add(np.arange(number, number + len(letters)))
+            self._counting.fill_in(rows)
 
     def _triggers(self, letters: Any, times: Any, keys: Numbers, number: int) -> Firings:
         """The candidates that trigger, as firings."""
@@ -166,7 +157,7 @@ class RelatedCorrelation:
             slots = slots[chosen]
         else:
             found = self._counting.read(
-                self._letters, self._times, keys, number, at, starts, self._floors,
+                self._events, keys, number, at, starts, self._floors,
                 self._operands(slots),
             )  # fmt: skip
             chosen = found.candidates
@@ -262,7 +253,7 @@ class RelatedCorrelation:
     def live(self) -> tuple[Rows, Rows]:
         """The readings that count for what may come, each with its key, by key and in order."""
         if self._counting is not None:
-            return self._counting.remembered(self._times, self.oldest)
+            return self._counting.remembered(self._events, self.oldest)
         every_key, every_row = [], []
         before = self._chain.begins
         for group in range(len(self.form.groups)):
@@ -286,7 +277,7 @@ class RelatedCorrelation:
 
     def facts_of(self, rows: Rows) -> tuple[Any, Any]:
         """The letters and the times of readings."""
-        return self._letters[rows - self._base], self._times[rows - self._base]
+        return self._events.letters(rows), self._events.times(rows)
 
     def ports_of(self, letter: int) -> list[str]:
         return sorted(
@@ -301,33 +292,28 @@ class RelatedCorrelation:
     def read_again(self, live: tuple[Rows, Rows]) -> None:
         """Let keys hold what follows from some of their readings, and forget all others."""
         keys, rows = live
-        letters, times = (each.copy() for each in self.facts_of(rows))
+        letters, times = self.facts_of(rows)
         self.take_up(keys, letters, times, self.remembered.renumber(rows))
 
     def take_up(self, keys: Rows, letters: Any, times: Any, number: int) -> None:
         """Read readings that are remembered already, from `number` on; nothing triggers."""
         self._held[:] = 0
         self._floors[:] = 0
-        self._base, self._size = number, len(letters)
-        self._letters, self._times = letters, times
+        self._events.clear(number)
+        if self._counting is not None and len(letters):
+            self._counting.check(np.arange(number, number + len(letters)))
+            self._counting.widen()
+        if self._counting is not None:
+            self._counting.clear()
         self._grow()
+        if not len(letters):
+            return
         read_under = keys.astype(np.int32)
         self._link(letters, times, read_under, number)
+        self._store(letters, times)
         if self._counting is not None:
-            self._counting.clear(number)
-            self._counting.grow(len(self._held))
-            if len(letters):
-                numbers = np.arange(number, number + len(letters))
-                self._counting.check(numbers)
-                if self._counting.is_outgrown:
-                    self._counting.widen()
-                    self._counting.clear(number)
-                    self._counting.grow(len(self._held))
-                self._counting.add(numbers)
-                none = np.empty(0, np.int64)
-                self._counting.read(
-                    letters, times, read_under, number, none, none, self._floors, None
-                )
+            none = np.empty(0, np.int64)
+            self._counting.read(self._events, read_under, number, none, none, self._floors, None)
 
     def clear_up(self) -> None:
         """Let go of readings that no key remembers any more, if there are enough of them."""

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from ensue.engine.batch.input.column import Column, Rows, column_of
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.kernels import conditions, stretches
-from ensue.engine.batch.kernels.exact_sums import LIMB, MANTISSA, MOST_LIMBS
+from ensue.engine.batch.kernels.exact_sums import EXPONENT_OF_ONE, LIMB, MOST_LIMBS
 from ensue.engine.batch.related.condition import MOST_REGISTERS
+from ensue.engine.batch.related.events import Events
 from ensue.engine.batch.related.form import Asked, Form
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import IntegerNumbers, Numbers, taller
@@ -40,6 +41,7 @@ _WHOLE_LIMBS = 4
 """So many limbs hold any sum of integers."""
 _ROOM_FOR_EVENTS = 31
 """So many bits more than its values a sum may have."""
+_FRACTION = 53
 _SMALLEST_TABLE = 1 << 10
 
 
@@ -65,18 +67,23 @@ class _Powers:
     is_known: bool = False
 
     def including(self, reals: npt.NDArray[np.float64]) -> _Powers:
-        reals = reals[reals != 0.0]
-        if not reals.size:
+        bits = np.abs(reals).view(np.int64)
+        bits = bits[bits != 0]
+        if not bits.size:
             return self
-        exponents = np.frexp(reals)[1]
-        low, high = int(exponents.min()) - MANTISSA, int(exponents.max())
+        low = max(1, int(bits.min()) >> 52) - EXPONENT_OF_ONE
+        high = (int(bits.max()) >> 52) - EXPONENT_OF_ONE + _FRACTION
+        if self.is_known and self.low <= low and high <= self.high:
+            return self
         if self.is_known:
             low, high = min(low, self.low), max(high, self.high)
-        return _Powers(low, high, True)
+        # More than is needed, so that it is seldom needed again.
+        return _Powers((low // LIMB - 1) * LIMB, (high // LIMB + 1) * LIMB, True)
 
     @property
     def limbs(self) -> int:
-        return min(MOST_LIMBS, (self.high - self.low + _ROOM_FOR_EVENTS) // LIMB + 4)
+        needed = (self.high - self.low + _ROOM_FOR_EVENTS) // LIMB + 2
+        return max(needed, (self.high - self.low - _FRACTION) // LIMB + 4)
 
 
 @dataclass
@@ -102,25 +109,25 @@ class Counting:
         self._distinct = [
             n for n, each in enumerate(form.aggregates) if each.function == "DISTINCT"
         ]
+        named = [n for n, each in enumerate(form.aggregates) if each.function != "COUNT"]
+        queued = [n for n in named if form.aggregates[n].function not in ("SUM", "AVG")]
+        self._valued = {number: place for place, number in enumerate(named)}
+        self._queued = {number: place for place, number in enumerate(queued)}
         self._whole = np.zeros(MOST_REGISTERS, np.int64)
         self._real = np.zeros(MOST_REGISTERS, np.float64)
         self._digits = np.zeros(MOST_LIMBS, np.uint64)
-        self.clear(1)
+        self.clear()
 
     # --- the store ------------------------------------------------------------------------------
 
-    def clear(self, base: int) -> None:
-        """Hold nothing; the next event is stored with the number `base`."""
-        count = len(self._values)
-        self.base = base
-        self._size = 0
-        self._nexts = np.zeros(0, np.int64)
-        self._held_values = np.zeros((0, count), np.int64)
-        self._present = np.zeros((0, count), np.bool_)
-        self._after = np.zeros((0, count), np.int64)
-        self._before = np.zeros((0, count), np.int64)
-        self._table_keys = np.zeros(_SMALLEST_TABLE, np.uint64)
-        self._table_rows = np.zeros(_SMALLEST_TABLE, np.int64)
+    @property
+    def width(self) -> int:
+        """How many numbers an event has."""
+        return stretches.VALUES + len(self._valued) + 2 * len(self._queued)
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._table = np.zeros((_SMALLEST_TABLE, 2), np.int64)
         self._used = np.zeros(1, np.int64)
         for each in self._values:
             each.texts, each.numbers = TextNumbers(), IntegerNumbers()
@@ -140,7 +147,7 @@ class Counting:
             group = next(n for n, group in enumerate(form.groups) if port in group)
             ports.append([self._bit_of(port), group, at])
             at += stretches.PER_PORT
-        rows = []
+        rows: list[list[int]] = []
         for each in self._values:
             asked, powers = each.asked, each.powers
             is_real = asked.kind == "real" and asked.function not in ("COUNT", "DISTINCT")
@@ -150,10 +157,14 @@ class Counting:
             counts_for = counted.index(asked.port)
             count_at = ports[counts_for][2] + stretches.COUNTED
             kind = _KINDS[asked.function]
-            rows.append([kind, int(is_real), at, count_at, limbs, powers.low, counts_for])
+            value = stretches.VALUES + self._valued.get(len(rows), 0)
+            queue = stretches.VALUES + len(self._valued) + 2 * self._queued.get(len(rows), 0)
+            rows.append(
+                [kind, int(is_real), at, count_at, limbs, powers.low, counts_for, value, queue]
+            )
             at += 2 + limbs
         self._ports = np.array(ports, np.int64).reshape(-1, 3)
-        self._aggregates = np.array(rows, np.int64).reshape(-1, stretches.WIDTH_OF_AGGREGATE)
+        self._aggregates = np.array(rows, np.int64).reshape(-1, conditions.COLUMNS)
         self._width = at
 
     def check(self, numbers: Rows) -> None:
@@ -202,21 +213,15 @@ class Counting:
                 raise LeavesColumnsError(f"`{'.'.join(each.asked.name)}` is no finite number")
         return column
 
-    def add(self, numbers: Rows) -> None:
-        """Store the values of readings, which have been checked and follow those before."""
-        size = self._size + numbers.size
-        if size > len(self._nexts):
-            room = max(size, 2 * self._size)
-            self._nexts = taller(self._nexts, room)
-            self._held_values = taller(self._held_values, room)
-            self._present = taller(self._present, room, False)
-            self._after = taller(self._after, room)
-            self._before = taller(self._before, room)
-        here = slice(self._size, size)
-        for number, (each, column) in enumerate(zip(self._values, self._columns, strict=True)):
-            self._held_values[here, number] = self._as_numbers(number, each, column)
-            self._present[here, number] = True if column.missing is None else ~column.missing
-        self._size = size
+    def fill_in(self, rows: npt.NDArray[np.int64]) -> None:
+        """Write the values of readings, which have been checked, to their rows."""
+        present: Any = np.int64(0)
+        for number, place in self._valued.items():
+            each, column = self._values[number], self._columns[number]
+            rows[:, stretches.VALUES + place] = self._as_numbers(number, each, column)
+            bit = np.int64(1 << number)
+            present = present | (bit if column.missing is None else ~column.missing * bit)
+        rows[:, stretches.PRESENT] = present
         self._columns = []
 
     def _as_numbers(self, number: int, each: _Values, column: Column) -> Any:
@@ -243,8 +248,7 @@ class Counting:
 
     def read(
         self,
-        letters: Any,
-        times: Any,
+        events: Events,
         keys: Numbers,
         number: int,
         candidates: Rows,
@@ -252,7 +256,7 @@ class Counting:
         floors: Rows,
         operands: tuple[Any, Any] | None,
     ) -> Found:
-        """Let the readings from `number` on count; the store of letters begins with the base.
+        """Let the readings from `number` on count.
 
         Without operands they are read again: nothing triggers.
         """
@@ -269,11 +273,10 @@ class Counting:
         room = self._room(max(1024, candidates.size // 8))
         at = done = fired = 0
         while True:
+            rows = events.rows
             store = stretches.Store(
-                letters, times, self._nexts, self._held_values,
-                self._held_values.view(np.float64), self._present, self._after, self._before,
-                self._table_keys, self._table_rows, self._used, self.base,
-            )  # fmt: skip
+                rows, rows.view(np.float64), self._table, self._used, events.base
+            )
             at, done, fired, lacks = stretches.read_stretches(
                 keys, at, number, candidates, starts, done, rule, store, self.held, floors,
                 program, room, fired, operands is None,
@@ -330,38 +333,27 @@ class Counting:
 
     def _more_values(self) -> None:
         """A table of values that is at most a quarter full of what counts."""
-        lows = [int(self._ports[self._aggregates[n, 6], 2]) for n in self._distinct]
-        size = self._table_keys.size
+        ports = [self._aggregates[n, conditions.PORT] for n in self._distinct]
+        lows = np.array([self._ports[port, 2] for port in ports], np.int64)
+        size = len(self._table)
         while True:
-            keys, rows = np.zeros(size, np.uint64), np.zeros(size, np.int64)
-            used = stretches.place_values(
-                self._table_keys, self._table_rows, self.held,
-                np.array(lows, np.int64), keys, rows,
-            )  # fmt: skip
+            table = np.zeros((size, 2), np.int64)
+            used = stretches.place_values(self._table, self.held, lows, table)
             if 4 * used <= size:
                 break
             size *= 2
-        self._table_keys, self._table_rows = keys, rows
-        self._used[0] = used
+        self._table, self._used[0] = table, used
 
     # --- what is remembered ---------------------------------------------------------------------
 
-    def remembered(self, times: Any, oldest: int | None) -> tuple[Rows, Rows]:
+    def remembered(self, events: Events, oldest: int | None) -> tuple[Rows, Rows]:
         """The readings that keys remember, each with its key, keys and readings in order."""
-        heads = self.held[:, stretches.HEAD].copy()
-        keys = np.flatnonzero(heads)
-        rows = heads[keys]
-        every_key, every_row = [], []
-        while keys.size:
-            every_key.append(keys)
-            every_row.append(rows)
-            rows = self._nexts[rows - self.base]
-            keys, rows = keys[rows != 0], rows[rows != 0]
-        none = np.empty(0, np.int64)
-        found_keys = np.concatenate(every_key) if every_key else none
-        found_rows = np.concatenate(every_row) if every_row else none
-        if oldest is not None:
-            inside = times[found_rows - self.base] >= oldest
-            found_keys, found_rows = found_keys[inside], found_rows[inside]
-        order = np.lexsort((found_rows, found_keys))
-        return found_keys[order], found_rows[order]
+        since = -FAR if oldest is None else oldest
+        keys = rows = np.empty(0, np.int64)
+        for writes in (False, True):
+            count = stretches.list_remembered(
+                self.held, events.rows, events.base, since, keys, rows, writes
+            )
+            if not writes:
+                keys, rows = np.empty(count, np.int64), np.empty(count, np.int64)
+        return keys, rows
