@@ -6,6 +6,8 @@ columns. Outputs may lack a port that others have: it is null there and no cause
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -32,6 +34,7 @@ class Bound:
         places: npt.NDArray[np.int64],
         remembered: Remembered,
         bind_first: bool,
+        computed: Mapping[Parts, Column],
     ) -> None:
         self._bundle = bundle
         self._actions = actions
@@ -40,7 +43,7 @@ class Bound:
         self._first = bind_first
         self._ports = [port for port in bundle.places if not is_timer(port)]
         self._readings: dict[str, Rows] = {}
-        self._known: dict[Parts, Column] = {}
+        self._known: dict[Parts, Column] = dict(computed)
 
     def __len__(self) -> int:
         return len(self._places)

@@ -35,6 +35,7 @@ from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING
+from ensue.lang.expressions.names import Parts
 
 _BESIDE_TEXTS = 24
 """So many bytes an id has besides names, triggers and keys: a time and a number, mostly."""
@@ -138,19 +139,25 @@ class OutputMaker:
         bundles = bundles_of(firings.table, occurring)
         for bundle in bundles:
             if len(bundles) == 1:
-                bound = self._bound(bundle, firings.actions, firings.slots)
+                bound = self._bound(bundle, firings, slice(None))
                 groups.append(self._group(bundle, begins, bound, put_out))
                 continue
             is_here = np.zeros(len(firings.table), np.bool_)
             is_here[list(bundle.bound_in)] = True
             here = np.flatnonzero(is_here[firings.actions])
             chosen = begins[here] + bundle.offset
-            bound = self._bound(bundle, firings.actions[here], firings.slots[here])
+            bound = self._bound(bundle, firings, here)
             groups.append(self._group(bundle, chosen, bound, put_out.at(chosen)))
         return Made(at, groups, rules)
 
-    def _bound(self, bundle: Bundle, actions: Rows, places: npt.NDArray[np.int64]) -> Bound:
-        return Bound(bundle, actions, places, self._remembered, self._first)
+    def _bound(self, bundle: Bundle, firings: Firings, here: Rows | slice) -> Bound:
+        """What the outputs of some firings are made of."""
+        computed: dict[Parts, Column] = {}
+        if firings.computed:
+            every = np.arange(len(firings.at))[here]
+            computed = {name: each.take(every) for name, each in firings.computed.items()}
+        actions, places = firings.actions[here], firings.slots[here]
+        return Bound(bundle, actions, places, self._remembered, self._first, computed)
 
     def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
         times, keys = read.times[at], read.keys[at]
