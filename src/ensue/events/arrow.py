@@ -328,14 +328,18 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
     return value.astimezone(UTC) if pa.types.is_timestamp(type_) else value
 
 
+def _shown(value: Any) -> Any:
+    """A value as JSON can show it."""
+    if isinstance(value, NotText):
+        return (value.raw or b"").decode("utf-8", "backslashreplace")
+    # A time of a zone that only the mapping knows.
+    is_local = isinstance(value, datetime) and value.tzinfo is None
+    return value.isoformat() if is_local else value
+
+
 def raw_text(names: Sequence[str], row: Sequence[Any]) -> str:
     """A row as JSON text, so that what was rejected can be kept and mended."""
-    members = {
-        name: (each.raw or b"").decode("utf-8", "backslashreplace")
-        if isinstance(each, NotText)
-        else each
-        for name, each in zip(names, row, strict=True)
-    }
+    members = {name: _shown(each) for name, each in zip(names, row, strict=True)}
     if isinstance(time := members.get("time"), int) and EARLIEST <= time <= LATEST:
         members["time"] = format_time(time)
     return write_json({name: value for name, value in members.items() if value is not None})

@@ -26,7 +26,10 @@ from ensue.events.types import TypeSystem
 Progress = Callable[[int, int | None], None]
 """Is told how many rows have been read and, if that is known, how many there are."""
 
-BATCH_ROWS = 8192
+BATCH_ROWS = 1 << 17
+BATCH_BYTES = 1 << 25
+"""The most rows, and about the most bytes, that are unpacked at once."""
+PROBED_ROWS = 64
 _FILE_SIGN = b"ARROW1"
 
 
@@ -43,8 +46,8 @@ def read_parquet(
     Numbers that stand in for ids begin after `rows_before`.
     """
     with ExitStack() as stack:
-        opened = _open(file, name, stack)
-        batches = _batches(opened, name)
+        opened = open_parquet(file, name, stack)
+        batches = parquet_batches(opened, name)
         total = opened.metadata.num_rows
         table = _Table(opened.schema_arrow, name, types, mapping)
         yield from _records(batches, table, progress, rows_before, total)
@@ -123,7 +126,7 @@ def _at_rest(file: BinaryIO, stack: ExitStack) -> BinaryIO:
     return cast(BinaryIO, copy)
 
 
-def _open(file: Path | BinaryIO, name: str, stack: ExitStack) -> pq.ParquetFile:
+def open_parquet(file: Path | BinaryIO, name: str, stack: ExitStack) -> pq.ParquetFile:
     if not isinstance(file, Path) and not file.seekable():
         file = _at_rest(file, stack)
     try:
@@ -132,11 +135,27 @@ def _open(file: Path | BinaryIO, name: str, stack: ExitStack) -> pq.ParquetFile:
         raise _unreadable(name, error) from None
 
 
-def _batches(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
+def parquet_batches(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a file in batches of bounded size, however small they are packed."""
     try:
-        yield from file.iter_batches(batch_size=BATCH_ROWS)
+        for group in range(file.metadata.num_row_groups):
+            rows = _rows_at_once(file, group)
+            yield from file.iter_batches(batch_size=rows, row_groups=[group])
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(name, error) from None
+
+
+def _rows_at_once(file: pq.ParquetFile, group: int) -> int:
+    """How many rows of a group fill `BATCH_BYTES`, judged by its first ones.
+
+    What a group says of its size is how it is packed: one text that stands in a million rows is
+    written once.
+    """
+    first = next(file.iter_batches(batch_size=PROBED_ROWS, row_groups=[group]), None)
+    if first is None or not len(first):
+        return PROBED_ROWS
+    bytes_a_row: int = max(1, first.nbytes // len(first))
+    return max(1, min(BATCH_ROWS, BATCH_BYTES // bytes_a_row))
 
 
 def _unreadable(name: str, error: Exception) -> UsageError:

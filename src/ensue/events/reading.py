@@ -83,7 +83,7 @@ def read_inputs(
     total = None if None in sizes else sum(size or 0 for size in sizes)
     before = rows = 0
     for each in inputs:
-        told = None if progress is None else _Told(progress, before, total)
+        told = None if progress is None else Told(progress, before, total)
         for record in _records(each, types, name or each.name, rows, told, mapping):
             rows += 1
             yield record if isinstance(record, Event) else _in_file(record, each)
@@ -101,7 +101,7 @@ def _records(
     types: TypeSystem,
     name: str,
     rows_before: int,
-    told: _Told | None,
+    told: Told | None,
     mapping: Mapping | None,
 ) -> Iterator[Event | Rejected]:
     if each.format in ("parquet", "arrow"):
@@ -113,7 +113,7 @@ def _records(
 
 
 @dataclass(frozen=True)
-class _Told:
+class Told:
     """Tells of one file among others how far all of them are read."""
 
     progress: Progress
@@ -212,7 +212,7 @@ def _tables(
     types: TypeSystem,
     name: str,
     rows_before: int,
-    told: _Told | None,
+    told: Told | None,
     mapping: Mapping | None,
 ) -> Iterator[Event | Rejected]:
     # pyarrow takes longer to load than the rest of Ensue, and most runs do not need it.

@@ -14,7 +14,7 @@ from typing import Any
 from numba import njit
 from numba.extending import intrinsic
 
-from ensue.events.kernels.compiling import compiled
+from ensue.events.kernels.compiling import compiled, uncounted
 
 __all__ = ["FAR", "compiled", "inlined", "lowered", "uncounted"]
 
@@ -24,12 +24,3 @@ FAR = 2**62
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 inlined: Decorator = njit(inline="always")
 lowered: Decorator = intrinsic
-
-
-def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled loop that makes no arrays, so that no references to arrays are counted in it.
-
-    Each array that is handed to an inlined function would be counted otherwise, which costs ten
-    times what the step of a cell does.
-    """
-    return compiled(function, _nrt=False)

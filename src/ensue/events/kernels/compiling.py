@@ -20,3 +20,12 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     except RuntimeError:
         kept = njit(nogil=True, **options)(function)
     return kept
+
+
+def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A compiled loop that makes no arrays, so that no references to arrays are counted in it.
+
+    Each array that is handed from one loop to another would be counted otherwise, which costs many
+    times what a step of the loop does.
+    """
+    return compiled(function, _nrt=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ensue.events.kernels.compiling import compiled
+from ensue.events.kernels.compiling import uncounted
 
 UNREAD, READ, LOCAL = 0, 1, 2
 """How a time was read: not, with its offset, or without one."""
@@ -17,7 +17,7 @@ UNREAD, READ, LOCAL = 0, 1, 2
 _DAY = 86_400_000_000
 
 
-@compiled
+@uncounted
 def digits(data: Any, begin: int, count: int) -> int:
     """The number that so many digits make; negative if there is anything else."""
     number = 0
@@ -29,7 +29,7 @@ def digits(data: Any, begin: int, count: int) -> int:
     return number
 
 
-@compiled
+@uncounted
 def days_from_civil(year: int, month: int, day: int) -> int:
     """Days from 1970 to a date of the Gregorian calendar."""
     # Years begin in March, so that the leap day is the last of its year.
@@ -40,14 +40,14 @@ def days_from_civil(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@compiled
+@uncounted
 def days_in_month(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     return 30 if month == 4 or month == 6 or month == 9 or month == 11 else 31
 
 
-@compiled
+@uncounted
 def parse_times(
     data: Any, begins: Any, ends: Any, earliest: int, latest: int, out: Any, how: Any
 ) -> int:
@@ -125,7 +125,7 @@ def parse_times(
     return read
 
 
-@compiled
+@uncounted
 def parse_whole_numbers(data: Any, begins: Any, ends: Any, out: Any, ok: Any) -> int:
     """Texts of whole numbers of at most 18 digits. Returns how many were read."""
     read = 0
