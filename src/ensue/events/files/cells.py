@@ -21,8 +21,7 @@ from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.blocks import Blocks, not_utf8
-from ensue.events.files.chunk import Chunk, Mask, Rows
-from ensue.events.files.lines import RAW, ROW
+from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
 from ensue.events.mapping import Mapping
@@ -87,8 +86,13 @@ class CellChunks:
         self._lines = lines.count
         return block[lines.used :]
 
-    def chunk(self, block: bytes, is_last: bool) -> tuple[Chunk, int]:
-        """The whole records of a block, and how many bytes they have."""
+    def chunk(
+        self, block: bytes, is_last: bool, numbers_of_rows: Rows | None = None
+    ) -> tuple[Chunk, int]:
+        """The whole records of a block, and how many bytes they have.
+
+        `numbers_of_rows` stand in for ids, if not the numbers that follow.
+        """
         assert self._reader is not None
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
@@ -114,6 +118,8 @@ class CellChunks:
         )
         self._lines += lines
         kept = self._number(source, flagged[:rows])
+        if numbers_of_rows is not None:
+            source.row_numbers[:] = numbers_of_rows
         cells = _Cells(data, begins[:, :rows], ends[:, :rows], quoted[:, :rows])
         doubtful = (flagged[:rows] != 0) | not_utf8(
             block, source.begins, source.ends, (notes[:rows] & BEYOND_ASCII) != 0
@@ -194,7 +200,14 @@ class CellChunks:
         has_other_data = DATA_COLUMN in places or any(
             each.type is None for each in self._declared.all
         )
-        return Chunk(rows, doubtful, source.read, source.taken, has_other_data=has_other_data)
+        return Chunk(
+            rows,
+            doubtful,
+            source.read,
+            source.taken,
+            has_other_data=has_other_data,
+            header=self._header,
+        )
 
 
 def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
@@ -295,7 +308,7 @@ class _RecordSource:
         return self.reader.read(number, int(self.row_numbers[row]), cells, raw)
 
     def taken(self, rows: Rows) -> pa.RecordBatch:
-        raws = [self._raw(row) for row in rows.tolist()]
+        raws = [self._raw(row).rstrip(b"\r\n") + b"\n" for row in rows.tolist()]
         return pa.RecordBatch.from_arrays(
             [pa.array(raws, pa.binary()), pa.array(self.row_numbers[rows])], names=[RAW, ROW]
         )

@@ -20,7 +20,7 @@ from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED, Event, Rejected
 from ensue.events.files.attributes import Declared, DeclaredAttributes
 from ensue.events.files.blocks import Blocks, not_utf8, whole_lines
-from ensue.events.files.chunk import Chunk, Mask, Rows
+from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.name_tree import NameTree
 from ensue.events.files.places import Places
 from ensue.events.kernels import json_lines
@@ -108,12 +108,14 @@ class LineChunks:
             if len(chunk):
                 yield chunk
 
-    def chunk(self, block: bytes) -> Chunk:
-        """The lines of a block."""
+    def chunk(self, block: bytes, numbers: Rows | None = None) -> Chunk:
+        """The lines of a block; `numbers` stand in for ids, if not those that follow."""
         is_plain = self._mapping.is_plain
         scanned = _Scanned(block, self._tree, self._data_node, self._slots, not is_plain)
         line_numbers = scanned.numbers + self._lines
         row_numbers = np.arange(self._rows + 1, self._rows + 1 + scanned.count)
+        if numbers is not None:
+            row_numbers = numbers
         self._lines += scanned.lines
         self._rows += scanned.count
         begins, ends = scanned.line_begins, scanned.line_ends
@@ -309,10 +311,6 @@ class _LineSource:
         ]
 
 
-RAW, ROW = "raw", "row"
-"""The columns of records that were put aside: their bytes, and what stands in for their ids."""
-
-
 @dataclass(frozen=True)
 class _Records:
     block: bytes
@@ -321,8 +319,9 @@ class _Records:
     row_numbers: Rows
 
     def taken(self, rows: Rows) -> pa.RecordBatch:
+        # Each with its line break, so that records make a file again.
         raws = [
-            self.block[begin:end]
+            self.block[begin:end] + b"\n"
             for begin, end in zip(self.begins[rows].tolist(), self.ends[rows].tolist(), strict=True)
         ]
         return pa.RecordBatch.from_arrays(
