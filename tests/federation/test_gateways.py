@@ -43,6 +43,18 @@ def test_only_what_matches_goes_where_it_was_asked_for() -> None:
     run(story)
 
 
+def test_only_services_that_are_asked_of_are_listened_to() -> None:
+    async def story(world: World) -> None:
+        wishes = (("office", ["cars"], "speed > 50"), ("cars", ["of*"], "TRUE"))
+        world.add("g", ["cars", "office", "other"], *wishes)
+        await world.start()
+        wanted = {each["service"]: each["wanted"] for each in world.gateways["g"].status()}
+
+        assert [len(wanted[each]) for each in ("cars", "office", "other")] == [1, 1, 0]
+
+    run(story)
+
+
 def test_an_event_goes_to_a_service_once_however_many_ask() -> None:
     async def story(world: World) -> None:
         world.add(

@@ -249,10 +249,13 @@ class Gateway:
         # Who wants something may have been away as this gateway was.
         may_forget = now - self._began > self.settings.patience
         for link in self._links.values():
-            link.want(self._interest.wanted_from(link.name), may_forget)
+            link.want(self._wanted_from(link), may_forget)
             digest = self._interest.statement(link.name, self.name, self._instance).digest
             if tree_changed or self._digests.get(link.name) != digest:
                 self._say(link)
+
+    def _wanted_from(self, link: Link) -> list[Filter]:
+        return self._interest.wanted_from(link.name, link.service.kind)
 
     async def _maintain(self) -> None:
         while True:
@@ -428,7 +431,7 @@ class Gateway:
                 "lag": link.counts.lag,
                 "neighbours": self._tree.neighbours(link.name, now),
                 "requests": [str(each) for each in self._interest.requests(link.name)],
-                "wanted": [str(each) for each in self._interest.wanted_from(link.name)],
+                "wanted": [str(each) for each in self._wanted_from(link)],
             }
             for link in self._links.values()
         ]

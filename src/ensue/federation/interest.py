@@ -21,6 +21,7 @@ from ensue.brokers.weakening import needs_of
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.federation.control import Stated, filter_of
+from ensue.federation.distribution import events_of
 from ensue.history import History
 from ensue.subscriptions import Filter, Index
 
@@ -58,7 +59,8 @@ class Interest:
         self._index = Index(history=history)
         self._entries: set[Entry] = set()
         self._active: frozenset[str] = frozenset(self._places)
-        covers = Covering(None).surely_covers
+        self._covering = Covering(None)
+        covers = self._covering.surely_covers
         self._told = {each: Forwarding(covers) for each in self._places}
 
     # --- what comes in ------------------------------------------------------------------------
@@ -133,9 +135,17 @@ class Interest:
             found[service] = found.get(service, True) and in_transit
         return found
 
-    def wanted_from(self, service: str) -> list[Filter]:
-        """The most general filters of what is wanted elsewhere from a service."""
-        return self._told[service].said
+    def wanted_from(self, service: str, kind: str) -> list[Filter]:
+        """The most general filters of what is wanted elsewhere from a service.
+
+        Where no other gateway is, only the service's own events can come from there, and what is
+        asked of others need not be asked of it.
+        """
+        said = self._told[service].said
+        if self._places[service].stated:
+            return said
+        own = events_of(service, kind)
+        return [each for each in said if not self._covering.are_apart(each, own)]
 
     def requests(self, service: str) -> list[Filter]:
         return list(self._places[service].requests)
