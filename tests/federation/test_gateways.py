@@ -283,6 +283,26 @@ def test_another_way_is_taken_when_a_gateway_does_not_come_back() -> None:
     run(story)
 
 
+def test_nothing_is_lost_while_another_gateway_takes_the_place_of_one_that_died() -> None:
+    async def story(world: World) -> None:
+        for name in ("g1", "g2"):
+            world.add(name, ["a", "b"], ("b", ["a"], "TRUE"))
+        await world.start()
+        await asyncio.sleep(0.3)
+        sent = []
+        for round_ in range(40):
+            sent += [world.publish("a", n=1).id for _ in range(5)]
+            await asyncio.sleep(0.05)
+            if round_ == 10:
+                await world.kill("g1")
+        await world.until(lambda: len(world.arrived("b")) >= len(sent))
+        await world.quiet()
+
+        assert sorted(world.arrived("b"), key=int) == sent
+
+    run(story)
+
+
 def test_a_request_made_while_running_outlives_the_gateway(tmp_path: Path) -> None:
     async def story(world: World) -> None:
         world.add("g", ["cars", "office"])

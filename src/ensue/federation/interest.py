@@ -129,7 +129,7 @@ class Interest:
     # --- what goes out ------------------------------------------------------------------------
 
     def destinations(self, event: Event) -> dict[str, bool]:
-        """The services that an event goes to; true where it goes in transit only."""
+        """The services that want an event; true where it goes in transit only."""
         found: dict[str, bool] = {}
         for service, in_transit, _ in self._index.match(event):
             found[service] = found.get(service, True) and in_transit
@@ -139,9 +139,15 @@ class Interest:
         """The most general filters of what is wanted elsewhere from a service.
 
         Where no other gateway is, only the service's own events can come from there, and what is
-        asked of others need not be asked of it.
+        asked of others need not be asked of it. Where there are others, this gateway may have to
+        take the place of one, and must know by then what they have brought.
         """
         said = self._told[service].said
+        resting = self._places.keys() - self._active
+        if resting:
+            places = resting if service in resting else {*resting, service}
+            spare = (each for name in places for _, each in self._wishes(self._places[name]))
+            said = list(dict.fromkeys((*said, *spare)))
         if self._places[service].stated:
             return said
         own = events_of(service, kind)
@@ -153,7 +159,8 @@ class Interest:
     def statement(self, service: str, gateway: str, instance: str) -> Stated:
         """What this gateway states at a service."""
         wants = tuple(sorted(map(str, self._places[service].requests)))
-        interest = tuple(sorted(map(str, self._told[service].said)))
+        said = self._told[service].said if service in self._active else ()
+        interest = tuple(sorted(map(str, said)))
         digest = hashlib.blake2b(repr((wants, interest)).encode(), digest_size=8).hexdigest()
         return Stated(gateway, instance, digest, wants, interest)
 
@@ -164,7 +171,7 @@ class Interest:
     def _refresh(self) -> None:
         wanted = {
             Entry(service, in_transit, each)
-            for service in self._active
+            for service in self._places
             for in_transit, each in self._wishes(self._places[service])
         }
         for entry in self._entries - wanted:
@@ -176,7 +183,7 @@ class Interest:
             elsewhere = {
                 need
                 for entry in wanted
-                if entry.service != service and service in self._active
+                if entry.service != service and entry.service in self._active
                 for need in needs_of(entry.filter)
             }
             for each in sorted(elsewhere - set(forwarding), key=str):
