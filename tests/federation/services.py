@@ -25,10 +25,12 @@ KINDS = (
     "nats-jetstream",
     "kafka",
     "kafka-binary",
+    "amqp",
+    "amqp-binary",
 )
 
 SERVER_OF = {"redis-pubsub": "redis", "nats-jetstream": "nats"}
-OPTIONS: dict[str, dict[str, Any]] = {}
+OPTIONS: dict[str, dict[str, Any]] = {"amqp": {"exchange": "fanout"}}
 _numbers = count(1)
 
 MakeAdapter = Callable[..., Adapter]

@@ -18,6 +18,7 @@ KINDS: dict[str, tuple[str, str]] = {
     "nats": ("nats", "NatsAdapter"),
     "nats-jetstream": ("nats", "JetStreamAdapter"),
     "kafka": ("kafka", "KafkaAdapter"),
+    "amqp": ("amqp", "AmqpAdapter"),
     "http": ("http", "HttpAdapter"),
     "redis": ("redis", "StreamAdapter"),
     "redis-pubsub": ("redis", "PubSubAdapter"),
