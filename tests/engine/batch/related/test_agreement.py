@@ -30,7 +30,7 @@ def library_of(seed: int) -> ensue.Library:
 
 def in_batches(seed: int, moves: float = 0.3) -> int:
     """Compares a run in odd batches with the definitions; how many rules ran in loops."""
-    library, given, random = library_of(seed), events(seed, 120), Random(seed)
+    library, given, random = library_of(seed), events(seed, 120, with_reals=True), Random(seed)
     until = given[-1].time + random.choice([0, 1000, 20_000])
     engine = BatchEngine(library.checked)
     found: list[str] = []
@@ -66,7 +66,7 @@ def test_triggers_and_values_outgrow_their_rooms(monkeypatch: pytest.MonkeyPatch
 
 def test_random_rules_put_out_the_same_while_they_move_between_engines() -> None:
     for seed in range(3 * SEEDS, 4 * SEEDS):
-        library, given, random = library_of(seed), events(seed, 80), Random(seed)
+        library, given, random = library_of(seed), events(seed, 80, with_reals=True), Random(seed)
         run, engine = library.start("step"), "step"
         made: list[Event] = []
         for event in given:
@@ -82,7 +82,7 @@ def test_random_rules_put_out_the_same_while_they_move_between_engines() -> None
 
 def test_a_rule_stays_itself_when_others_come_and_go() -> None:
     for seed in range(4 * SEEDS, 4 * SEEDS + 8):
-        text, given = library_text(seed, "related", 3), events(seed, 60)
+        text, given = library_text(seed, "related", 3), events(seed, 60, with_reals=True)
         run = ensue.parse(text).start("batch")
         made: list[Event] = []
         for number, event in enumerate(given):
