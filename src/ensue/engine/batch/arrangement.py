@@ -16,7 +16,7 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, path_of
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
-from ensue.engine.outputs import carries_key
+from ensue.engine.outputs import carries_key_inside
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.relating import relates_events
@@ -32,8 +32,8 @@ def path_alone(
     correlation: Correlation, planned: Plan | None, types: TypeSystem
 ) -> tuple[Path, Machine | None]:
     """How a correlation runs in batches by itself, and its machine if it runs on one."""
-    if carries_key(correlation, types):
-        return Path("events", "its outputs carry their key"), None
+    if carries_key_inside(correlation, types):
+        return Path("events", "its outputs carry their key inside of nested data"), None
     if relates_events(correlation):
         form = form_of(correlation, types)
         return Path("events", form) if isinstance(form, str) else Path("related"), None

@@ -36,7 +36,7 @@ def mixed_with(mixed: Any, word: Any) -> Any:
 def number_integers(
     values: Any, rows: Any, out: Any, first: int, slots: Any, known: Any, count: int
 ) -> Any:
-    """The same for integers."""
+    """Give each distinct integer a number, in the order in which they come."""
     mask = np.uint64(slots.size - 1)
     everything = rows.size == 0
     for at in range(first, out.size):

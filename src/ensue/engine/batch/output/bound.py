@@ -88,10 +88,10 @@ class Bound:
         readings = np.column_stack([self.readings(port) for port in self._ports])
         old, new, places = self._remembered.ids(readings, None)
         room = len(self._ports) * (1 + max(old.mean, new.mean))
-        return written(cause_writing.join_texts, len(self), room, *old, *new, places)
+        return written(cause_writing.join_texts, len(self), room, old, new, places)
 
     def _recent_causes(self) -> pa.Array | None:
-        """The same for up to three ports that are all bound in the last batch; else None."""
+        """The causes if all of up to three ports are bound in the last batch; else None."""
         places = [self._bundle.places[port] for port in self._ports]
         recent = self._remembered.recent_ids()
         if recent is None or len(places) > _FEW or any(len(each) > 1 for each in places):
@@ -101,8 +101,10 @@ class Bound:
         columns = np.array([self._bundle.places[port][0] for port in ports], np.int64)
         room = len(places) * (1 + ids.mean)
         return written_if_there(
-            cause_writing.join_few, len(self), room,
-            *ids, self._places, columns, first, rows, self._actions, self._bundle.lacks(ports),
+            cause_writing.join_few, len(self), room, ids,
+            cause_writing.RecentPlaces(
+                self._places, columns, first, rows, self._actions, self._bundle.lacks(ports)
+            ),
         )  # fmt: skip
 
     def column(self, parts: Parts) -> Column:

@@ -207,7 +207,7 @@ class Remembered:
         """Take in readings from a snapshot; returns the number of the first."""
         first = self.next
         if count:
-            # What others of a group ask for, nobody asks of these.
+            # Names that only other rules of a group ask for are absent here.
             columns = {name: absent(count) for name in self.names} | columns
             self.parts.append(Kept(np.arange(first, first + count), columns, whole))
             self.next += count

@@ -83,7 +83,9 @@ class RelatedCorrelation:
         self.clock: int | None = None
         self.remembered = Remembered(self._names, self._whole)
         bind_first = self.form.bind == "first"
-        self.maker = OutputMaker([self.name], bind_first, self.keys, self.types, self.remembered)
+        self.maker = OutputMaker(
+            [self.name], bind_first, self.keys, self.types, self.remembered, key_places={}
+        )
         self._held = np.zeros((0, self._width), np.int64)
         self._floors = np.zeros(0, np.int64)
         self._counting = (

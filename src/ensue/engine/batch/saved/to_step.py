@@ -106,7 +106,7 @@ def _saved_timers(timers: Timers, held: dict[str, list[Any]], at: int) -> SavedE
     ports, timeouts = due[: len(timers.ports)], due[len(timers.ports) :]
     return SavedExtra(
         number=held["number"][at],
-        # Of an expression that is finished nobody asks when its timers are due.
+        # The timers of a finished expression never fire.
         due={p.name: FAR if d is None else d for p, d in zip(timers.ports, ports, strict=True)},
         timeouts={
             timer.state: each

@@ -37,6 +37,7 @@ from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.names import Parts, names_in
+from ensue.lang.keys import key_places
 from ensue.lang.syntax import (
     Correlation,
     FilterCorrelation,
@@ -144,7 +145,14 @@ class ColumnCorrelation:
         self.patience = Patience() if fits_linear_walk(machine) else None
         self.remembered = Remembered(asked_of(correlation), sends_events(correlation))
         bind_first = correlation.clauses.bind == "first"
-        self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
+        self.maker = OutputMaker(
+            [self.name],
+            bind_first,
+            self.keys,
+            types,
+            self.remembered,
+            key_places(correlation.clauses.by),
+        )
 
     def _empty_table(self) -> RuleTable:
         return RuleTable(self._correlation, self.machine, self._matcher.bit_of)
@@ -277,8 +285,8 @@ def gathered(
     found = [(segment, matches) for segment, matches in found if matches.rows.size]
     if not found:
         none = np.empty(0, np.int64)
-        nobody = np.empty(0, np.int32)
-        return Gathered([], none, matcher.no_bits, nobody, none, None, nowhere), missing
+        no_keys = np.empty(0, np.int32)
+        return Gathered([], none, matcher.no_bits, no_keys, none, None, nowhere), missing
     rows = _concatenated([matches.rows for _, matches in found])
     bits = _concatenated([matches.bits for _, matches in found])
     keys = _concatenated([matches.keys for _, matches in found])
