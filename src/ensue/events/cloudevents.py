@@ -38,6 +38,14 @@ def decode(line: bytes | str) -> Event:
     members = read_json(line)
     if not isinstance(members, dict):
         raise EventError([f"a JSON object is needed, one event a line; given is {_kind(members)}"])
+    return event_of_members(members)
+
+
+def event_of_members(members: dict[str, Any]) -> Event:
+    """The event of a JSON object that has been read. The dictionary is taken over, and changed.
+
+    Raises `EventError` with all problems.
+    """
     problems: list[str] = []
     if (version := members.pop("specversion", None)) is not None and version != VERSION:
         problems.append(version_problem(version))
