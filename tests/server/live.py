@@ -47,13 +47,14 @@ Hot correlation Rise (Reading low where celsius < 30, Reading high where celsius
 
 def settings(data: Path | None = None, **given: Any) -> Settings:
     """Settings on a free port; `given` are keys of `[server]`, `[limits]` and other tables."""
+    webhooks = WebhooksTable(**given.pop("webhooks", {}))
     limits = {key: given.pop(key) for key in list(given) if key in LimitsTable.__struct_fields__}
     return Settings(
         limits=LimitsTable(**limits),
         tokens=[TokenTable(**each) for each in given.pop("tokens", ())],
         history=HistoryTable(**given.pop("history", {})),
         ontology=OntologyTable(**given.pop("ontology", {})),
-        webhooks=WebhooksTable(**given.pop("webhooks", {})),
+        webhooks=webhooks,
         server=ServerTable(
             listen=given.pop("listen", "127.0.0.1:0"),
             data=None if data is None else str(data),

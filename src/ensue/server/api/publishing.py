@@ -42,6 +42,10 @@ Taken = list[tuple[Event, bytes]]
 _encode = msgspec.json.Encoder().encode
 
 
+class DeniedError(EventError):
+    """An event of a type that the caller may not publish."""
+
+
 class Rejection(msgspec.Struct, frozen=True):
     """An event of a batch that was not taken: its place from 0, and why."""
 
@@ -87,6 +91,9 @@ async def publish(request: Request) -> Response:
         taken, rejected = reader.read_all(members)
     station.figures.rejected += len(rejected)
     if not taken:
+        if reader.is_denied:
+            problems = [each for one in rejected for each in one.problems]
+            raise ProblemError(403, "subject", "no event may be taken", problems=problems[:SHOWN])
         return _nothing_taken(rejected, is_batch=_is_batch(request, body))
     if principal.event_rate is not None and (seconds := principal.event_rate.take(len(taken))):
         raise ProblemError(
@@ -211,6 +218,7 @@ class _Reader:
         self._latest = self._now + settings.ahead if settings.server.clock == "wall" else None
         self._stamp = format_time(self._now)
         self.places: list[int] = []
+        self.is_denied = False
 
     def read_all(self, members: list[Any]) -> tuple[Taken, list[Rejection]]:
         taken: Taken = []
@@ -219,6 +227,7 @@ class _Reader:
             try:
                 taken.append(self._read(each))
             except EventError as error:
+                self.is_denied = self.is_denied or isinstance(error, DeniedError)
                 rejected.append(Rejection(index, error.problems))
             else:
                 self.places.append(index)
@@ -251,7 +260,7 @@ class _Reader:
                 ]
             )
         if not self._principal.may_have(event.type):
-            raise EventError(
+            raise DeniedError(
                 [f"`{self._principal.name}` may not publish events of type `{event.type}`"]
             )
         return event, body

@@ -242,7 +242,7 @@ class _Reader:
             self._problem(
                 path,
                 f"`{server.listen}` can be reached from other machines, and there is no"
-                " `[[token]]`: add tokens, listen on 127.0.0.1, or write `open = true` to let all in",
+                " `[[token]]`: add tokens, listen on 127.0.0.1, or write `open = true`",
             )
         elif server.certificate is None:
             self._problem(
