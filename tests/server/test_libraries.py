@@ -203,7 +203,11 @@ def test_an_output_is_opened_to_its_causes(live: Live) -> None:
 
 
 def test_the_playground_gives_outputs_reasons_and_findings(live: Live) -> None:
-    events = '0 Reading {"sensor": "a", "celsius": 20.0}\n5 Reading {"sensor": "a", "celsius": 70.0}\nx\n'
+    lines = [
+        '0 Reading {"sensor": "a", "celsius": 20.0}',
+        '5 Reading {"sensor": "a", "celsius": 70.0}',
+    ]
+    events = "\n".join([*lines, "x", ""])
     played = live.client.post("/v1/playground", json={"library": RULES, "events": events}).json()
 
     assert [each["event"]["type"] for each in played["outputs"]] == ["Hot"]

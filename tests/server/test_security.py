@@ -20,6 +20,7 @@ import pytest
 import trustme
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
 from ensue.server.webhooks.addresses import is_allowed
 from tests.server.live import RULES, Live, reading, serving, settings
@@ -128,14 +129,14 @@ def test_a_reader_sees_only_its_subjects(live: Live) -> None:
 def test_a_websocket_takes_its_token_as_a_protocol(live: Live) -> None:
     url = live.url.replace("http", "ws") + "/v1/events/socket?after=0"
     bearer = f"ensue.bearer.{SECRETS['viewer']}"
-    with connect(url, subprotocols=["ensue.v1", bearer]) as opened:  # type: ignore[list-item]
+    with connect(url, subprotocols=[Subprotocol("ensue.v1"), Subprotocol(bearer)]) as opened:
         assert opened.subprotocol == "ensue.v1"
         assert json.loads(opened.recv(timeout=10))["id"] == "1"
     with pytest.raises(InvalidStatus) as refused:
         connect(url).close()
     assert refused.value.response.status_code == 401
     with pytest.raises(InvalidStatus) as foreign:
-        connect(url, origin="http://evil.example").close()  # type: ignore[arg-type]
+        connect(url, origin=Origin("http://evil.example")).close()
     assert foreign.value.response.status_code == 403
 
 

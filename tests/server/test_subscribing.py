@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 from websockets.sync.client import connect
+from websockets.typing import Subprotocol
 
 from tests.server.live import RULES, Live, reading, serving, settings
 
@@ -158,7 +159,7 @@ def test_a_library_of_ones_own_runs_for_the_subscriber(live: Live) -> None:
 
 def test_a_websocket_gives_the_same(live: Live) -> None:
     url = live.url.replace("http", "ws") + "/v1/events/socket"
-    with connect(f"{url}?kinds=output", subprotocols=["ensue.v1"]) as opened:  # type: ignore[list-item]
+    with connect(f"{url}?kinds=output", subprotocols=[Subprotocol("ensue.v1")]) as opened:
         live.publish(rise(1))
         given = json.loads(opened.recv(timeout=10))
     assert (given["id"], given["kind"], given["library"]) == ("3", "output", "heat")
