@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
+from ensue.events.cloudevents import event_of_members
 from tests.server.live import RULES, Live, reading, serving, settings
 
 
@@ -195,3 +198,29 @@ def test_a_full_queue_answers_429_with_a_time_to_come_again() -> None:
         assert int(answer.headers["retry-after"]) >= 1
         assert "waiting_events" in answer.text
         assert live.client.get("/v1/figures").json()["events"] == 90
+
+
+def test_a_sender_that_leaves_before_the_answer_disturbs_nobody() -> None:
+    with serving(settings()) as live:
+        live.put(RULES)
+        held, let_go = threading.Event(), threading.Event()
+        live.station.line.call(lambda: (held.set(), let_go.wait(20)))
+        assert held.wait(10)
+        leaving = asyncio.run_coroutine_threadsafe(
+            live.station.publish([publication(reading(1, "a", 20))], 100), live.loop
+        )
+        staying = asyncio.run_coroutine_threadsafe(
+            live.station.publish([publication(reading(2, "a", 70))], 100), live.loop
+        )
+        while live.station.line.waiting_events < 2:
+            pass
+        leaving.cancel()
+        let_go.set()
+
+        assert staying.result(10).last == 3
+        assert live.station.line.failure is None
+        assert len(live.outputs()) == 1
+
+
+def publication(members: dict[str, Any]) -> Any:
+    return event_of_members(dict(members)), msgspec.json.encode(members)

@@ -17,8 +17,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from contextlib import nullcontext
+from concurrent.futures import Future, InvalidStateError
+from contextlib import nullcontext, suppress
 from typing import Any, Final, Protocol
 
 from ensue.errors import EnsueError
@@ -234,9 +234,11 @@ class Line:
 
     def _answer(self, call: Call) -> None:
         try:
-            call.future.set_result(call.function())
+            result = call.function()
         except Exception as error:
-            call.future.set_exception(error)
+            _tell(call.future, error=error)
+        else:
+            _tell(call.future, result)
 
     # --- reading events -------------------------------------------------------------------------
 
@@ -347,7 +349,7 @@ class Line:
             self.backlog += len(live)
         owner.written(live, events)
         for publication in publications:
-            publication.future.set_result(publication)
+            _tell(publication.future, publication)
 
     def _fail(self, jobs: Sequence[Publication | Call], error: Exception) -> None:
         """Tell those who wait; then put the runs back, since they may be ahead of the journal."""
@@ -355,8 +357,7 @@ class Line:
             log.exception("the line failed on a transaction, and goes on without it")
         self.failure = str(error)
         for job in jobs:
-            if not job.future.done():
-                job.future.set_exception(error)
+            _tell(job.future, error=error)
         while not self._ends:
             try:
                 self._owner.recover()
@@ -365,3 +366,12 @@ class Line:
                 self.failure = str(again)
                 log.error("the runs cannot be put back yet: %s", again)
                 time.sleep(1.0)
+
+
+def _tell(future: Future[Any], result: Any = None, error: Exception | None = None) -> None:
+    """Tell who waits; who has left in the meantime has cancelled the future."""
+    with suppress(InvalidStateError):
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
