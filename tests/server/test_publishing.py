@@ -204,7 +204,12 @@ def test_a_sender_that_leaves_before_the_answer_disturbs_nobody() -> None:
     with serving(settings()) as live:
         live.put(RULES)
         held, let_go = threading.Event(), threading.Event()
-        live.station.line.call(lambda: (held.set(), let_go.wait(20)))
+
+        def hold() -> None:
+            held.set()
+            let_go.wait(20)
+
+        live.station.line.call(hold)
         assert held.wait(10)
         leaving = asyncio.run_coroutine_threadsafe(
             live.station.publish([publication(reading(1, "a", 20))], 100), live.loop
