@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from ensue.brokers.broker import Broker
-from ensue.brokers.membership import all_brokers, brokers_of_process, tell_all
+from ensue.brokers.membership import InnerEnd, all_brokers, brokers_of_process, tell_all
 from ensue.brokers.messages import Message, Parted
 from ensue.errors import UsageError
 
 
-class InProcessLink:
+class InProcessLink(InnerEnd):
     """The near end of a link: what it is given waits in the turns that both brokers share."""
 
     def __init__(self, near: Broker, far: Broker) -> None:

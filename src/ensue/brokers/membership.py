@@ -8,7 +8,7 @@ on this one. A change is told at once over every link that leaves the process.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from ensue.brokers.messages import Link
 
@@ -23,24 +23,25 @@ class Member(Protocol):
     def links(self) -> list[Link]: ...
 
 
-@runtime_checkable
-class InnerEnd(Protocol):
+class InnerEnd:
     """An end of a link to a broker of this process."""
 
     @property
-    def target(self) -> Member: ...
+    def target(self) -> Member:
+        raise NotImplementedError
 
 
-@runtime_checkable
-class OuterEnd(Protocol):
+class OuterEnd:
     """An end of a link to a broker of another process."""
 
     @property
     def behind(self) -> Iterable[str]:
         """The ids of the brokers on the other side."""
+        raise NotImplementedError
 
     def tell_brokers(self, ids: set[str]) -> None:
         """Say which brokers are on this side."""
+        raise NotImplementedError
 
 
 def brokers_of_process(broker: Member) -> list[Member]:

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from threading import Lock
 
 from ensue.brokers.broker import Broker
+from ensue.brokers.membership import OuterEnd
 from ensue.brokers.messages import Message, Parted, Published, Said, TakenBack, Topic
 from ensue.brokers.network.statements import Hearing
 from ensue.channel.delivery.blocked import wait_each
@@ -23,7 +24,7 @@ from ensue.subscriptions import Filter
 EVERYTHING = "TRUE"
 
 
-class End:
+class End(OuterEnd):
     """`hearing` is what the other side has said. `identity` draws the number of an event."""
 
     def __init__(
