@@ -15,6 +15,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
@@ -207,7 +208,9 @@ def _gateway(settings: Settings) -> Any:
         return None
     # Drivers of brokers are loaded only for those who have a gateway.
     federation = import_module("ensue.federation")
-    return federation.Gateway.from_config(settings.gateway, settings.where)
+    # What must outlive the process stands beside the file, as where a gateway runs by itself.
+    memory = settings.folder / f"{Path(settings.where).stem}.state.json"
+    return federation.Gateway.from_config(settings.gateway, settings.where, memory)
 
 
 def _bound(settings: Settings) -> socket.socket:
