@@ -60,8 +60,7 @@ class Interest:
         self._entries: set[Entry] = set()
         self._active: frozenset[str] = frozenset(self._places)
         self._covering = Covering(None)
-        covers = self._covering.surely_covers
-        self._told = {each: Forwarding(covers) for each in self._places}
+        self._told = {each: Forwarding(self._covering) for each in self._places}
 
     # --- what comes in ------------------------------------------------------------------------
 
