@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ensue.events.cloudevents import event_of_members
+from ensue.events.cloudevents import event_of
 from tests.server.live import RULES, Live, reading, serving, settings
 
 
@@ -228,4 +228,4 @@ def test_a_sender_that_leaves_before_the_answer_disturbs_nobody() -> None:
 
 
 def publication(members: dict[str, Any]) -> Any:
-    return event_of_members(dict(members)), msgspec.json.encode(members)
+    return event_of(dict(members)), msgspec.json.encode(members)

@@ -27,12 +27,15 @@ def serve(
 
     It runs until SIGTERM or Ctrl-C, says `ready` on the standard error once it answers, and reads
     its file again on SIGHUP. Without a file it listens on 127.0.0.1:8420, keeps nothing beyond its
-    end, and shows a demonstration: made-up events, and rules over them.
+    end, and shows a demonstration: made-up events, and rules over them. A file with only the tables
+    of a gateway runs that, and is ready once every service is connected and every standing request
+    is in force.
 
     \b
     Example:
       ensue serve
       ensue serve ensue.toml
+      ensue serve gateway.toml
 
     \b
     Exit codes:
@@ -42,6 +45,12 @@ def serve(
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s"
     )
+    from ensue.server.settings import read_settings
+
+    if config is not None and not read_settings(config).hosts_api:
+        from ensue.federation.serving import serve_gateway
+
+        raise typer.Exit(serve_gateway(config))
     try:
         from ensue.server.serving import serve as run
     except ModuleNotFoundError as error:

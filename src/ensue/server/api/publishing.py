@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ensue.errors import EventError
-from ensue.events.cloudevents import event_of_members, read_json
+from ensue.events.cloudevents import event_of, read_json
 from ensue.events.event import Event
 from ensue.events.times import format_time
 from ensue.server.access.tokens import Principal
@@ -250,7 +250,7 @@ class _Reader:
                     f" {self._largest:,}"
                 ]
             )
-        event = event_of_members(members)
+        event = event_of(members)
         if self._latest is not None and event.time > self._latest:
             raise EventError(
                 [

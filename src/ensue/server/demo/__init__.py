@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from ensue.errors import EnsueError
-from ensue.events.cloudevents import event_of_members
+from ensue.events.cloudevents import event_of
 from ensue.events.times import format_time
 from ensue.server.station.libraries import Libraries
 from ensue.server.station.station import Station
@@ -59,7 +59,7 @@ class Demonstration:
             # A server that is busy with real events leaves the made-up ones out.
             with contextlib.suppress(EnsueError):
                 await self._station.publish(
-                    [(event_of_members(dict(each)), msgspec.json.encode(each)) for each in made],
+                    [(event_of(dict(each)), msgspec.json.encode(each)) for each in made],
                     200 * len(made),
                 )
 
