@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the servers that tests/history and tests/federation start and the browser that tests/server
+# Installs the servers that tests/history and tests/federation start, and the browser that tests/server
 # drives, where that is possible without asking: on Debian and its kin, as root. Elsewhere it says what
 # is missing; the tests then skip, and say so.
 set -eu
@@ -8,11 +8,11 @@ missing=""
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 ||
     missing="postgresql"
 command -v mariadbd >/dev/null 2>&1 || [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
+command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 ||
+    missing="$missing chromium fonts-dejavu-core"
 for server in mosquitto nats-server rabbitmq-server redis-server; do
     command -v "$server" >/dev/null 2>&1 || [ -x "/usr/sbin/$server" ] || missing="$missing $server"
 done
-command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 ||
-    missing="$missing chromium fonts-dejavu-core"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] && sudo -n true 2>/dev/null; then

@@ -3,7 +3,8 @@
 In come settings; the process then runs until SIGTERM or SIGINT. It says `ready` on the standard
 error once everything is in force. SIGHUP reads the settings again and puts changed libraries;
 what cannot change in place is named. At the end no new request is taken, subscribers are closed,
-what was taken is read, states are saved. A file with only the tables of a gateway runs only that.
+what was taken is read, states are saved. A file with only the tables of a gateway is run by
+`ensue.federation` alone.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from importlib import import_module
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
@@ -27,6 +26,9 @@ from ensue.server.settings import Settings, read_settings
 from ensue.server.station.libraries import Libraries
 from ensue.server.station.station import Station
 
+if TYPE_CHECKING:
+    from ensue.federation.gateway import Gateway
+
 GRACE_SECONDS: Final = 10
 Say = Callable[[str], None]
 
@@ -36,6 +38,8 @@ log = logging.getLogger("ensue.server")
 def serve(path: str | None, say: Say) -> None:
     """Run the server of a file until it is told to end."""
     settings = read_settings(path)
+    if not settings.hosts_api:
+        raise UsageError(f"`{path}` is of a gateway alone: `ensue serve` runs it")
     process = Process(settings, path, say)
     try:
         import uvloop
@@ -72,15 +76,7 @@ class Process:
             for each in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(each, self.stop)
             loop.add_signal_handler(signal.SIGHUP, self._begin_reload)
-        gateway = _gateway(self._settings)
-        if not self._settings.hosts_api:
-            assert gateway is not None
-            await gateway.start()
-            self._say("ready")
-            await self._ends.wait()
-            await gateway.stop()
-            return
-        await self._serve(gateway)
+        await self._serve(_gateway(self._settings))
 
     def stop(self) -> None:
         self._ends.set()
@@ -203,14 +199,15 @@ def _needs_restart(old: Settings, new: Settings) -> list[str]:
     return [each for each in tables if getattr(old, each) != getattr(new, each)]
 
 
-def _gateway(settings: Settings) -> Any:
+def _gateway(settings: Settings) -> Gateway | None:
     if not settings.gateway:
         return None
-    # Drivers of brokers are loaded only for those who have a gateway.
-    federation = import_module("ensue.federation")
-    # What must outlive the process stands beside the file, as where a gateway runs by itself.
-    memory = settings.folder / f"{Path(settings.where).stem}.state.json"
-    return federation.Gateway.from_config(settings.gateway, settings.where, memory)
+    # Drivers of brokers are loaded only where there is a gateway.
+    from ensue.federation.gateway import Gateway
+
+    memory = settings.folder / (settings.server.data or "") / "gateway.state.json"
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    return Gateway.from_config(settings.gateway, settings.where, memory)
 
 
 def _bound(settings: Settings) -> socket.socket:

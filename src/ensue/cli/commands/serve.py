@@ -27,25 +27,30 @@ def serve(
 
     It runs until SIGTERM or Ctrl-C, says `ready` on the standard error once it answers, and reads
     its file again on SIGHUP. Without a file it listens on 127.0.0.1:8420, keeps nothing beyond its
-    end, and shows a demonstration: made-up events, and rules over them.
+    end, and shows a demonstration: made-up events, and rules over them. A file with only the tables
+    of a gateway runs that, and is ready once every service is connected and every standing request
+    is in force.
 
     \b
     Example:
       ensue serve
       ensue serve ensue.toml
+      ensue serve gateway.toml
 
     \b
     Exit codes:
       0  it was told to end
       2  settings or libraries with errors, or an address that is taken
     """
-    if config is not None and _has_only_a_gateway(config):
-        from ensue.federation.serving import serve_gateway
-
-        raise typer.Exit(serve_gateway(config))
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s"
     )
+    from ensue.server.settings import read_settings
+
+    if config is not None and not read_settings(config).hosts_api:
+        from ensue.federation.serving import serve_gateway
+
+        raise typer.Exit(serve_gateway(config))
     try:
         from ensue.server.serving import serve as run
     except ModuleNotFoundError as error:
@@ -55,11 +60,3 @@ def serve(
             f"the server needs `{error.name}`, which is not installed: pip install 'ensue[server]'"
         ) from None
     run(None if config is None else str(config), say)
-
-
-def _has_only_a_gateway(config: Path) -> bool:
-    """Whether a file has the tables of a gateway and no other: then no server is needed."""
-    from ensue.federation.configuration import TABLES, read_file
-
-    tables = read_file(config).keys()
-    return bool(tables) and tables <= set(TABLES)

@@ -91,6 +91,10 @@ def read_settings(path: str | os.PathLike[str] | None) -> Settings:
 
 
 def settings_of(tables: Mapping[str, Any], text: str, where: str, folder: Path) -> Settings:
+    gateway = {name: tables[name] for name in GATEWAY_TABLES if name in tables}
+    if gateway and not tables.keys() & {*TABLES, *ARRAYS}:
+        # A gateway alone: `ensue.federation` reads the file itself.
+        return Settings(gateway=gateway, hosts_api=False, folder=folder, where=where)
     reader = _Reader(places.lines_of(text), where)
     return reader.settings(tables, folder)
 
@@ -115,15 +119,27 @@ class _Reader:
             libraries=arrays["library"],
             tokens=arrays["token"],
             gateway=gateway,
-            hosts_api=not gateway or tables.keys() > gateway.keys(),
             folder=folder,
             where=self._where,
         )
         self._check(made)
-        if self._problems:
-            lines = [f"{self._where}:{line}: {what}" for line, what in sorted(self._problems)]
+        lines = [f"{self._where}:{line}: {what}" for line, what in sorted(self._problems)]
+        lines += self._gateway_problems(gateway)
+        if lines:
             raise UsageError("\n".join(lines))
         return made
+
+    def _gateway_problems(self, gateway: Mapping[str, Any]) -> list[str]:
+        """What `ensue.federation` finds in its tables."""
+        if not gateway:
+            return []
+        from ensue.federation.configuration import read_settings as read_gateway
+
+        try:
+            read_gateway(gateway, self._where)
+        except UsageError as error:
+            return str(error).splitlines()
+        return []
 
     # --- tables and types -----------------------------------------------------------------------
 
