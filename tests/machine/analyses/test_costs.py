@@ -129,7 +129,7 @@ def test_a_rule_without_a_window_is_said_to_have_no_bound() -> None:
 def test_costs_are_told_in_words() -> None:
     assert str(cost("a within 10 min by k having count(a) > 5", "A a")) == (
         "`R` keeps for each `k` the events of `a` of the last 10 min: "
-        "some 1.7 kB for each event, and 2.6 kB"
+        "some 1.7 kB for each event, and 2.6 kB for the key"
     )
     assert str(cost("a ; b by k", "Wide a, Wide b")) == (
         "`R` keeps for each `k` at most 2 events of `a` and `b`: 6.2 kB"

@@ -87,7 +87,7 @@ class Cost:
         if self.window is not None:
             return (
                 f"{whose} the events of {read} of the last {print_duration(self.window)}: {each}, "
-                f"and {in_kilobytes(self.key_bytes)}"
+                f"and {in_kilobytes(self.key_bytes)} for the key"
             )
         or_void = f" or {_listed(self.unless)}" if self.unless else ""
         return (
