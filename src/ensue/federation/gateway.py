@@ -159,8 +159,9 @@ class Gateway:
     def _route_one(self, link: Link, incoming: Incoming, ticket: Ticket) -> None:
         given = incoming.event
         if given is None:
-            link.counts.dropped["unreadable"] += 1
-            link.counts.last_error = f"service `{link.name}`: {'; '.join(incoming.problems)}"
+            link.counts.dropped[incoming.reason] += 1
+            if incoming.problems:
+                link.counts.last_error = f"service `{link.name}`: {'; '.join(incoming.problems)}"
             return
         identity = identity_of(given)
         link.note(identity)
