@@ -14,6 +14,7 @@ SUBJECTS: Mapping[str, str] = {
     "machine": "loading rules, the step engine, many rules, snapshots, first use",
     "analyses": "comparing rules, and finding out what one can do",
     "batch": "events a second from Arrow tables, and of the loops alone",
+    "files": "whole runs over files, beside a bare read of the same file",
     "curves": "cost against expression, keys, rules and window",
     "channel": "latency, deadlines, spacing and look-up of the event channel, beside the paper",
     "subscriptions": "an index over very many filters, beside asking each of them",
