@@ -33,7 +33,7 @@ from ensue.federation.attributes import (
 from ensue.federation.configuration import GatewaySettings, Subscription, read_settings
 from ensue.federation.distribution import is_meant, wanted_from
 from ensue.federation.interest import Interest
-from ensue.federation.link import Link
+from ensue.federation.link import Link, Ticket
 from ensue.federation.memory import Memory
 from ensue.federation.tree import Tree
 from ensue.history import History
@@ -73,7 +73,10 @@ class Gateway:
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_ready = False
+        self._has_settled = False
         self._began = 0.0
+        self._last_moment = time.monotonic()
+        self._stalled = 0.0
 
     @classmethod
     def from_config(
@@ -86,7 +89,7 @@ class Gateway:
 
     async def start(self) -> None:
         """Raises `UsageError` for settings that no service can be reached by."""
-        self._began = time.monotonic()
+        self._began = self._clock()
         for subscription in self.settings.subscriptions:
             self._stand(subscription)
         self._remember()
@@ -95,8 +98,11 @@ class Gateway:
         for link in self._links.values():
             link.start(self)
         await self._all_connected()
-        self._say_all()
+        for link in self._links.values():
+            link.want(self._wanted_from(link), False)
+        self._ask_all()
         await asyncio.sleep(self.settings.settling)
+        self._has_settled = True
         self._update()
         for link in self._links.values():
             link.receive()
@@ -139,23 +145,28 @@ class Gateway:
 
     def route(self, link: Link, incoming: Sequence[Incoming]) -> None:
         """Queue events at their destinations. Called by the link that received them."""
-        now = time.time_ns() // 1000
+        if link.name not in self._tree.active:
+            for each in incoming:
+                link.rest(each)
+            return
         for each in incoming:
             ticket = link.ticket(each.token)
             # One more than there are destinations, until all of them are known.
             ticket.waiting = 1
-            if each.event is None:
-                link.counts.dropped["unreadable"] += 1
-                link.counts.last_error = f"service `{link.name}`: {'; '.join(each.problems)}"
-            else:
-                self._route_one(link, each.event, ticket, now)
+            self._route_one(link, each, ticket)
             ticket.confirm()
 
-    def _route_one(self, link: Link, given: Event, ticket: Any, now: int) -> None:
+    def _route_one(self, link: Link, incoming: Incoming, ticket: Ticket) -> None:
+        given = incoming.event
+        if given is None:
+            link.counts.dropped[incoming.reason] += 1
+            if incoming.problems:
+                link.counts.last_error = f"service `{link.name}`: {'; '.join(incoming.problems)}"
+            return
         identity = identity_of(given)
-        link.seen.add(identity)
+        link.note(identity)
         expiry = expiry_of(given)
-        if expiry is not None and expiry <= now:
+        if expiry is not None and expiry <= time.time_ns() // 1000:
             link.counts.dropped["expired"] += 1
             return
         event = at_service(given, link.name, link.service.kind)
@@ -166,12 +177,28 @@ class Gateway:
         outgoing = for_sending(event)
         is_wanted = False
         for name, in_transit in found.items():
-            if name not in been:
-                is_wanted = True
+            if name in been:
+                continue
+            is_wanted = True
+            if name in self._tree.active:
                 ticket.waiting += 1
                 self._links[name].send(outgoing, in_transit, identity, ticket)
+            else:
+                self._links[name].hold(outgoing, in_transit, identity)
         if not is_wanted:
             link.counts.filtered += 1
+
+    def _clock(self) -> float:
+        """Seconds in which the gateway could hear its neighbours.
+
+        A process that was stopped, or busy, has not heard them meanwhile, and that tells nothing.
+        """
+        now = time.monotonic()
+        missed = now - self._last_moment
+        if missed > 3 * self.settings.beat:
+            self._stalled += missed
+        self._last_moment = now
+        return now - self._stalled
 
     # --- neighbours ---------------------------------------------------------------------------
 
@@ -190,7 +217,7 @@ class Gateway:
             return
         if getattr(said, "instance", None) == self._instance:
             return
-        now = time.monotonic()
+        now = self._clock()
         match said:
             case control.Hello():
                 if said.gateway == self.name:
@@ -220,8 +247,14 @@ class Gateway:
                 self._pass_on(said, said.id, link)
 
     def _say(self, link: Link) -> None:
-        """Hello, and what is wanted, where that has changed since it was last said."""
-        now = time.monotonic()
+        """Hello, and what is wanted, where that has changed since it was last said.
+
+        A gateway that has just come says nothing of its place in the tree before it knows it: its
+        neighbours go by what it said before it went.
+        """
+        if not self._has_settled:
+            return
+        now = self._clock()
         stated = self._interest.statement(link.name, self.name, self._instance)
         if self._digests.get(link.name) != stated.digest:
             self._digests[link.name] = stated.digest
@@ -236,23 +269,34 @@ class Gateway:
             )
         )
 
-    def _say_all(self) -> None:
+    def _ask_all(self) -> None:
         for link in self._links.values():
             link.tell(control.write(control.Asked(self.name, self._instance)))
 
     def _update(self) -> None:
         """Bring everything up to what is known now."""
-        now = time.monotonic()
+        now = self._clock()
         tree_changed = self._tree.settle(now)
         self._interest.activate(self._tree.active)
+        for link in self._links.values():
+            if link.name in self._tree.active:
+                link.send_held()
+                for incoming, ticket in link.wake():
+                    self._route_one(link, incoming, ticket)
+                    ticket.confirm()
+            else:
+                link.release(time.monotonic() - 2 * self.settings.patience)
         self._interest.forget(now - self.settings.memory)
         # Who wants something may have been away as this gateway was.
         may_forget = now - self._began > self.settings.patience
         for link in self._links.values():
-            link.want(self._interest.wanted_from(link.name), may_forget)
+            link.want(self._wanted_from(link), may_forget)
             digest = self._interest.statement(link.name, self.name, self._instance).digest
             if tree_changed or self._digests.get(link.name) != digest:
                 self._say(link)
+
+    def _wanted_from(self, link: Link) -> list[Filter]:
+        return self._interest.wanted_from(link.name, link.service.kind)
 
     async def _maintain(self) -> None:
         while True:
@@ -305,7 +349,7 @@ class Gateway:
             problem = str(error)
         if not services and not problem:
             return
-        if any(self._tree.neighbours(each, time.monotonic()) for each in self._links):
+        if any(self._tree.neighbours(each, self._clock()) for each in self._links):
             await asyncio.sleep(_PAUSE_FOR_NEIGHBOURS)
         done = control.Done(control.new_id(), request.id, self.name, services, problem)
         self._known[done.id] = None
@@ -382,7 +426,7 @@ class Gateway:
 
     def _remember(self) -> None:
         requests, stated = self._memory.load()
-        now = time.monotonic()
+        now = self._clock()
         for service, text in requests:
             wanted = control.filter_of(text)
             if service in self._links and wanted is not None:
@@ -409,7 +453,7 @@ class Gateway:
 
     def status(self) -> list[dict[str, Any]]:
         """The figures of every link."""
-        now = time.monotonic()
+        now = self._clock()
         return [
             {
                 "service": link.name,
@@ -428,7 +472,7 @@ class Gateway:
                 "lag": link.counts.lag,
                 "neighbours": self._tree.neighbours(link.name, now),
                 "requests": [str(each) for each in self._interest.requests(link.name)],
-                "wanted": [str(each) for each in self._interest.wanted_from(link.name)],
+                "wanted": [str(each) for each in self._wanted_from(link)],
             }
             for link in self._links.values()
         ]

@@ -319,7 +319,7 @@ class RelatedCorrelation:
 
     def clear_up(self) -> None:
         """Let go of readings that no key remembers any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self._held.size // 2):
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._held)):
             self.read_again(self.live())
 
 

@@ -43,6 +43,7 @@ _ROOM_FOR_EVENTS = 31
 """So many bits more than its values a sum may have."""
 _FRACTION = 53
 _SMALLEST_TABLE = 1 << 10
+_FEWEST_TRIGGERS = 1 << 10
 
 
 class LeavesColumnsError(Exception):
@@ -270,7 +271,7 @@ class Counting:
             self._whole, self._real, self._digits,
         )  # fmt: skip
         rule = self._stretches()
-        room = self._room(max(1024, candidates.size // 8))
+        room = self._room(max(_FEWEST_TRIGGERS, candidates.size // 8))
         at = done = fired = 0
         while True:
             rows = events.rows
