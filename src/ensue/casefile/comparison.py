@@ -19,6 +19,7 @@ from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.expressions.binding import Binding
 from ensue.library import Library, load, parse
 
 Wanted = TypeVar("Wanted")
@@ -53,9 +54,12 @@ class CaseResult:
         return not self.differences
 
 
-def run_case(case: Case, engine: str = "auto") -> CaseResult:
-    """Raises `UsageError` if there is no such engine; all else is in the result."""
-    library, found = _load(case)
+def run_case(case: Case, engine: str = "auto", ontology: Binding | None = None) -> CaseResult:
+    """Run a case; its library may ask the ontology.
+
+    Raises `UsageError` if there is no such engine; all else is in the result.
+    """
+    library, found = _load(case, ontology)
     errors = [each for each in found if each.severity == "error"]
     warnings = [each for each in found if each.severity == "warning"]
     differences = [_compare_findings("errors", case.expected.errors, errors)]
@@ -66,12 +70,12 @@ def run_case(case: Case, engine: str = "auto") -> CaseResult:
     return CaseResult(case, tuple(each for each in differences if each is not None))
 
 
-def _load(case: Case) -> tuple[Library | None, Sequence[Diagnostic]]:
+def _load(case: Case, ontology: Binding | None) -> tuple[Library | None, Sequence[Diagnostic]]:
     try:
         if isinstance(case.library, str):
-            library = parse(case.library, name=case.name)
+            library = parse(case.library, name=case.name, ontology=ontology)
         else:
-            library = load(case.library)
+            library = load(case.library, ontology=ontology)
     except LibraryError as error:
         return None, error.diagnostics
     return library, library.warnings
