@@ -38,6 +38,28 @@ OntologyFiles = Annotated[
     ),
 ]
 
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="NAME=COLUMN,...",
+        help="Which column or path is what, as time=ts:ms,type=kind,user=actor.name; a unit"
+        " (s, ms, us, ns) is for times that are numbers.",
+    ),
+]
+
+TypeOption = Annotated[
+    str | None,
+    typer.Option("--type", metavar="NAME", help="The type of all events, where none is given."),
+]
+
+TimezoneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timezone", metavar="ZONE", help="Where times without an offset were taken, as UTC."
+    ),
+]
+
 EngineName = Annotated[
     str, typer.Option("--engine", metavar="NAME", help=f"{', '.join(['auto', *ENGINES])}.")
 ]

@@ -110,11 +110,15 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """A record that is no event: its line or row number from 1, itself, and what is wrong."""
+    """A record that is no event: its line or row number from 1, itself, and what is wrong.
+
+    `file` is the path of its file, where that is known and one among several.
+    """
 
     number: int
     raw: bytes | str
     problems: tuple[str, ...]
+    file: str | None = None
 
 
 def instant_of(time: int | datetime | str) -> int:

@@ -218,8 +218,28 @@ def _clauses(correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:
     if clauses.by:
         keys = ", ".join(print_key(key) for key in clauses.by)
         yield f"by {keys}", "each value has a memory of its own, labels included"
-    if clauses.bind is not None:
+    if clauses.bind == "latest":
+        yield "bind latest", "ports stand for the events of the latest match, which go together"
+    elif clauses.bind is not None:
         yield f"bind {clauses.bind}", f"a port stands for the {clauses.bind} event that matches it"
+    if clauses.having is not None:
+        condition = print_expression(clauses.having)
+        yield f"having {condition}", "asked at each match; if it is not true nothing happens"
+    if clauses.unless:
+        void = " or ".join(f"`{each.name}`" for each in clauses.unless)
+        yield (
+            f"unless {', '.join(each.name for each in clauses.unless)}",
+            (f"{void} makes it forget all events that came before"),
+        )
+    if clauses.keep is not None:
+        yield f"keep {clauses.keep}", _KEPT[clauses.keep]
+
+
+_KEPT = {
+    "none": "after a trigger all events are forgotten",
+    "last": "after a trigger only the event that completed it is remembered",
+    "all": "a trigger forgets nothing, so an event can serve in several matches",
+}
 
 
 def _labels(correlation: syntax.FilterCorrelation) -> Iterator[tuple[str, str]]:

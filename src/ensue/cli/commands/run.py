@@ -1,26 +1,28 @@
-"""`ensue run`: a library over a file of events, or a stream of them.
+"""`ensue run`: a library over files of events, or a stream of them.
 
-The events are read by `ensue.events.reading` and the outputs made by an engine; here they meet, and
-what could not be read, what came too late and how much there was of everything is told. Without a
-lateness the input is read whole and put in the order of its times; with one it streams.
+What was asked for is checked here, and handed on: bounded files to `in_columns` where that is worth
+it, everything else to `running`, event by event, and Spark's files to `on_spark`. What could not be
+read, what came too late and how much there was of everything is told at the end.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli import hints
 from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
+from ensue.cli.in_columns import ColumnRun, is_for_columns
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
+    ColumnsOption,
     LibraryFiles,
     OntologyFiles,
+    TimezoneOption,
+    TypeOption,
     load_library,
     mention_warnings,
     require_correlation,
@@ -32,17 +34,21 @@ from ensue.cli.on_spark import (
     run_on_executors,
     start_on_spark,
 )
-from ensue.cli.progress import Progress, progress_bars
-from ensue.cli.reasons import tell_what_is_missing, tell_why
-from ensue.cli.terminal import EXIT_FINDINGS, counted, say
+from ensue.cli.outputs import Outputs
+from ensue.cli.progress import progress_bars
+from ensue.cli.running import Report, Running
+from ensue.cli.stopping import noted_signals
+from ensue.cli.terminal import EXIT_FINDINGS, say
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
 from ensue.engine.run import Run
-from ensue.errors import EventError, UsageError
-from ensue.events.cloudevents import encode
+from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import FORMATS, LINES, STDIN, read_events
-from ensue.events.times import format_time, parse_time
-from ensue.library import Library, duration_microseconds
+from ensue.events.following import follow as follow_inputs
+from ensue.events.mapping import Mapping
+from ensue.events.reading import read_events
+from ensue.events.sources import LINES, Input, open_inputs
+from ensue.events.times import parse_time
+from ensue.library import duration_microseconds
 
 if TYPE_CHECKING:
     from ensue.history import History
@@ -51,9 +57,13 @@ if TYPE_CHECKING:
 def run(
     libraries: LibraryFiles,
     events: Annotated[
-        str,
+        list[str],
         typer.Option(
-            "--events", "-e", metavar="FILE|-", help="The events; - is the standard input."
+            "--events",
+            "-e",
+            metavar="FILE|-",
+            help="The events: a file, a folder, a pattern as 'may/*.csv', or - for the standard"
+            " input. It can be given several times; all are read, in the order of their times.",
         ),
     ],
     out: Annotated[
@@ -90,10 +100,38 @@ def run(
     format: Annotated[  # noqa: A002 - the name that users know
         str | None,
         typer.Option(
-            metavar="jsonl|csv|parquet",
-            help="The format of the events, where the name of the file does not tell.",
+            metavar="jsonl|csv|parquet|arrow",
+            help="The format of the events, where neither their first bytes nor the name tell.",
         ),
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="What stands between the cells of CSV, as ';' or tab; without it the first line"
+            " of a file tells.",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            "-f",
+            help="Go on when a file has been read, and read what is written to it, also after it"
+            " was rotated, and new files of folders and patterns; until Ctrl-C or SIGTERM.",
+        ),
+    ] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="While nothing comes, let the clock of this machine move timers, so that silence"
+            " is noticed. Events that come later than --lateness allows are late.",
+        ),
+    ] = False,
+    columns: ColumnsOption = None,
+    type: TypeOption = None,  # noqa: A002
+    timezone: TimezoneOption = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -119,11 +157,13 @@ def run(
 ) -> None:
     """Run a library over events, and put out what follows.
 
-    Outputs are CloudEvents, one JSON object a line, on the standard output or in --out FILE.
+    Outputs are CloudEvents, one JSON object a line, on the standard output or in --out FILE; a
+    name that ends in .parquet, .csv or .arrow asks for that format.
 
-    Events are CloudEvents as JSON lines, CSV or Parquet; the ending of the file's name tells which,
-    and the standard input is JSON lines. In CSV and Parquet the columns id, source, type, time and
-    subject are those attributes, ce_NAME is the extension NAME, and other columns are the data.
+    Events are CloudEvents as JSON lines, CSV, Parquet or Arrow; first bytes and the ending of the
+    name tell which, and the standard input is JSON lines. In tables the columns id, source, type,
+    time and subject are those attributes, ce_NAME is the extension NAME, and other columns are the
+    data. With --columns or --type a JSON line may be any object, and its members are the columns.
 
     A record that is no event, or does not fit its type, is named on stderr and the run goes on.
     --dead-letter keeps it: a JSON line as it was; a row of CSV or Parquet as a JSON object with
@@ -132,27 +172,24 @@ def run(
     \b
     Example:
       ensue run rules.cor --events events.jsonl
-      tail -f log.jsonl | ensue run rules.cor --events - --lateness 5s
+      ensue run rules.cor --events log.jsonl --follow --live --lateness 5s
       ensue run rules.cor -e may.parquet --out found.jsonl --dead-letter bad.jsonl
       ensue run rules.cor -e 'may/*.parquet' --engine spark --out found.parquet
 
     \b
     Exit codes:
       0  the events were run, whatever was found
-      1  --strict, and a record was refused
+      1  not one record could be read; or --strict, and a record was refused
       2  a library with errors, a file that cannot be read, or a wrong call
     """
     if engine not in (known := ("auto", *ENGINES, SPARK)):
         choices = ", ".join(f"`{each}`" for each in known)
         raise UsageError(f"there is no engine `{engine}`; choose one of {choices}")
     allowed_lateness = _duration("--lateness", lateness)
+    mapping = Mapping.parse(columns, type, timezone)
     end = _time("--until", until)
-    if not events:
-        raise UsageError("`--events` names nothing: give the path of a file of events, or `-`")
-    refuse_shared_files(
-        {"--events": events, "--out": out, "--dead-letter": dead_letter, "--late": late},
-        libraries,
-    )
+    written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
+    refuse_shared_files([*(("--events", each) for each in events), *written.items()], libraries)
     library = load_library(libraries, ontology)
     if correlation is not None:
         require_correlation(library, correlation)
@@ -161,46 +198,88 @@ def run(
         raise UsageError(
             "`--history` is asked event by event, which Spark does not do: choose the engine `step`"
         )
-    if engine == SPARK and is_for_executors(events, format):
+    streams = allowed_lateness is not None or follow or live
+    if follow or live:
+        _check_streaming(engine, "--follow" if follow else "--live")
+    if engine == SPARK and mapping.is_default and is_for_executors(events, format):
         run_on_executors(
-            FilesOnSpark(library, events, format, out, dead_letter, correlation, end, strict),
+            FilesOnSpark(
+                library, tuple(events), format, out, dead_letter, correlation, end, strict
+            ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
         return
-    if allowed_lateness is None and not explain and engine != SPARK:
-        engine = choose_bounded_engine(engine, library.checked)
+    types = library.checked.types
     with ExitStack() as files:
-        if engine == SPARK:
-            run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
-        else:
-            publications = None if history is None else files.enter_context(_opened(history))
-            run_of_library = Run(
-                library.checked, engine, allowed_lateness or 0, explain, publications
-            )
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
-        records = read_events(events, library.checked.types, format, progress=bars.reading)
-        name = "stdin" if events == STDIN else events
-        refused = RefusedRecords(name, dead_letter, _is_lines(events, format), files)
-        sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
-        running = _Running(
-            run=run_of_library,
-            refused=refused,
-            late=LateEvents(late, files),
-            sink=sink,
-            # Whoever feeds events by hand or by a live pipe wants to see what comes of them.
-            is_live=events == STDIN or sink.isatty(),
-            only=correlation,
-            strict=strict,
-            explain=explain,
-        )
-        stopped = not running.feed(records, in_order=allowed_lateness is not None, bars=bars)
-        if not stopped:
+        inputs = open_inputs(events, format, delimiter)
+        refuse_shared_files([*(("--events", each.path) for each in inputs), *written.items()], [])
+        as_lines = all(each.format == LINES for each in inputs)
+        refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)
+        outputs = Outputs(out, types, correlation, files, grows=follow or live)
+        is_bounded = not streams and not explain and history is None and engine != SPARK
+        running: Running | ColumnRun
+        late_events: LateEvents | None = None
+        if is_bounded and (engine == "batch" or (engine == "auto" and is_for_columns(inputs))):
+            running = ColumnRun(library.checked, inputs, mapping, outputs, refused, strict, bars)
+            stopped = not running.read()
+        else:
+            if is_bounded:
+                engine = choose_bounded_engine(engine, library.checked)
+            if engine == SPARK:
+                run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
+            else:
+                publications = None if history is None else files.enter_context(_opened(history))
+                run_of_library = Run(
+                    library.checked, engine, allowed_lateness or 0, explain, publications
+                )
+            records: Iterator[Event | Rejected | None]
+            if follow or live:
+                stops = files.enter_context(noted_signals())
+                records = follow_inputs(events, inputs, types, mapping, grow=follow, stops=stops)
+            else:
+                records = read_events(inputs, types, progress=bars.reading, mapping=mapping)
+            late_events = LateEvents(late, files)
+            running = Running(
+                run=run_of_library,
+                refused=refused,
+                late=late_events,
+                outputs=outputs,
+                # Whoever feeds events by hand or by a live pipe wants to see what comes of them.
+                is_live=follow or any(each.size is None for each in inputs) or outputs.is_terminal,
+                by_wall_clock=live,
+                strict=strict,
+                explain=explain,
+            )
+            stopped = not running.feed(records, in_order=streams, bars=bars)
+        if stopped:
+            outputs.abandon()
+        else:
             running.finish(end)
-        sink.flush()
-    running.tell(library, out, end)
+    report = Report(
+        library=library,
+        counts=running.counts,
+        seen=running.seen,
+        latest=running.latest,
+        refused=refused,
+        outputs=outputs,
+        late=late_events,
+        explained=running.run if explain and isinstance(running, Running) else None,
+        only=correlation,
+    )
+    report.tell(None if stopped else out, end)
     if stopped:
         say("stopped at the first record that was refused, as `--strict` asks", "red")
+    if stopped or report.could_read_nothing:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _check_streaming(engine: str, option: str) -> None:
+    """Raises `UsageError` for an engine that does not read event by event."""
+    if engine not in ("auto", "step", "reference"):
+        raise UsageError(
+            f"`{option}` reads event by event, and the engine `{engine}` does not: choose `step`"
+        )
 
 
 def _opened(url: str) -> History:
@@ -210,9 +289,10 @@ def _opened(url: str) -> History:
     return History.open(url)
 
 
-def _is_lines(events: str, format_: str | None) -> bool:
-    known = LINES if events == STDIN else FORMATS.get(Path(events).suffix.lower(), LINES)
-    return (format_ or known) == LINES
+def _named(inputs: Sequence[Input]) -> str:
+    """What stands for all inputs in a message."""
+    first = inputs[0].name if inputs[0].is_stdin else inputs[0].path
+    return first if len(inputs) == 1 else f"{first} and {len(inputs) - 1} more"
 
 
 def _duration(option: str, text: str | None) -> int | None:
@@ -227,122 +307,3 @@ def _time(option: str, text: str | None) -> int | None:
         return None if text is None else parse_time(text)
     except ValueError as error:
         raise UsageError(f"`{option}`: {error}") from None
-
-
-class _Running:
-    """One run and everything that leaves it."""
-
-    def __init__(
-        self,
-        run: Run,
-        refused: RefusedRecords,
-        late: LateEvents,
-        sink: BinaryIO,
-        is_live: bool,
-        only: str | None,
-        strict: bool,
-        explain: bool,
-    ) -> None:
-        self.run = run
-        self.refused = refused
-        self.late = late
-        self.written = 0
-        self._sink = sink
-        self._is_live = is_live
-        self._only = only
-        self._strict = strict
-        self._explain = explain
-        self._latest: int | None = None
-        self._types: set[str] = set()
-
-    def feed(self, records: Iterator[Event | Rejected], in_order: bool, bars: Progress) -> bool:
-        """Read everything; False if a refused record has stopped it."""
-        if in_order:
-            return self._stream(records)
-        events: list[Event] = []
-        for record in records:
-            if isinstance(record, Event):
-                events.append(record)
-            else:
-                self.refused.take(record)
-                if self._strict:
-                    return False
-        # The sort is stable: events of one time stay in the order given.
-        events.sort(key=lambda event: event.time)
-        if self.run.reads_many:
-            self._latest = events[-1].time if events else None
-            self._types = {event.type for event in events}
-            self._write(self.run.push_all(bars.running(events)))
-            return True
-        return self._stream(bars.running(events))
-
-    def _stream(self, records: Iterator[Event | Rejected]) -> bool:
-        for record in records:
-            if isinstance(record, Event):
-                if self._latest is None or record.time > self._latest:
-                    self._latest = record.time
-                self._types.add(record.type)
-                try:
-                    self._write(self.run.push(record))
-                except EventError as error:
-                    # An event that its history cannot keep.
-                    record = Rejected(0, encode(record), error.problems)
-                self.late.take(self.run.late)
-            if isinstance(record, Rejected):
-                self.refused.take(record, "the history" if record.number == 0 else None)
-                if self._strict:
-                    return False
-        return True
-
-    def finish(self, until: int | None) -> None:
-        self._write(self.run.finish(until))
-
-    def _write(self, outputs: list[Event]) -> None:
-        wanted = [
-            output
-            for output in outputs
-            if self._only is None or output.extensions.get("correlation") == self._only
-        ]
-        if not wanted:
-            return
-        self._sink.write(b"".join(encode(output) + b"\n" for output in wanted))
-        if self._explain:
-            tell_why(self.run, wanted)
-        self.written += len(wanted)
-        if self._is_live:
-            self._sink.flush()
-
-    def tell(self, library: Library, out: Path | None, until: int | None) -> None:
-        """How it went, in a line."""
-        if until is not None and self._latest is not None and until < self._latest:
-            say(
-                f"`--until` lies before the last event ({format_time(self._latest)}):"
-                " it has changed nothing",
-                "yellow",
-            )
-        if self._explain:
-            names = library.correlations.names if self._only is None else [self._only]
-            tell_what_is_missing(self.run, names)
-        counts = self.run.counts
-        self._give_hints(library)
-        parts = [f"{counted(counts.events, 'event')} read"]
-        parts += [self.refused.summary()] if self.refused.count else []
-        parts += [self.late.summary()] if counts.late else []
-        parts += [
-            f"{counts.without_key[name]:,} without a key for `{name}`"
-            for name in library.correlations.names
-            if counts.without_key[name]
-        ]
-        place = f" in `{out}`" if out else ""
-        say(f"{', '.join(parts)}; {counted(self.written, 'output')}{place}", "dim")
-
-    def _give_hints(self, library: Library) -> None:
-        found = []
-        if not self.written:
-            found.append(hints.about_types(self._types, library.types.names))
-        if self.refused.as_lines:
-            read, refused = len(self._types), self.refused
-            found.append(hints.about_lines(read, refused.count, refused.objects))
-        for hint in found:
-            if hint is not None:
-                say(hint, "yellow")

@@ -7,6 +7,7 @@ through `files` instead, where no event passes through the driver.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -44,7 +45,8 @@ def outputs_of_events(
 
 def ordered_outputs(job: Job, counts: Counts) -> Iterator[Event]:
     """The outputs of a job with the options `order` and `whole_events`, one by one."""
-    for row in job.outputs().orderBy("order").select("correlation", "event").toLocalIterator():
+    rows = job.outputs_and_counts().orderBy("order").select("correlation", "event")
+    for row in rows.toLocalIterator():
         output = decode(row["event"])
         if row["correlation"] == UNKEYED_COUNT:
             counts.without_key[output.source] += int(output.id)
@@ -124,10 +126,11 @@ class EncodedEventJob(Job):
             for_workers(map_payloads, task), EVENT_DDL
         )
 
-    def event_types(self) -> set[str]:
+    def event_types(self) -> Counter[str]:
         payloads = self.events.select("payload")
-        found = payloads.mapInArrow(for_workers(payload_types, self.task), "type string")
-        return {row["type"] for row in found.distinct().collect()}
+        found = payloads.mapInArrow(for_workers(payload_types, self.task), "type string, n bigint")
+        summed = found.groupBy("type").agg(sf.sum("n").alias("n"))
+        return Counter({row["type"]: row["n"] for row in summed.collect()})
 
     def _times(self) -> DataFrame:
         return self.events.select(sf.unix_micros("time").alias("latest"))

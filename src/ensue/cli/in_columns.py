@@ -1,0 +1,156 @@
+"""A bounded run from files to outputs in columns, on the engine `batch`.
+
+Chunks of the files go to the engine as they come, as long as they are in the order of their times.
+Once they are not, what was put out is taken back, and the records are sorted first. A record that
+is refused is told of once, in the order of the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ensue.cli.asides import RefusedRecords
+from ensue.cli.hints import SeenEvents
+from ensue.cli.outputs import Outputs
+from ensue.cli.progress import Progress
+from ensue.cli.terminal import say
+from ensue.engine.counts import Counts
+from ensue.events.event import Rejected
+from ensue.events.mapping import Mapping
+from ensue.events.sources import Input
+from ensue.lang.checked import CheckedLibrary
+
+if TYPE_CHECKING:
+    from ensue.engine.batch.input.batches import Batch
+
+SMALL_BYTES = 1 << 20
+"""Up to so many bytes, loading what reads columns takes longer than reading row by row."""
+
+
+def is_for_columns(inputs: Sequence[Input]) -> bool:
+    """Whether reading in columns is worth its start."""
+    sizes = [each.known_size for each in inputs]
+    is_table = any(each.format in ("parquet", "arrow") for each in inputs)
+    return is_table or sum(sizes) > SMALL_BYTES
+
+
+class ColumnRun:
+    """One run in columns, and what it has seen."""
+
+    def __init__(
+        self,
+        library: CheckedLibrary,
+        inputs: Sequence[Input],
+        mapping: Mapping,
+        outputs: Outputs,
+        refused: RefusedRecords,
+        strict: bool,
+        bars: Progress,
+    ) -> None:
+        self._library = library
+        self._inputs = inputs
+        self._mapping = mapping
+        self._outputs = outputs
+        self._refused = refused
+        self._strict = strict
+        self._bars = bars
+        self._told_chunks = 0
+        self._start()
+
+    def _start(self) -> None:
+        from ensue.engine.batch import BatchEngine
+
+        self.seen = SeenEvents()
+        self.latest: int | None = None
+        self._engine = BatchEngine(self._library)
+        self._none = self._engine.no_outputs()
+
+    @property
+    def counts(self) -> Counts:
+        return self._engine.counts
+
+    def read(self) -> bool:
+        """Read everything; False if a refused record has stopped it."""
+        if any(each.size is None for each in self._inputs):
+            # What can be read only once is kept until all of it is there.
+            return self._read_sorted(is_known=False)
+        self._outputs.hold_back()
+        for number, (file, chunk) in enumerate(self._chunks()):
+            checked = self._engine.check(chunk)
+            if not self._tell(number, file, checked.rejected):
+                return False
+            if not self._is_in_order(checked.batch):
+                self._outputs.restart()
+                self._start()
+                return self._read_sorted(is_known=True)
+            self._run(checked.batch)
+        return True
+
+    def finish(self, until: int | None) -> None:
+        if until is not None:
+            self._outputs.write_columns(self._engine.advance_to(until), self._none)
+        self._outputs.finish(self._none)
+
+    def _chunks(self) -> Any:
+        from ensue.events.files.reading import read_chunks
+
+        types = self._library.types
+        return read_chunks(self._inputs, types, self._mapping, self._bars.reading)
+
+    def _read_sorted(self, is_known: bool) -> bool:
+        from ensue.events.files.ordered import OrderedRecords
+
+        records = OrderedRecords(self._inputs, self._library.types, self._mapping)
+        for number, (file, chunk) in enumerate(self._chunks()):
+            checked = self._engine.check(chunk)
+            if not self._tell(number, file, checked.rejected):
+                return False
+            records.add(file, chunk, checked.kept, checked.batch.times)
+        if records.is_outside_memory:
+            say("the events are sorted by time outside of memory, since they are too many", "dim")
+        elif is_known:
+            say("the events are not in the order of their times, and are sorted first", "dim")
+        for chunk in records.chunks():
+            self._run(self._engine.check(chunk).batch)
+        return True
+
+    def _tell(self, number: int, file: Input, rejected: Sequence[Rejected]) -> bool:
+        """Tell of what is refused in a chunk, once; False if that stops the run."""
+        if number < self._told_chunks:
+            return True
+        self._told_chunks = number + 1
+        for each in rejected:
+            path = None if file.is_stdin else file.path
+            self._refused.take(Rejected(each.number, each.raw, each.problems, path))
+            if self._strict:
+                return False
+        return True
+
+    def _is_in_order(self, batch: Batch) -> bool:
+        times = batch.times
+        if not len(times):
+            return True
+        if self.latest is not None and times[0] < self.latest:
+            return False
+        return bool((times[1:] >= times[:-1]).all())
+
+    def _run(self, batch: Batch) -> None:
+        if not len(batch):
+            return
+        self.latest = int(batch.times[-1])
+        self._note_types(batch)
+        self._outputs.write_columns(self._engine.read_batch(batch), self._none)
+        self._bars.counted(self._engine.counts.events, self._outputs.written)
+
+    def _note_types(self, batch: Batch) -> None:
+        import numpy as np
+        import pyarrow.compute as pc
+
+        types = batch.column(("type",)).values
+        for each in pc.value_counts(types):
+            name = each["values"].as_py()
+            self.seen.types[name] += each["counts"].as_py()
+            if name not in self.seen.examples:
+                row = int(np.argmax(np.asarray(pc.equal(types, name))))
+                self.seen.examples[name] = batch.event(row)
