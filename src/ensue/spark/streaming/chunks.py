@@ -27,7 +27,9 @@ from ensue.spark.streaming.groups import StreamGroup, stream_groups
 from ensue.spark.streaming.measures import Measures, write_measures
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
+    NO_TIMES,
     ROW,
+    Times,
     read_rows,
     rejected_batch,
     rejected_records,
@@ -80,6 +82,7 @@ class StreamTask(NamedTuple):
     shuffled: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = ()
     has_arrival: bool = False
     with_event: bool = False
+    times: Times = NO_TIMES
 
 
 @lru_cache(maxsize=16)
@@ -212,7 +215,9 @@ def _rejected_in(task: StreamTask, column: pa.Array) -> list[Rejected]:
     if column.null_count == len(column):
         return []
     types = planned(task.library, task.selected)[0].library.types
-    return rejected_records(pa.RecordBatch.from_arrays([column.flatten()], [ROW]), types)
+    return rejected_records(
+        pa.RecordBatch.from_arrays([column.flatten()], [ROW]), types, task.times
+    )
 
 
 def _packed(packer: _Packer, task: StreamTask, table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -243,7 +248,7 @@ def pack_events(
     """Rows of any columns; rows that are no events, or do not fit, come out as rejected."""
     task = StreamTask(*given)
     types = planned(task.library, task.selected)[0].library.types
-    yield from pack_read(task, read_rows(batches, types, with_arrival=task.has_arrival))
+    yield from pack_read(task, read_rows(batches, types, task.times, task.has_arrival))
 
 
 def pack_read(

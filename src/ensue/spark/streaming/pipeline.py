@@ -55,6 +55,8 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
         correlations=stream.correlations,
         whole_events=whole_events,
         arrival=stream.arrival,
+        type=config.source.type,
+        timezone=config.source.timezone,
     )
 
 

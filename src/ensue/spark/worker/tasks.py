@@ -28,6 +28,8 @@ from ensue.spark.worker import positions
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
     DEFAULT_SOURCE,
+    NO_TIMES,
+    Times,
     disagreement,
     event_rows,
     positioned,
@@ -61,7 +63,8 @@ class GroupTask(NamedTuple):
     `rows` (the result), `feed` (outputs for a later stage) or `count` (the result, and how many
     events had no key). `names` are the names of the columns as `ensue.events.columns` reads them,
     `nulls` the attributes that were not shuffled, and `packed` the types that are numbers in the
-    column of arrivals, if they are (`packed_types`).
+    column of arrivals, if they are (`packed_types`). `times` says how rows that Python reads hold
+    their times.
     """
 
     library: bytes
@@ -74,6 +77,7 @@ class GroupTask(NamedTuple):
     nulls: tuple[str, ...] = ()
     sort_buffer_bytes: int = SORT_BUFFER_BYTES
     packed: tuple[str, ...] = ()
+    times: Times = NO_TIMES
 
 
 class PreparedGroup(NamedTuple):
@@ -207,7 +211,7 @@ def map_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     """Rows of any columns as the events that a group wants."""
     task = GroupTask(*given)
     plan, group, _ = _prepared(task)
-    records = read_rows(batches, plan.library.types)
+    records = read_rows(batches, plan.library.types, task.times)
     router = EventRouter(plan, group, keep_unkeyed=task.mode == "count")
     yield from event_rows(positioned(records), router)
 
@@ -322,16 +326,18 @@ def _unkeyed_count(name: str, count: int) -> Event:
 
 def rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     """The rows that are no events or do not fit, as JSON, each with all its problems."""
-    types = _plan(given[0], given[1]).library.types
+    task = GroupTask(*given)
+    types = _plan(task.library, task.selected).library.types
     for batch in batches:
-        yield rejected_batch(rejected_records(batch, types))
+        yield rejected_batch(rejected_records(batch, types, task.times))
 
 
 def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     """As `rejected_rows`, with the arrival of each row."""
-    types = _plan(given[0], given[1]).library.types
+    task = GroupTask(*given)
+    types = _plan(task.library, task.selected).library.types
     for batch in batches:
-        found = [(at, each) for at, each in read_rows(iter([batch]), types)]
+        found = [(at, each) for at, each in read_rows(iter([batch]), types, task.times)]
         kept = [(at, each) for at, each in found if isinstance(each, Rejected)]
         rows = rejected_batch([each for _, each in kept])
         arrivals = pa.array([at for at, _ in kept], pa.int64())
@@ -340,10 +346,11 @@ def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
 
 def latest_time(given: tuple[Any, ...], batches: Batches) -> Batches:
     """The latest time of the events of a partition."""
-    types = _plan(given[0], given[1]).library.types
+    task = GroupTask(*given)
+    types = _plan(task.library, task.selected).library.types
     times = [
         record.time
-        for _, record in read_rows(batches, types, with_arrival=False)
+        for _, record in read_rows(batches, types, task.times, with_arrival=False)
         if isinstance(record, Event)
     ]
     if times:
