@@ -11,22 +11,27 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from ensue.engine import jumps
+from ensue.engine.jumps import JumpLike
 from ensue.library import LibraryLike, as_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def correlate(table: Any, library: LibraryLike) -> pa.Table:
+def correlate(table: Any, library: LibraryLike, *, max_jump: JumpLike = None) -> pa.Table:
     """Everything that follows from the events of a table, in the order of their times.
 
     The library may be a `Library`, its text, or the path of its file. Rows that do not fit their
     event types are left out, and a rule with `by` does not read rows without its key; a warning
-    says how many of either there were. Raises `UsageError` if the columns do not make events.
+    says how many of either there were. So are rows that lie further ahead of those before them than
+    `max_jump` (a duration, or `none`), which is bounded by the rules' timers unless it is given.
+    Raises `UsageError` if the columns do not make events.
     """
     from ensue.engine.batch import BatchEngine
 
-    engine = BatchEngine(as_library(library).checked)
+    checked = as_library(library).checked
+    engine = BatchEngine(checked, max_jump=jumps.max_jump(checked, max_jump, bounded=True))
     found = engine.push_batch(table)
     if engine.rejected:
         first = engine.rejected[0]

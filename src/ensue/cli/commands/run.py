@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -35,7 +36,9 @@ from ensue.cli.on_spark import (
 from ensue.cli.progress import Progress, progress_bars
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
+from ensue.engine import jumps
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
+from ensue.engine.jumps import AUTO
 from ensue.engine.run import Run
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
@@ -46,6 +49,9 @@ from ensue.library import Library, duration_microseconds
 
 if TYPE_CHECKING:
     from ensue.history import History
+
+OUTPUTS_AT_ONCE = 1024
+"""How many outputs are written at once."""
 
 
 def run(
@@ -78,6 +84,15 @@ def run(
             " fire. RFC 3339, as 2024-05-06T07:08:09Z.",
         ),
     ] = None,
+    max_jump: Annotated[
+        str,
+        typer.Option(
+            metavar="D|none",
+            help="Refuse an event whose time lies further than this ahead of the events before it:"
+            " its clock is wrong. Unless given, timers fire up to a million times for a key in such"
+            " a jump, and with --lateness it is at most a hundred years.",
+        ),
+    ] = AUTO,
     dead_letter: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep records that are refused here.")
     ] = None,
@@ -161,9 +176,12 @@ def run(
         raise UsageError(
             "`--history` is asked event by event, which Spark does not do: choose the engine `step`"
         )
+    allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=allowed_lateness is None)
     if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
-            FilesOnSpark(library, events, format, out, dead_letter, correlation, end, strict),
+            FilesOnSpark(
+                library, events, format, out, dead_letter, correlation, end, strict, max_jump
+            ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
         return
@@ -171,11 +189,13 @@ def run(
         engine = choose_bounded_engine(engine, library.checked)
     with ExitStack() as files:
         if engine == SPARK:
-            run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
+            run_of_library = start_on_spark(
+                library, correlation, allowed_lateness, explain, allowed_jump
+            )
         else:
             publications = None if history is None else files.enter_context(_opened(history))
             run_of_library = Run(
-                library.checked, engine, allowed_lateness or 0, explain, publications
+                library.checked, engine, allowed_lateness or 0, explain, publications, allowed_jump
             )
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
         records = read_events(events, library.checked.types, format, progress=bars.reading)
@@ -269,33 +289,46 @@ class _Running:
                     return False
         # The sort is stable: events of one time stay in the order given.
         events.sort(key=lambda event: event.time)
+        near = self.run.too_far_ahead(events)
         if self.run.reads_many:
+            ahead, events = events[near:], events[:near]
             self._latest = events[-1].time if events else None
             self._types = {event.type for event in events}
-            self._write(self.run.push_all(bars.running(events)))
-            return True
+            self._write_all(self.run.push_all_iter(bars.running(events)))
+            return all(self._push(event) for event in ahead)
         return self._stream(bars.running(events))
 
     def _stream(self, records: Iterator[Event | Rejected]) -> bool:
         for record in records:
             if isinstance(record, Event):
+                if not self._push(record):
+                    return False
                 if self._latest is None or record.time > self._latest:
                     self._latest = record.time
                 self._types.add(record.type)
-                try:
-                    self._write(self.run.push(record))
-                except EventError as error:
-                    # An event that its history cannot keep.
-                    record = Rejected(0, encode(record), error.problems)
                 self.late.take(self.run.late)
-            if isinstance(record, Rejected):
-                self.refused.take(record, "the history" if record.number == 0 else None)
+            else:
+                self.refused.take(record)
                 if self._strict:
                     return False
         return True
 
+    def _push(self, event: Event) -> bool:
+        """Read an event that may be refused for its time, or by a history; False to stop."""
+        try:
+            self._write_all(self.run.push_iter(event))
+        except EventError as error:
+            self.refused.take(Rejected(0, encode(event), error.problems), f"event `{event.id}`")
+            return not self._strict
+        return True
+
     def finish(self, until: int | None) -> None:
-        self._write(self.run.finish(until))
+        self._write_all(self.run.finish_iter(until))
+
+    def _write_all(self, outputs: Iterator[Event]) -> None:
+        """Write outputs as they are made: a clock that jumps may fire very many timers."""
+        while written := list(islice(outputs, OUTPUTS_AT_ONCE)):
+            self._write(written)
 
     def _write(self, outputs: list[Event]) -> None:
         wanted = [

@@ -45,6 +45,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
             buckets=stream.buckets,
             correlations=stream.correlations,
             whole_events=whole_events,
+            max_jump=stream.max_jump,
         )
     return correlate_stream(
         events,
@@ -55,6 +56,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
         correlations=stream.correlations,
         whole_events=whole_events,
         arrival=stream.arrival,
+        max_jump=stream.max_jump,
     )
 
 

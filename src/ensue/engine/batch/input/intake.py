@@ -1,8 +1,9 @@
 """Tables on their way in: checked, put in the order of their times, and cut to size.
 
 In comes a table of events; out come batches that are in order and fit their types. A row that does
-not fit is kept in `rejected`, and one from before the time that an earlier table has reached in
-`late`: neither stops anything. A table whose columns are not all plain goes through events.
+not fit, or lies too far ahead of those before it, is kept in `rejected`, and one from before the
+time that an earlier table has reached in `late`: neither stops anything. A table whose columns are
+not all plain goes through events.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ import pyarrow as pa
 from ensue.engine.batch.input.batches import Batch, EventBatch, TableBatch
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.table_reading import TableReading
+from ensue.engine.core.cells import Instants
 from ensue.engine.counts import Counts
+from ensue.engine.jumps import UNBOUNDED, jump_problem
 from ensue.errors import UsageError
 from ensue.events.arrow import check_time_column
+from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
 
@@ -29,11 +33,13 @@ ROWS_AT_ONCE = 1 << 18
 class Intake:
     """What comes in of one stream. `clock` is the time that it has reached before a table."""
 
-    def __init__(self, types: TypeSystem, counts: Counts) -> None:
+    def __init__(self, types: TypeSystem, counts: Counts, max_jump: float = UNBOUNDED) -> None:
         self.rejected: list[Rejected] = []
         self.late: list[Event] = []
         self.rows_read = 0
         self._counts = counts
+        self._max_jump = max_jump
+        self._reached: int | None = None
         self.change(types)
 
     def change(self, types: TypeSystem) -> None:
@@ -44,6 +50,7 @@ class Intake:
     def batches(self, given: Any, source: str, clock: int | None) -> Iterator[Batch]:
         """The rows of a table (anything with `__arrow_c_stream__`) as batches."""
         table = _as_table(given)
+        self._reached = clock
         reading = self._reading(table.schema, source)
         is_plain = reading.is_plain(table.schema)
         numbers = np.arange(self.rows_read + 1, self.rows_read + 1 + len(table))
@@ -92,25 +99,54 @@ class Intake:
                 codes[early:],
                 numbers[early:],
             )
+        near = self._near(times)
+        if near < len(times):
+            ahead = TableBatch(rows[near:], reading, times[near:], codes[near:], numbers[near:])
+            self._refuse_ahead(ahead.events(np.arange(len(ahead))), numbers[near:].tolist())
+            rows, times, codes, numbers = rows[:near], times[:near], codes[:near], numbers[:near]
         if len(times):
+            self._reached = int(times[-1])
             yield TableBatch(rows, reading, times, codes, numbers)
+
+    def _near(self, times: Instants) -> int:
+        """How many of these times, which are in order, the clock may jump to."""
+        if self._max_jump == UNBOUNDED or not len(times):
+            return len(times)
+        before = times[0] if self._reached is None else self._reached
+        far = np.diff(times, prepend=before) > self._max_jump
+        return int(far.argmax()) if far.any() else len(times)
+
+    def _refuse_ahead(self, events: Sequence[Event], numbers: Sequence[int]) -> None:
+        reached = 0 if self._reached is None else self._reached
+        self._refuse(
+            [
+                Rejected(number, encode(each), (jump_problem(each.time, reached, self._max_jump),))
+                for number, each in zip(numbers, events, strict=True)
+            ]
+        )
 
     def _through_events(
         self, reading: TableReading, table: pa.Table, numbers: Rows, clock: int | None
     ) -> Iterator[Batch]:
-        events: list[Event] = []
+        found: list[tuple[Event, int]] = []
         first = 0
         for rows in table.to_batches():
-            for each in reading.read(rows, numbers[first : first + len(rows)]):
+            given = numbers[first : first + len(rows)]
+            for each, number in zip(reading.read(rows, given), given.tolist(), strict=True):
                 if isinstance(each, Event):
-                    events.append(each)
+                    found.append((each, number))
                 else:
                     self._refuse([each])
             first += len(rows)
-        events.sort(key=lambda event: event.time)
+        found.sort(key=lambda each: each[0].time)
         if clock is not None:
-            self._come_late([event for event in events if event.time < clock])
-            events = [event for event in events if event.time >= clock]
+            self._come_late([event for event, _ in found if event.time < clock])
+            found = [each for each in found if each[0].time >= clock]
+        near = self._near(np.array([event.time for event, _ in found], np.int64))
+        events = [event for event, _ in found[:near]]
+        if events:
+            self._reached = events[-1].time
+        self._refuse_ahead([event for event, _ in found[near:]], [n for _, n in found[near:]])
         for start in range(0, len(events), ROWS_AT_ONCE):
             yield EventBatch(events[start : start + ROWS_AT_ONCE], self._types)
 

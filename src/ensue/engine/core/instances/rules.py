@@ -80,6 +80,7 @@ class Rule:
     ) -> None:
         self.order = 0
         self.is_fed_from = False
+        self.is_fed = False
         self.correlation = correlation
         self.ports = Ports(correlation, types)
         self.instances: dict[FastKey, Runner] = {}
