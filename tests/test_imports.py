@@ -12,6 +12,7 @@ ROOMS = (
     "ensue.channel",
     "ensue.cli",
     "ensue.engine",
+    "ensue.events",
     "ensue.knowledge",
     "ensue.spark",
     "ensue.subscriptions",

@@ -188,8 +188,10 @@ class Library:
         )
 
     def _repr_html_(self) -> str:
+        from ensue.lang.colouring import as_html
+
         drawn = "".join(_drawn(self._checked, each) for each in self.correlations)
-        return f"<pre>{escape(str(self))}</pre>{drawn}"
+        return f"{as_html(str(self))}{drawn}"
 
 
 LibraryLike = Library | str | PathLike[str]
@@ -201,7 +203,7 @@ DRAWN_TRANSITIONS = 200
 
 def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
     """The machine of a correlation, folded up."""
-    # Only notebooks draw: whoever runs a library does not wait for this.
+    # Only notebooks draw: running a library does not wait for this.
     from ensue.machine.drawing import to_svg
     from ensue.machine.prepared import plan_in
 

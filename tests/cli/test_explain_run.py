@@ -63,6 +63,7 @@ def test_what_has_left_its_window_is_told_with_the_time_it_waited_to(
         "`Guessed` for key `ann`: waits for `failed`, then `done`",
         "  outside of the window is `failed` by `1`, at 2024-05-06T09:00:00Z",
         "    the rest had to come no later than 2024-05-06T09:01:00Z",
+        "1 event of type `Other` is read by no rule",
         "2 events read; 0 outputs",
     ]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 from pathlib import Path
 
@@ -312,28 +311,62 @@ class TestHints:
 
         answer = ensue("run", rules, "-e", "-", "--engine", "batch", stdin=lines)
 
-        assert "events of type `failed` have passed by" in answer.err
-        assert "did you mean `Failed`?" in answer.err
+        assert "1 event of type `failed` is read by no rule; did you mean `Failed`?" in answer.err
 
-    def test_other_types_are_not_mentioned_where_something_was_found(
+    def test_types_that_no_rule_reads_are_counted_also_where_something_was_found(
         self, ensue: Ensue, rules: Path, events: Path
     ) -> None:
-        lines = events.read_text() + event(7, "failed", 9)
+        lines = [events.read_text().strip(), event(7, "Quiet", 9), event(8, "door", 9)]
 
-        answer = ensue("run", rules, "-e", "-", stdin=lines)
+        answer = ensue("run", rules, "-e", "-", stdin="\n".join([*lines, event(9, "door", 9)]))
 
-        assert answer.err == "7 events read; 3 outputs\n"
+        assert answer.err == (
+            "3 events of 2 types, as `door`, are read by no rule\n9 events read; 3 outputs\n"
+        )
+
+    @pytest.mark.parametrize("engine", ["step", "batch"])
+    def test_a_key_that_is_a_struct_is_said_with_what_to_write(
+        self, ensue: Ensue, tmp_path: Path, engine: str
+    ) -> None:
+        rules = tmp_path / "struct.cor"
+        rules.write_text(
+            "eventtype A {}; eventtype O {};"
+            "O correlation R (A a, A b) l:(a ; b) by host { case l: push new O {}; }"
+        )
+        lines = [event(n, "A", n, data={"host": {"name": "h", "ip": "i"}}) for n in (1, 2)]
+
+        answer = ensue("run", rules, "-e", "-", "--engine", engine, stdin="\n".join(lines))
+
+        assert (
+            "2 events without a key: `R` is `by host`, which is a struct of `name`, `ip`, and no"
+            " key: write `by host.name`" in answer.err
+        )
+
+    def test_an_input_of_which_nothing_could_be_read_is_a_finding(
+        self, ensue: Ensue, rules: Path
+    ) -> None:
+        lines = [event(n, "Failed", n).replace('Z"', '"') for n in (1, 2)]
+
+        answer = ensue("run", rules, "-e", "-", stdin="\n".join(lines))
+
+        assert answer.code == 1
+        assert "not one of 2 records could be read; the first is stdin:1\n" in answer.err
+        assert "2 times have no offset, as in stdin:1: `--timezone UTC`" in answer.err
+        assert answer.err.endswith("0 events read, 2 refused; 0 outputs\n")
+
+    def test_nothing_to_read_and_something_that_was_read_are_no_findings(
+        self, ensue: Ensue, rules: Path
+    ) -> None:
+        assert ensue("run", rules, "-e", "-", stdin="").code == 0
+        assert ensue("run", rules, "-e", "-", stdin=f"{event(1, 'Failed', 1)}\nbad").code == 0
 
     def test_a_file_that_holds_no_json_lines_says_so_once(
         self, ensue: Ensue, rules: Path, events: Path, tmp_path: Path
     ) -> None:
         path = tmp_path / "array.json"
         path.write_text(f"[{', '.join(events.read_text().splitlines())}]")
-        whole = tmp_path / "packed.jsonl.gz"
-        whole.write_bytes(gzip.compress(events.read_bytes()))
 
         assert "not one line is a JSON object" in ensue("run", rules, "-e", path).err
-        assert "has to be unpacked first" in ensue("run", rules, "-e", whole).err
 
     def test_objects_that_are_no_events_get_no_advice_on_the_format(
         self, ensue: Ensue, rules: Path

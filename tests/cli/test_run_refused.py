@@ -78,7 +78,7 @@ def test_a_row_of_csv_is_kept_with_its_number_and_its_problems(
     answer = ensue("run", rules, "-e", "-", "--format", "csv", "--dead-letter", dead, stdin=text)
 
     first, second, third = (json.loads(line) for line in dead.read_text().splitlines())
-    assert answer.code == 0
+    assert answer.code == 1
     assert (first["number"], first["row"]) == (2, "Failed,never,ann")
     assert "`never` is no RFC 3339 time" in first["problems"][0]
     assert "2 cells" in second["problems"][0]

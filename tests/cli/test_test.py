@@ -80,7 +80,7 @@ def test_only_some_cases(ensue: Ensue, good: Path, wrong: Path) -> None:
     assert "no case has `zzz` in its name" in answer.err
 
 
-def test_unusable_files_are_all_told_at_once_and_nothing_is_run(
+def test_unusable_files_are_all_told_at_once_and_the_good_ones_run(
     ensue: Ensue, good: Path, tmp_path: Path
 ) -> None:
     broken, empty = tmp_path / "broken.toml", tmp_path / "empty.toml"
@@ -89,7 +89,7 @@ def test_unusable_files_are_all_told_at_once_and_nothing_is_run(
 
     answer = ensue("test", good, broken, empty, tmp_path / "none.toml")
 
-    assert (answer.code, answer.out) == (2, "")
+    assert (answer.code, answer.out) == (2, "..\n\n2 passed, 0 failed\n")
     assert f"{broken}:1: case `x`: `why` is missing" in answer.err
     assert f"{broken}:1: case `x`: `outputs` is missing" in answer.err
     assert f"{empty}:1:1: no TOML" in answer.err
@@ -105,3 +105,81 @@ def test_a_folder_without_cases_is_unusable(ensue: Ensue, tmp_path: Path) -> Non
 
 def test_an_engine_that_is_not_there(ensue: Ensue, good: Path) -> None:
     assert ensue("test", good, "--engine", "steam").code == 2
+
+
+def test_where_nothing_came_it_says_why(ensue: Ensue, tmp_path: Path) -> None:
+    path = tmp_path / "silent.toml"
+    path.write_text(
+        """
+[[case]]
+name = "silent"
+why = "a then b"
+library = '''
+eventtype A {}; eventtype B {}; eventtype C {}; eventtype O {};
+O correlation Rule (A a, B b) l:(a ; b) by user { case l: push new O {}; }
+O correlation Other (A a, B b) l:(a ; b) { case l: push new O {}; }
+'''
+events = ["0 A", "1 C"]
+outputs = ["2 O l"]
+"""
+    )
+
+    answer = ensue("test", path)
+
+    assert answer.code == 1
+    assert "no rule reads events of type `C`" in answer.out
+    assert "`Rule` did not read 1 events, which have no key for it" in answer.out
+    assert "`Other`: waits for `b`" in answer.out
+
+
+RECORDED = """
+[[case]]
+name = "recorded"
+why = "a log as it was written"
+library = '''
+eventtype Failed { attribute string user; };
+eventtype Alarm { attribute string user; };
+Alarm correlation Twice (Failed a, Failed b) l:(a ; b) by user {
+    case l: push new Alarm { user = b.user };
+}
+'''
+events_file = "log.csv"
+columns = { time = "ts:ms", user = "who" }
+type = "Failed"
+outputs = ['3 Alarm l {"user": "ann"}']
+rejected = ["4"]
+"""
+
+
+def test_a_case_may_name_a_recorded_file_and_its_columns(ensue: Ensue, tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("ts;who\n1000;ann\n2000;bob\nx;bob\n3000;ann\n")
+    path = tmp_path / "recorded.toml"
+    path.write_text(RECORDED.replace("'3 Alarm", "'4 Alarm"))
+
+    for engine in ("step", "batch", "reference"):
+        answer = ensue("test", path, "--engine", engine)
+        assert (answer.code, answer.out) == (0, ".\n\n1 passed, 0 failed\n")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("log.csv", "none.csv", "there is no file `"),
+        ('time = "ts:ms"', 'time = "ts:days"', "`ts:days`"),
+        ('time = "ts:ms"', 'time = "when"', "`when`"),
+        ('type = "Failed"', 'events = ["0 A"]', "give either `events` or `events_file`"),
+        ('type = "Failed"', 'timezone = "Mars"', "there is no time zone `Mars`"),
+        ('events_file = "log.csv"', 'events = ["0 A"]', "says how `events_file` is read"),
+    ],
+)
+def test_what_is_wrong_with_a_recorded_file_is_said(
+    ensue: Ensue, tmp_path: Path, old: str, new: str, problem: str
+) -> None:
+    (tmp_path / "log.csv").write_text("ts;who\n1000;ann\n")
+    path = tmp_path / "recorded.toml"
+    path.write_text(RECORDED.replace(old, new))
+
+    answer = ensue("test", path)
+
+    assert answer.code in (1, 2)
+    assert problem in answer.out + answer.err

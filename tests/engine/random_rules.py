@@ -21,6 +21,7 @@ eventtype V : T {};
 eventtype Found { attribute long first; attribute long last; };
 eventtype When { attribute timestamp at; attribute long n; };
 eventtype Noted {};
+eventtype Keyed { attribute string k; attribute short n; attribute long other; };
 """
 PORTS = ("T a where n > 2", "U b", "V c where n = 1 OR n = 5", "T d where n < 2", "T e")
 KINDS = ("plain", "windows", "labels", "first", "expressions", "timers", "mixed")
@@ -134,7 +135,8 @@ def _expression(name: str, random: Random, key: str) -> str:
             "select { sequential { a, b }, sequential { c, e, e } }",
         ]
     )
-    return f"Noted ecl {name} ({', '.join(PORTS)}) {key} {{ repeat {{ notify {{ {inner} }} }} }}"
+    output = random.choice(["Noted", "Keyed"])
+    return f"{output} ecl {name} ({', '.join(PORTS)}) {key} {{ repeat {{ notify {{ {inner} }} }} }}"
 
 
 def _length(random: Random) -> str:
@@ -161,7 +163,9 @@ def _timed(name: str, random: Random, key: str) -> str:
     ports = list(PORTS)
     if random.random() < 0.3:
         ports.append(f"{random.choice(['every', 'deadline'])} {_length(random)} t")
-    return f"Noted ecl {name} ({', '.join(ports)}) {key} {{ {body} }}"
+    output = random.choice(["Noted", "Keyed"])
+    body = body.replace("push(Noted)", f"push({output})")
+    return f"{output} ecl {name} ({', '.join(ports)}) {key} {{ {body} }}"
 
 
 def _timed_filter(name: str, random: Random, key: str) -> str:

@@ -258,7 +258,7 @@ def test_a_parquet_file_is_read_with_row_numbers_names_and_progress(tmp_path: Pa
     assert rejected.number == 29_999
     assert json.loads(rejected.raw) == {"type": "T", "time": "1970-01-01T00:00:00Z", "v": 70_000}
     assert told == sorted(told)
-    assert told[-1] == (30_000, 30_000)
+    assert told[-1] == (path.stat().st_size, path.stat().st_size)
 
 
 def test_a_directory_is_read_as_its_parquet_files_in_the_order_of_their_names(
@@ -273,8 +273,44 @@ def test_a_directory_is_read_as_its_parquet_files_in_the_order_of_their_names(
     ]
 
 
-def test_a_directory_without_parquet_files_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no `\.parquet` file"):
+def test_a_refused_row_of_many_files_has_its_own_file_and_its_number_there(tmp_path: Path) -> None:
+    types = types_from(T={"v": "short"})
+    for name in ("a", "b"):
+        pq.write_table(rows(v=pa.array([1, 70_000])), tmp_path / f"{name}.parquet")
+
+    records = list(read_events(tmp_path, types))
+
+    assert [(e.number, e.file) for e in records if isinstance(e, Rejected)] == [
+        (2, str(tmp_path / "a.parquet")),
+        (2, str(tmp_path / "b.parquet")),
+    ]
+    assert [e.id for e in records if isinstance(e, Event)] == ["1", "3"]
+
+
+@pytest.mark.parametrize("kind", ["file", "stream"])
+def test_arrow_files_and_streams_are_read_as_parquet_is(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "log.arrow"
+    table = rows(v=pa.array([1, 2]))
+    make = pa.ipc.new_file if kind == "file" else pa.ipc.new_stream
+    with pa.OSFile(str(path), "wb") as file, make(file, table.schema) as writer:
+        writer.write_table(table)
+
+    assert list(read_events(path, NOTIFY)) == [
+        Event("1", "log.arrow", "T", 0, {"v": 1}),
+        Event("2", "log.arrow", "T", 0, {"v": 2}),
+    ]
+
+
+def test_arrow_that_breaks_off_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.arrow"
+    path.write_bytes(b"ARROW1\0\0 and nothing more")
+
+    with pytest.raises(UsageError, match=r"`log\.arrow` cannot be read as Arrow"):
+        list(read_events(path, NOTIFY))
+
+
+def test_a_directory_without_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no file of events"):
         read_events(tmp_path, NOTIFY)
 
 

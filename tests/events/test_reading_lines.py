@@ -104,9 +104,16 @@ def test_a_file_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
         read_events(tmp_path / "none.jsonl", NOTIFY)
 
 
-def test_a_directory_named_as_lines_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read: is a directory"):
-        read_events(tmp_path, NOTIFY, "jsonl")
+def test_a_directory_is_read_file_by_file(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl"):
+        (tmp_path / name).write_bytes(GOOD + b"\nno event\n")
+
+    records = list(read_events(tmp_path, NOTIFY))
+
+    assert [(e.number, e.file) for e in records if isinstance(e, Rejected)] == [
+        (2, str(tmp_path / "a.jsonl")),
+        (2, str(tmp_path / "b.jsonl")),
+    ]
 
 
 def test_a_dash_stands_for_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

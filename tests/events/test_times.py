@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -101,9 +102,32 @@ def test_a_missing_offset_is_named() -> None:
         parse_time("2024-05-06T07:08:09")
 
 
-def test_a_space_for_the_t_is_named() -> None:
-    with pytest.raises(ValueError, match="write `2024-05-06T07:08:09Z`"):
-        parse_time("2024-05-06 07:08:09Z")
+def test_a_space_may_stand_for_the_t() -> None:
+    assert parse_time("2024-05-06 07:08:09Z") == parse_time("2024-05-06T07:08:09Z")
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2024-05-06T09:08:09", "2024-05-06T07:08:09Z"),
+        ("2024-01-06 09:08:09.25", "2024-01-06T08:08:09.25Z"),
+        ("2024-05-06T07:08:09Z", "2024-05-06T07:08:09Z"),
+        ("2024-05-06T07:08:09-01:00", "2024-05-06T08:08:09Z"),
+        # This hour comes twice when the clocks are put back: the first is meant.
+        ("2024-10-27T02:30:00", "2024-10-27T00:30:00Z"),
+        ("2024-05-06T23:59:60", "2024-05-06T22:00:00Z"),
+    ],
+)
+def test_text_without_an_offset_is_local_time_in_a_zone(text: str, utc: str) -> None:
+    assert parse_time(text, BERLIN) == parse_time(utc)
+
+
+def test_a_time_that_the_clocks_leave_out_is_refused() -> None:
+    with pytest.raises(ValueError, match="the clocks of `Europe/Berlin` never show this time"):
+        parse_time("2024-03-31T02:30:00", BERLIN)
 
 
 def test_a_long_text_is_cut_short_in_the_message() -> None:

@@ -1,12 +1,15 @@
 #!/bin/sh
-# Installs the database servers that tests/history starts, where that is possible without asking:
-# on Debian and its kin, as root. Elsewhere it says what is missing; the tests then skip, and say so.
+# Installs the servers that tests/history and tests/federation start, where that is possible without
+# asking: on Debian and its kin, as root. Elsewhere it says what is missing; the tests then skip, and say so.
 set -eu
 
 missing=""
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 ||
     missing="postgresql"
 command -v mariadbd >/dev/null 2>&1 || [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
+for server in mosquitto nats-server rabbitmq-server redis-server; do
+    command -v "$server" >/dev/null 2>&1 || [ -x "/usr/sbin/$server" ] || missing="$missing $server"
+done
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] && sudo -n true 2>/dev/null; then

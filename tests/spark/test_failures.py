@@ -65,7 +65,7 @@ def test_a_file_that_is_no_parquet_is_named_before_anything_runs(
 ) -> None:
     (tmp_path / "a.parquet").write_bytes(b"no columns here")
     with pytest.raises(UsageError, match=r"cannot be read: .*a\.parquet.*not a Parquet file"):
-        FileRun.of(spark, parse(LIBRARY), str(tmp_path), "parquet")
+        FileRun.of(spark, parse(LIBRARY), [str(tmp_path)], "parquet")
 
 
 def test_a_file_that_turns_out_to_be_none_while_it_is_read_is_named(

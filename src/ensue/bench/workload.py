@@ -195,7 +195,7 @@ def sharing_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
 
 
 def windowed_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
-    """The same, each in a window of one of several lengths."""
+    """Those rules, each in a window of one of several lengths."""
 
     def story(draw: random.Random, number: int) -> tuple[str, str]:  # noqa: ARG001
         return f"{SHAPES[0]} within {draw.choice(WINDOWS)}", FOUND

@@ -3,7 +3,7 @@
 In come subscriptions, advertisements and events; out go events to the subscribers whose filters
 match, each as if all clients were at one broker. Brokers form a tree (an acyclic graph): over a
 link goes an event if the other side asks for it. What it asks for are the most general filters of
-everybody behind it (`standing`, `forwarding`); with advertisements, only where somebody has such
+everybody behind it (`standing`, `forwarding`); with advertisements, only where a client has such
 events. Filters that ask a history are answered by the broker's own, and `weakening` says which
 events it needs for that.
 """
@@ -133,7 +133,7 @@ class Broker:
         """Bring an event to all who want it; when this returns, all brokers in the process have.
 
         Raises `UsageError` for an event that no advertisement here matches. An error of a
-        subscriber's own code keeps the event from nobody else, and is raised at the end.
+        subscriber's own code keeps the event from no other subscriber, and is raised at the end.
         """
         published = as_event(event)
         if self.advertised and not self._is_advertised(published):

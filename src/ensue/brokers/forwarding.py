@@ -3,7 +3,7 @@
 In come filters that are wanted and no longer wanted; out goes what to say over the link. A filter
 that another one covers is not said, and waits behind it; when the cover goes, what it covered is
 looked at again. New filters are said before old ones are taken back, so that at no moment an event
-that is wanted finds nobody who asks for it.
+that is wanted finds no subscriber.
 """
 
 from __future__ import annotations

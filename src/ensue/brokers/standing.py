@@ -1,6 +1,6 @@
 """What stands on one topic at a broker: who said which filters, and what is said on over each link.
 
-The topics are subscriptions and advertisements. A filter is wanted over a link if somebody on
+The topics are subscriptions and advertisements. A filter is wanted over a link if a client on
 another side of the broker has said it; which of the wanted ones travel is decided by `Forwarding`.
 """
 

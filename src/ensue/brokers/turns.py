@@ -1,7 +1,7 @@
 """One thing at a time among brokers of one process.
 
 Brokers that are linked in a process share one `Turns`: a lock, and a queue of what they say to each
-other. Whoever comes in from outside (a publication, a subscription) takes the lock, and before
+other. A call from outside (a publication, a subscription) takes the lock, and before
 giving it back sees to it that the queue is empty. So messages keep their order, no broker is
 entered twice, and a long chain of brokers costs no stack.
 """

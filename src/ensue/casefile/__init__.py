@@ -6,8 +6,8 @@ expected and what came. `render` shows a result that failed to a person. The `en
 and the project's own test suite are both thin layers over these three.
 """
 
-from ensue.casefile.case import Case, Expected, ExpectedFinding, ExpectedOutput
-from ensue.casefile.comparison import CaseResult, run_case
+from ensue.casefile.case import Case, Expected, ExpectedFinding, ExpectedOutput, Recorded
+from ensue.casefile.comparison import CaseResult, case_events, run_case
 from ensue.casefile.reading import find_case_files, read_cases
 from ensue.casefile.rendering import render
 
@@ -17,6 +17,8 @@ __all__ = [
     "Expected",
     "ExpectedFinding",
     "ExpectedOutput",
+    "Recorded",
+    "case_events",
     "find_case_files",
     "read_cases",
     "render",

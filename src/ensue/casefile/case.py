@@ -15,6 +15,7 @@ from typing import Any
 
 from ensue.events.cloudevents import plain_json
 from ensue.events.event import Event
+from ensue.events.mapping import Mapping as Columns
 from ensue.lang.diagnostics import Diagnostic
 
 TIMER = "timer"
@@ -69,8 +70,19 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """Files of events that a case names, and which of their columns is what."""
+
+    paths: tuple[str, ...]
+    mapping: Columns = field(default_factory=Columns)
+
+
+@dataclass(frozen=True)
 class Case:
-    """`library` is a text, or the path of a file. `lateness` is in microseconds."""
+    """`library` is a text, or the path of a file. `lateness` is in microseconds.
+
+    A case has its `events` in its file, or `recorded` in files of their own.
+    """
 
     file: Path
     name: str
@@ -80,6 +92,7 @@ class Case:
     expected: Expected = field(default_factory=Expected)
     until: int | None = None
     lateness: int | None = None
+    recorded: Recorded | None = None
 
     def __str__(self) -> str:
         return f"{self.file}:{self.name}"

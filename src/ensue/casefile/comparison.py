@@ -14,12 +14,20 @@ from typing import Any, TypeVar
 
 from ensue.casefile.case import Case, ExpectedFinding, observed_fields, output_text
 from ensue.engine.run import Run, run_bounded
-from ensue.errors import EventError, LibraryError
+from ensue.errors import EventError, LibraryError, UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
+from ensue.events.reading import read_inputs
+from ensue.events.sources import open_inputs
+from ensue.events.types import TypeSystem
 from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.matching.wanted import types_read
 from ensue.library import Library, load, parse
+
+MOST_EXPLAINED = 3
+MOST_EVENTS_EXPLAINED = 10_000
+"""Reasons are found by the definitions, which takes too long over more events."""
 
 Wanted = TypeVar("Wanted")
 Found = TypeVar("Found")
@@ -90,13 +98,11 @@ def _compare_findings(
 
 
 def _compare_run(case: Case, library: Library, engine: str) -> list[Difference | None]:
-    accepted: list[Event] = []
-    refused: dict[str, str] = {}
-    for members in case.events:
-        try:
-            accepted.append(conform(decode(json.dumps(members)), library.checked.types))
-        except EventError as error:
-            refused[str(members["id"])] = str(error)
+    try:
+        accepted, refused = case_events(case, library.checked.types)
+    except UsageError as error:
+        # A recorded file whose columns do not make events.
+        return [Difference("events", (Row(None, "none that could be read", False),), (str(error),))]
     run = Run(library.checked, engine, case.lateness or 0)
     outputs = list(run_bounded(run, accepted, sort=case.lateness is None, until=case.until))
     expected = case.expected
@@ -108,8 +114,31 @@ def _compare_run(case: Case, library: Library, engine: str) -> list[Difference |
     return [
         _compare_ids("rejected", expected.rejected, list(refused), reasons),
         _compare_ids("late", expected.late, [event.id for event in run.late]),
-        _compare_outputs(case, outputs),
+        _compare_outputs(case, outputs, lambda: why_nothing_came(case, library, accepted, outputs)),
     ]
+
+
+def case_events(case: Case, types: TypeSystem) -> tuple[list[Event], dict[str, str]]:
+    """The events of a case that fit their types, and by their ids the reasons of the others.
+
+    In a recorded file, a record that is refused has its number for an id. Raises `UsageError` for a
+    file that cannot be read at all.
+    """
+    accepted: list[Event] = []
+    refused: dict[str, str] = {}
+    for members in case.events:
+        try:
+            accepted.append(conform(decode(json.dumps(members)), types))
+        except EventError as error:
+            refused[str(members["id"])] = str(error)
+    if case.recorded is not None:
+        inputs = open_inputs(case.recorded.paths)
+        for record in read_inputs(inputs, types, mapping=case.recorded.mapping):
+            if isinstance(record, Event):
+                accepted.append(record)
+            else:
+                refused[str(record.number)] = "; ".join(record.problems)
+    return accepted, refused
 
 
 def _compare_ids(
@@ -121,7 +150,9 @@ def _compare_ids(
     return _difference(what, compare(expected, found, is_met, str, lambda _, each: each), notes)
 
 
-def _compare_outputs(case: Case, outputs: Sequence[Event]) -> Difference | None:
+def _compare_outputs(
+    case: Case, outputs: Sequence[Event], why_not: Callable[[], tuple[str, ...]]
+) -> Difference | None:
     plain = {"trigger": True, "type": True, "labels": True}
 
     def shown(wanted: Any, output: Event) -> str:
@@ -138,7 +169,29 @@ def _compare_outputs(case: Case, outputs: Sequence[Event]) -> Difference | None:
         str,
         shown,
     )
-    return _difference("outputs", rows)
+    missing = any(row.got is None for row in rows)
+    return _difference("outputs", rows, why_not() if missing else ())
+
+
+def why_nothing_came(
+    case: Case, library: Library, events: Sequence[Event], outputs: Sequence[Event]
+) -> tuple[str, ...]:
+    """Why rules that put nothing out have not, by the definitions."""
+    read = types_read(library.checked)
+    unread = sorted({event.type for event in events} - read)
+    notes = [f"no rule reads events of type `{name}`" for name in unread[:MOST_EXPLAINED]]
+    made = {output.extensions.get("correlation") for output in outputs}
+    silent = [each.name for each in library.correlations if each.name not in made]
+    if not silent or len(events) > MOST_EVENTS_EXPLAINED:
+        return tuple(notes)
+    run = Run(library.checked, "reference", case.lateness or 0, explain=True)
+    for _ in run_bounded(run, events, sort=case.lateness is None, until=case.until):
+        pass
+    for name in silent[:MOST_EXPLAINED]:
+        if count := run.counts.without_key[name]:
+            notes.append(f"`{name}` did not read {count:,} events, which have no key for it")
+        notes += [str(each) for each in run.nearest(name, 1) or [run.why(name)]]
+    return tuple(notes)
 
 
 def _difference(what: str, rows: Sequence[Row], notes: tuple[str, ...] = ()) -> Difference | None:

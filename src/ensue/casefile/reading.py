@@ -4,8 +4,9 @@ In comes the path of a file; out go its cases in order. What cannot be used is a
 names every mistake in the file, one a line, each with the file and as near a line as TOML tells.
 Nothing is run here, and libraries are not looked into: that is `comparison`.
 
-A file holds `[[case]]` tables with `name`, `why`, `library` or `library_file`, `events` and
-`outputs`, and optionally `until`, `lateness`, `late`, `rejected`, `errors` and `warnings`.
+A file holds `[[case]]` tables with `name`, `why`, `library` or `library_file`, `events` or
+`events_file`, and `outputs`, and optionally `until`, `lateness`, `late`, `rejected`, `errors` and
+`warnings`. With `events_file` go `columns`, `type` and `timezone`, as in a run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ensue.casefile.case import OUTPUT_FIELDS, Case, Expected, ExpectedFinding, ExpectedOutput
+from ensue.casefile.case import (
+    OUTPUT_FIELDS,
+    Case,
+    Expected,
+    ExpectedFinding,
+    ExpectedOutput,
+    Recorded,
+)
 from ensue.casefile.notation import (
     read_event_text,
     read_finding,
@@ -27,7 +35,9 @@ from ensue.casefile.notation import (
     read_output_text,
     read_time,
 )
-from ensue.errors import CaseError
+from ensue.errors import CaseError, UsageError
+from ensue.events.mapping import Mapping as Columns
+from ensue.events.sources.finding import find_files
 from ensue.events.times import format_time, microseconds_of
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.durations import parse_duration
@@ -38,6 +48,10 @@ KEYS = (
     "library",
     "library_file",
     "events",
+    "events_file",
+    "columns",
+    "type",
+    "timezone",
     "outputs",
     "until",
     "lateness",
@@ -133,7 +147,7 @@ class _CaseFile:
         errors = self._findings(table, "errors") or ()
         if not errors:
             for key in ("events", "outputs"):
-                if key not in table:
+                if key not in table and (key == "outputs" or "events_file" not in table):
                     self._complain(f"`{key}` is missing: a case without `errors` needs it")
         return Case(
             file=self.path,
@@ -150,6 +164,7 @@ class _CaseFile:
             ),
             until=self._value(table, "until", read_time),
             lateness=self._value(table, "lateness", _duration),
+            recorded=self._recorded(table),
         )
 
     def _place(self, index: int, table: Mapping[str, Any]) -> None:
@@ -191,6 +206,31 @@ class _CaseFile:
             event = self._try(f"event {number}", _event, given)
             if event is not None:
                 yield {"id": str(number), "source": DEFAULT_SOURCE} | event
+
+    def _recorded(self, table: Mapping[str, Any]) -> Recorded | None:
+        if "events_file" not in table:
+            for key in ("columns", "type", "timezone"):
+                if key in table:
+                    self._complain(f"`{key}` says how `events_file` is read, which is not there")
+            return None
+        if "events" in table:
+            self._complain("give either `events` or `events_file`")
+        given = table["events_file"]
+        names = given if isinstance(given, list) else [given]
+        if not names or not all(isinstance(each, str) and each for each in names):
+            self._complain("`events_file` is the path of a file, or a list of paths")
+            return None
+        paths = tuple(str(Path(self.path.parent, each)) for each in names)
+        try:
+            find_files(paths)
+            columns = table.get("columns", {})
+            if not isinstance(columns, dict):
+                raise UsageError('`columns` is a table, as `columns = { time = "ts" }`')
+            mapping = Columns.of(columns, table.get("type"), table.get("timezone"))
+        except UsageError as error:
+            self._complain(str(error))
+            return None
+        return Recorded(paths, mapping)
 
     def _outputs(self, table: Mapping[str, Any]) -> Iterator[ExpectedOutput]:
         for number, given in enumerate(self._list(table, "outputs"), 1):

@@ -1,7 +1,7 @@
 """A failed case as a person reads it: what was expected and what came, side by side.
 
 In comes a `CaseResult`; out go plain lines of text that fit a width. Rows too long for two columns
-stand one below the other. Colour is added by whoever prints them.
+stand one below the other. Colour is added by the printer.
 """
 
 from __future__ import annotations

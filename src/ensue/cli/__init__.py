@@ -17,7 +17,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ensue.cli.commands import bench, check, compare, demo, explain, history, run, test
+from ensue.cli.commands import (
+    bench,
+    check,
+    compare,
+    demo,
+    explain,
+    history,
+    request,
+    run,
+    serve,
+    test,
+)
 from ensue.cli.commands.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
@@ -76,7 +87,7 @@ class Commands(TyperGroup):
 
 
 def _reader_is_gone() -> typer.Exit:
-    """Whoever read our output has seen enough.
+    """The reader of our output has seen enough.
 
     Python would complain once more when it flushes at its end, so what is left goes nowhere.
     """
@@ -131,6 +142,8 @@ app.command("explain")(explain.explain)
 app.command("compare")(compare.compare_correlations)
 app.command("test")(test.run_cases)
 app.command("stream")(run_stream)
+app.command("serve")(serve.serve)
+app.command("request")(request.request)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 app.add_typer(history.app)

@@ -7,22 +7,25 @@ if there is one, as `ensue.events.dead_letters` writes them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO
 
+from ensue.cli import hints
 from ensue.cli.hints import looks_like_an_object
 from ensue.cli.terminal import listed, say
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.dead_letters import dead_letter
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import STDIN
+from ensue.events.sources import STDIN
 
 MOST_NAMED = 20
 """So many refused records are named on a terminal; more would bury everything else. A file or a
 pipe gets all of them."""
+
+_NO_OFFSET = "the offset is missing"
 
 
 class RefusedRecords:
@@ -31,6 +34,9 @@ class RefusedRecords:
     ) -> None:
         self.count = 0
         self.objects = 0
+        self.without_offset = 0
+        self.first: str | None = None
+        self.first_without_offset: str | None = None
         self.as_lines = as_lines
         self._name = name
         self.path = dead_letter
@@ -40,14 +46,28 @@ class RefusedRecords:
         """`place` says where it stands, if not at its number in the file."""
         self.count += 1
         self.objects += looks_like_an_object(record.raw)
+        where = place or f"{record.file or self._name}:{record.number}"
+        self.first = self.first or where
+        if any(_NO_OFFSET in problem for problem in record.problems):
+            self.without_offset += 1
+            self.first_without_offset = self.first_without_offset or where
         if self._file:
             self._file.write(dead_letter(record, self.as_lines) + b"\n")
         if self.count <= MOST_NAMED or not sys.stderr.isatty():
-            where = place or f"{self._name}:{record.number}"
             say(f"{where}: {'; '.join(record.problems)}", "red")
         elif self.count == MOST_NAMED + 1:
             rest = f"all are in `{self.path}`" if self.path else "`--dead-letter FILE` keeps them"
             say(f"{self._name}: more records are refused than are named here; {rest}", "red")
+
+    def hints(self, read: int) -> list[str]:
+        """Sentences about the refusals as a whole, beside `read` events."""
+        found = [
+            hints.about_refusals(read, self.count, self.first),
+            hints.about_offsets(self.without_offset, self.first_without_offset),
+        ]
+        if self.as_lines:
+            found.append(hints.about_lines(read, self.count, self.objects))
+        return [each for each in found if each is not None]
 
     def summary(self) -> str:
         kept = f" (kept in `{self.path}`)" if self.path else ""
@@ -77,11 +97,11 @@ def _open(path: Path | None, files: ExitStack) -> BinaryIO | None:
 
 
 def refuse_shared_files(
-    options: Mapping[str, str | Path | None], libraries: Sequence[Path]
+    options: Iterable[tuple[str, str | Path | None]], libraries: Sequence[Path]
 ) -> None:
     """Raises `UsageError` if a file that is written is also read, or written twice."""
     taken = {path.resolve(): "the library" for path in libraries}
-    for option, given in options.items():
+    for option, given in options:
         if given is None or str(given) == STDIN:
             continue
         path = Path(given).resolve()

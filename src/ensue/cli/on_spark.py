@@ -28,7 +28,7 @@ from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine.jumps import AUTO, UNBOUNDED
 from ensue.engine.run import Run
 from ensue.errors import UsageError
-from ensue.events.reading import FORMATS, LINES, STDIN
+from ensue.events.sources import FORMATS, LINES, STDIN
 from ensue.events.times import format_time
 from ensue.library import Library
 
@@ -90,7 +90,7 @@ class FilesOnSpark:
     """What was asked for."""
 
     library: Library
-    events: str
+    paths: tuple[str, ...]
     format: str | None
     out: Path | None
     dead_letter: Path | None
@@ -104,15 +104,25 @@ class FilesOnSpark:
         return self.out is not None and _is_folder(self.out)
 
     @property
+    def events(self) -> str:
+        """The paths in a message."""
+        more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
+        return f"{self.paths[0]}{more}"
+
+    @property
     def is_one_file(self) -> bool:
-        return Path(self.events).is_file()
+        return len(self.paths) == 1 and Path(self.paths[0]).is_file()
 
 
-def is_for_executors(events: str, format_: str | None = None) -> bool:
+def is_for_executors(paths: Sequence[str], format_: str | None = None) -> bool:
     """Whether executors can read the events: files whose records have ids of their own.
 
     In one process the number of a row stands in for an id; rows that many workers read have none.
     """
+    return all(_is_for_executors(each, format_) for each in paths)
+
+
+def _is_for_executors(events: str, format_: str | None) -> bool:
     if events == STDIN:
         return False
     path = Path(events)
@@ -159,11 +169,11 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
     from ensue.spark.batch.files import FileRun, taken
     from ensue.spark.session import open_session
 
-    format_ = asked.format or _format_of(asked.events)
+    format_ = asked.format or _common_format(asked.paths)
     if asked.out is not None and asked.writes_folder and asked.out.exists():
         raise taken(str(asked.out))
     spark = open_session()
-    given = spark, asked.library, asked.events, format_, asked.until, asked.correlation
+    given = spark, asked.library, asked.paths, format_, asked.until, asked.correlation
     run = FileRun.of(*given, jump=asked.max_jump)
     if not asked.is_one_file:
         say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
@@ -236,14 +246,12 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
                 " it has changed nothing",
                 "yellow",
             )
+    found = aside.hints(counts.events)
     if not counts.outputs and counts.events:
-        hint = hints.about_types(outputs.event_types(), asked.library.types.names)
-        if hint is not None:
-            say(hint, "yellow")
-    if aside.as_lines and not counts.events:
-        hint = hints.about_lines(0, aside.count, aside.objects)
-        if hint is not None:
-            say(hint, "yellow")
+        hint = hints.about_types(outputs.event_types(), asked.library.checked, False)
+        found += [] if hint is None else [hint]
+    for each in found:
+        say(each, "yellow")
     parts = [f"{counted(counts.events, 'event')} read"]
     parts += [aside.summary()] if aside.count else []
     parts += [
@@ -253,6 +261,16 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
     ]
     place = f" in `{asked.out}`" if asked.out else ""
     say(f"{', '.join(parts)}; {counted(counts.outputs, 'output')}{place}", "dim")
+    if aside.count and not counts.events:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _common_format(paths: Sequence[str]) -> str:
+    found = {_format_of(each): each for each in paths}
+    if len(found) > 1:
+        names = ", ".join(f"`{path}` is {name}" for name, path in sorted(found.items()))
+        raise UsageError(f"Spark reads files of one format at a time, and {names}: run them apart")
+    return next(iter(found))
 
 
 def _format_of(events: str) -> str:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from ensue.errors import UsageError
+from ensue.errors import EventError, UsageError
 from ensue.events.times import format_time
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.durations import MICROSECONDS, parse_duration, print_duration
@@ -40,6 +40,9 @@ FIRINGS_IN_A_JUMP = 1_000_000
 
 LONGEST_JUMP = 36_525 * 86_400 * 1_000_000
 """A hundred years, in microseconds: further no clock is believed, unless a bound is given."""
+
+LIVE_JUMP = 86_400 * 1_000_000
+"""A day, in microseconds: so far ahead of the time of day no live event is believed to be."""
 
 MOST_RUNS = 1024
 """Runs of times are put together when there are more."""
@@ -102,6 +105,18 @@ def check_advance(time: int, latest: float, allowed: float) -> None:
             f"the clock is told to go on from {format_time(int(latest))} to {format_time(time)},"
             f" and it may jump by {_shown(allowed)} at most: go there in steps, or allow a larger"
             " `max_jump`, or `none`"
+        )
+
+
+def check_ahead_of_now(time: int, now: int, allowed: float) -> None:
+    """Raises `EventError` for an event that lies too far ahead of the time of day."""
+    if time - now > min(allowed, LIVE_JUMP):
+        shown = _shown(min(allowed, LIVE_JUMP))
+        raise EventError(
+            [
+                f"its time, {format_time(time)}, is more than {shown} ahead of the time of day,"
+                f" {format_time(now)}; if it is right, leave out `--live`"
+            ]
         )
 
 

@@ -1,8 +1,8 @@
 """Which ports of a correlation an event matches, and under which keys.
 
 In comes an event; out come `Reading`s, one for each key under which the correlation reads it, each
-with the set of ports that it matches there (type or subtype, `from`, `where`). Whoever runs a
-correlation starts from these; nothing here remembers anything.
+with the set of ports that it matches there (type or subtype, `from`, `where`). An engine
+starts from these; nothing here remembers anything.
 """
 
 from __future__ import annotations

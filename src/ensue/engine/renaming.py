@@ -19,7 +19,7 @@ def numbered_ports(correlation: Correlation) -> dict[str, str]:
 
 
 def with_ports(said: Any, names: Mapping[str, str]) -> Any:
-    """The same with its ports called by other names."""
+    """A copy of it whose ports have other names."""
     match said:
         case PortRef(name):
             return PortRef(names[name])

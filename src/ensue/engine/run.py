@@ -246,7 +246,7 @@ class Run:
         """The earliest time at which `advance` brings something about, if no event comes before.
 
         In microseconds since 1970; None if nothing waits. Then a timer fires, or an event that
-        waits to be put in order is read: so whoever keeps a clock can sleep until then. With a
+        waits to be put in order is read: so the owner of a clock can sleep until then. With a
         lateness it is later by that, since what is earlier may still come.
         """
         if not isinstance(self._engine, KnowsTimers):

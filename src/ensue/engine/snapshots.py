@@ -76,7 +76,7 @@ class _Envelope(msgspec.Struct, frozen=True, array_like=True):
 
 
 def fingerprint(library: CheckedLibrary) -> str:
-    """The same for two libraries that read the same, whatever their layout and comments."""
+    """A text that is equal for libraries of one meaning, whatever their layout and comments."""
     return hashlib.sha256(print_library(library.tree).encode()).hexdigest()
 
 

@@ -41,7 +41,7 @@ InstanceStart = Callable[[int, Sequence[TimerPort], Outputs, int], Instance]
 
 
 class Stream:
-    """Reads events in the order of their times; whoever calls has put them in order."""
+    """Reads events in the order of their times; the caller has put them in order."""
 
     def __init__(
         self,

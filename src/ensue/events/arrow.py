@@ -10,8 +10,8 @@ but those who hold columns already.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,14 +21,15 @@ from ensue.events.arrow_types import MEANING, arrow_type, field_of, held_type, v
 from ensue.events.cloudevents import write_json
 from ensue.events.columns import (
     DATA_COLUMN,
-    Layout,
-    RowReader,
     convert_number,
     extension_column,
     is_attribute_column,
 )
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping as UserMapping
+from ensue.events.mapping.rows import row_reader
+from ensue.events.mapping.tables import apply_table
 from ensue.events.nesting import value_at, without
 from ensue.events.times import EARLIEST, LATEST, datetime_of, format_time
 from ensue.events.types import Attribute, EventType, TypeSystem, ValueType
@@ -133,29 +134,72 @@ def read_batches(
     *,
     where: str | None = None,
     rows_before: int = 0,
+    mapping: UserMapping | None = None,
 ) -> Iterator[Event | Rejected]:
     """The rows of the batches, each as an event or as what was wrong with it.
 
     Raises `UsageError` before the first row if the columns do not make events.
     """
-    where = where or f"`{source}`"
-    reader = RowReader(Layout.of(schema.names, where), types, source, convert_number)
-    check_time_column(schema.field("time").type, where)
-    held = [held_type(field, where) for field in schema]
+    reader = BatchReader(schema, types, source, where or f"`{source}`", mapping)
     number = rows_before
     for batch in batches:
-        columns = [
-            plain_values(column, type_, name, where)
-            for column, type_, name in zip(batch.columns, held, schema.names, strict=True)
+        yield from reader.read(batch, range(number + 1, number + 1 + batch.num_rows))
+        number += batch.num_rows
+
+
+class BatchReader:
+    """Reads rows of one schema singly, each as an event or as what is wrong with it.
+
+    Raises `UsageError` if the columns do not make events. `where` names the table in messages.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        types: TypeSystem,
+        source: str,
+        where: str,
+        mapping: UserMapping | None = None,
+    ) -> None:
+        self._reader = row_reader(schema.names, mapping, types, source, convert_number, where)
+        if mapping is None or mapping.is_default:
+            check_time_column(schema.field("time").type, where)
+        else:
+            apply_table(mapping, schema.empty_table(), types, where)
+        self._names = schema.names
+        self._where = where
+        self._held = [held_type(field, where) for field in schema]
+        zone = None if mapping is None else mapping.zone
+        self._is_local = [
+            zone is not None and pa.types.is_timestamp(each.type) and each.type.tz is None
+            for each in schema
         ]
-        for row in zip(*columns, strict=True):
-            number += 1
+        # Only where nothing is mapped, a column of this name holds times and nothing else.
+        self._times = "time" if mapping is None or mapping.is_default else None
+
+    def read(self, rows: pa.RecordBatch, numbers: Iterable[int]) -> Iterator[Event | Rejected]:
+        for number, row in zip(numbers, self._values(rows), strict=True):
             try:
-                event = reader.event(number, row)
+                if any(type(each) is NotText for each in row):
+                    raise EventError(_no_texts(self._names, row))
+                event = self._reader.event(number, row)
             except EventError as error:
-                yield Rejected(number, raw_text(schema.names, row), error.problems)
+                yield Rejected(number, raw_text(self._names, row), error.problems)
             else:
                 yield event
+
+    def _values(self, rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        columns = []
+        for place, name in enumerate(self._names):
+            column, held = rows.column(place), self._held[place]
+            values = plain_values(column, held, name, self._where, name == self._times)
+            if self._is_local[place]:
+                values = [
+                    each.replace(tzinfo=None) if isinstance(each, datetime) else each
+                    for each in values
+                ]
+            columns.append(values)
+        return zip(*columns, strict=True)
 
 
 def _common_attributes(type_names: Iterable[str], types: TypeSystem) -> Mapping[str, ValueType]:
@@ -211,18 +255,57 @@ def check_time_column(type_: pa.DataType, where: str) -> None:
         )
 
 
-def plain_values(column: pa.Array, held: pa.DataType, name: str, where: str) -> list[Any]:
-    """The values of a column in Python: instants in `time` as microseconds, else as datetimes."""
+def plain_values(
+    column: pa.Array, held: pa.DataType, name: str, where: str, in_microseconds: bool
+) -> list[Any]:
+    """The values of a column in Python; instants as datetimes, or as microseconds."""
     try:
         if column.type != held:
             column = column.cast(options=pc.CastOptions(held, allow_time_truncate=True))
         if pa.types.is_timestamp(held):
             instants = column.cast(pa.int64()).to_pylist()
-            return instants if name == "time" else [_datetime(each) for each in instants]
-        values = column.to_pylist()
+            return instants if in_microseconds else [_datetime(each) for each in instants]
+        try:
+            values = column.to_pylist()
+        except UnicodeDecodeError:
+            values = [_text_or_not(column, row) for row in range(len(column))]
     except (pa.ArrowException, OverflowError) as error:
         raise UsageError(f"the column `{name}` of {where} cannot be read: {error}") from None
     return [_plain(value, held) for value in values] if pa.types.is_nested(held) else values
+
+
+class NotText(NamedTuple):
+    """The bytes of a cell that is to be text and is no UTF-8; None inside of nested values."""
+
+    raw: bytes | None
+
+    @property
+    def problem(self) -> str:
+        if self.raw is None:
+            return "the text is not UTF-8"
+        try:
+            self.raw.decode()
+        except UnicodeDecodeError as error:
+            return f"the text is not UTF-8: byte {error.start + 1} is 0x{self.raw[error.start]:02x}"
+        return "the text is UTF-8"
+
+
+def _text_or_not(column: pa.Array, row: int) -> Any:
+    # Parquet says that a column is text, and does not look.
+    try:
+        return column[row].as_py()
+    except UnicodeDecodeError:
+        if pa.types.is_nested(column.type):
+            return NotText(None)
+        return NotText(column[row : row + 1].cast(pa.binary())[0].as_py())
+
+
+def _no_texts(names: Sequence[str], row: Sequence[Any]) -> list[str]:
+    return [
+        f"the column `{name}`: {each.problem}"
+        for name, each in zip(names, row, strict=True)
+        if isinstance(each, NotText)
+    ]
 
 
 def _datetime(instant: int | None) -> Any:
@@ -234,8 +317,8 @@ def _datetime(instant: int | None) -> Any:
 
 def _plain(value: Any, type_: pa.DataType) -> Any:
     """A nested value with maps as mappings and instants in the zone that events use."""
-    if value is None:
-        return None
+    if value is None or isinstance(value, NotText):
+        return value
     if pa.types.is_map(type_):
         return {str(key): _plain(each, type_.item_type) for key, each in value}
     if pa.types.is_struct(type_):
@@ -245,9 +328,18 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
     return value.astimezone(UTC) if pa.types.is_timestamp(type_) else value
 
 
+def _shown(value: Any) -> Any:
+    """A value as JSON can show it."""
+    if isinstance(value, NotText):
+        return (value.raw or b"").decode("utf-8", "backslashreplace")
+    # A time of a zone that only the mapping knows.
+    is_local = isinstance(value, datetime) and value.tzinfo is None
+    return value.isoformat() if is_local else value
+
+
 def raw_text(names: Sequence[str], row: Sequence[Any]) -> str:
     """A row as JSON text, so that what was rejected can be kept and mended."""
-    members = dict(zip(names, row, strict=True))
-    if isinstance(time := members["time"], int) and EARLIEST <= time <= LATEST:
+    members = {name: _shown(each) for name, each in zip(names, row, strict=True)}
+    if isinstance(time := members.get("time"), int) and EARLIEST <= time <= LATEST:
         members["time"] = format_time(time)
     return write_json({name: value for name, value in members.items() if value is not None})

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -35,16 +36,29 @@ _UNCHANGED = frozenset({str, int, float, bool, type(None)})
 
 def decode(line: bytes | str) -> Event:
     """The event that a line of JSON holds. Raises `EventError` with all problems."""
+    return event_of(read_object(line))
+
+
+def read_object(line: bytes | str) -> dict[str, Any]:
+    """The members of a JSON object. Raises `EventError` if the text is none."""
     members = read_json(line)
     if not isinstance(members, dict):
         raise EventError([f"a JSON object is needed, one event a line; given is {_kind(members)}"])
+    return members
+
+
+def event_of(members: dict[str, Any], zone: ZoneInfo | None = None) -> Event:
+    """The event that the members of a JSON object make; they are used up.
+
+    In a `zone`, a time without an offset is local time there.
+    """
     problems: list[str] = []
     if (version := members.pop("specversion", None)) is not None and version != VERSION:
         problems.append(version_problem(version))
     identity, source, type_ = (
         _text(members.pop(name, None), name, problems) for name in ("id", "source", "type")
     )
-    time = _time(members.pop("time", None), problems)
+    time = _time(members.pop("time", None), zone, problems)
     data = members.pop("data", None)
     if (encoded := members.pop("data_base64", None)) is not None:
         if data is not None:
@@ -166,13 +180,13 @@ def _text(value: Any, name: str, problems: list[str]) -> str:
     return ""
 
 
-def _time(value: Any, problems: list[str]) -> int:
+def _time(value: Any, zone: ZoneInfo | None, problems: list[str]) -> int:
     if not isinstance(value, str):
         given = "it is missing" if value is None else f"given is {_kind(value)}"
         problems.append(f"`time` must be an RFC 3339 string; {given}")
         return 0
     try:
-        return parse_time(value)
+        return parse_time(value, zone)
     except ValueError as error:
         problems.append(f"`time`: {error}")
         return 0

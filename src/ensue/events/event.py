@@ -42,7 +42,7 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
     """One event. `time` counts microseconds since 1970 (UTC); `at` shows it as a datetime.
 
     `data` holds the attributes of the event's type as a mapping, with timestamps as aware
-    datetimes in UTC; an event of a type that nobody declared may have any JSON value there.
+    datetimes in UTC; an event of an undeclared type may have any JSON value there.
     `None` means that the event has no data. `extensions` holds every other CloudEvents attribute
     (`subject`, `partitionkey`, ...): text, booleans and integers.
     """
@@ -110,11 +110,15 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """A record that is no event: its line or row number from 1, itself, and what is wrong."""
+    """A record that is no event: its line or row number from 1, itself, and what is wrong.
+
+    `file` is the path of its file, where that is known and one among several.
+    """
 
     number: int
     raw: bytes | str
     problems: tuple[str, ...]
+    file: str | None = None
 
 
 def instant_of(time: int | datetime | str) -> int:

@@ -1,101 +1,131 @@
 """Files of events: JSON lines, CSV and Parquet, read record by record.
 
-In comes a path or an open binary file; out goes, for each record in its order, a conformed `Event`
-or a `Rejected` that keeps the record and says what is wrong with it, so that a bad record never
-stops a run. What makes the whole file unusable (it is not there, it is no Parquet, it has no
-column `time`) is a `UsageError`. No file is held in memory whole. JSON lines are read by
-`cloudevents`; which column of a table is what stands in `columns`.
+In comes a path, `Input`s of `sources` or an open binary file; out goes, for each record in its
+order, a conformed `Event` or a `Rejected` that keeps the record and says what is wrong with it, so
+that a bad record never stops a run. What makes the whole file unusable (it is not there, it is no
+Parquet, it has no column `time`) is a `UsageError`. No file is held in memory whole. One record by
+itself is read in `singly`.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from ensue.errors import EventError, UsageError
-from ensue.events.cloudevents import decode
-from ensue.events.columns import Layout, RowReader, convert_text
-from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping
+from ensue.events.singly import CellReader, CsvRecords, LineReader
+from ensue.events.sources import LINES, Input, open_inputs
+from ensue.events.sources.contents import check_format
 from ensue.events.types import TypeSystem
 
 Progress = Callable[[int, int | None], None]
-"""Is told how much has been read and, if that is known, how much there is: bytes, or for Parquet
-rows. It is called now and then, and once more at the end."""
-
-LINES = "jsonl"
-"""JSON lines: what the standard input holds, and a file whose name says nothing else."""
-
-FORMATS = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".csv": "csv",
-    ".parquet": "parquet",
-}
-STDIN = "-"
-CELL_LIMIT = 2**28
-"""The longest CSV cell, in characters. It stops a quote that is never closed from taking the
-whole rest of a large file into memory."""
+"""Is told how much has been read and, if that is known, how much there is: bytes on the disk, or
+for one open table rows. It is called now and then, and once more at the end."""
 
 _PROGRESS_STEP = 2**18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_events(
-    source: Path | str | BinaryIO,
+    source: Path | str | Sequence[Input] | BinaryIO,
     types: TypeSystem,
     format: str | None = None,  # noqa: A002 - the name that users know from the command line
     *,
     name: str | None = None,
     progress: Progress | None = None,
+    mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
     """The events of a file, in its order, and in their places the records that are none.
 
-    `source` may be `-` for the standard input. `format` is `jsonl`, `csv` or `parquet`; without
-    it the ending of the file's name decides, and where there is no name it is `jsonl`. `name` is
-    what stands in for the `source` of rows that have none. A directory is read as its Parquet
-    files, in the order of their names.
+    `source` may be `-` for the standard input, a folder, a pattern, or `Input`s. `format` is
+    `jsonl`, `csv`, `parquet` or `arrow`; without it the first bytes and the ending of the file's
+    name decide. An open file is `jsonl` unless `format` says otherwise. `name` is what stands in
+    for the `source` of rows that have none, and `mapping` says which column is what.
     """
-    path = Path(source) if isinstance(source, str | Path) else None
-    if path is not None and str(path) == STDIN:
-        source, path = sys.stdin.buffer, None
-        name = name or "stdin"
-    format = format or _format_of(path)  # noqa: A001
-    if format not in FORMATS.values():
-        allowed = ", ".join(f"`{each}`" for each in dict.fromkeys(FORMATS.values()))
-        raise UsageError(f"there is no event format `{format}`: choose one of {allowed}")
-    if path is not None:
-        if not path.exists():
-            raise UsageError(f"there is no file `{path}`: give the path of a file of events")
-        if format == "parquet":
-            files = [(each, name or each.name) for each in _parquet_files(path)]
-            return _parquet(files, types, progress)
-        source = _open(path)
-        return _closing(source, _streamed(source, types, format, name or path.name, progress))
-    assert not isinstance(source, str | Path)
+    if isinstance(source, str | Path):
+        source = open_inputs([str(source)], format)
+    if isinstance(source, list | tuple):
+        return read_inputs(source, types, name=name, progress=progress, mapping=mapping)
+    assert not isinstance(source, Sequence)
+    format = check_format(format or LINES)  # noqa: A001
     name = name or Path(str(getattr(source, "name", "stream"))).name
-    return _streamed(source, types, format, name, progress)
+    if format in ("parquet", "arrow"):
+        from ensue.events.parquet import read_arrow, read_parquet
+
+        read = read_parquet if format == "parquet" else read_arrow
+        return read(source, name, types, progress, mapping=mapping)
+    lines = _measured(source, name, progress)
+    return _streamed(lines, types, format, name, mapping=mapping)
 
 
-def _format_of(path: Path | None) -> str:
-    if path is None:
-        return LINES
-    if path.is_dir():
-        return "parquet"
-    return FORMATS.get(path.suffix.lower(), LINES)
+def read_inputs(
+    inputs: Sequence[Input],
+    types: TypeSystem,
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
+    mapping: Mapping | None = None,
+) -> Iterator[Event | Rejected]:
+    """The records of several files, one file after the other.
+
+    Numbers that stand in for ids go on from file to file; a refused record keeps the number in its
+    own file, and that file's path.
+    """
+    sizes = [each.size for each in inputs]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    before = rows = 0
+    for each in inputs:
+        told = None if progress is None else Told(progress, before, total)
+        for record in _records(each, types, name or each.name, rows, told, mapping):
+            rows += 1
+            yield record if isinstance(record, Event) else _in_file(record, each)
+        before += each.size or 0
+    if progress:
+        progress(before, total)
 
 
-def _open(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise _unreadable(path, error) from None
+def _in_file(record: Rejected, file: Input) -> Rejected:
+    return msgspec.structs.replace(record, file=None if file.is_stdin else file.path)
+
+
+def _records(
+    each: Input,
+    types: TypeSystem,
+    name: str,
+    rows_before: int,
+    told: Told | None,
+    mapping: Mapping | None,
+) -> Iterator[Event | Rejected]:
+    if each.format in ("parquet", "arrow"):
+        yield from _tables(each, types, name, rows_before, told, mapping)
+        return
+    with each.open(told) as file:
+        lines = _measured(file, each.path, None)
+        yield from _streamed(lines, types, each.format, name, each.delimiter, rows_before, mapping)
+
+
+@dataclass(frozen=True)
+class Told:
+    """Tells of one file among others how far all of them are read."""
+
+    progress: Progress
+    before: int
+    total: int | None
+
+    def __call__(self, done: int) -> None:
+        self.progress(self.before + done, self.total)
+
+    def share(self, size: int | None) -> Progress:
+        """For a reader that counts rows: its share of the bytes of its file."""
+        return lambda done, total: self(0 if not total else (size or 0) * done // total)
 
 
 def _unreadable(path: Path | str, error: Exception) -> UsageError:
@@ -103,18 +133,18 @@ def _unreadable(path: Path | str, error: Exception) -> UsageError:
     return UsageError(f"`{path}` cannot be read: {reason[:1].lower()}{reason[1:]}")
 
 
-def _closing(file: BinaryIO, records: Iterator[Event | Rejected]) -> Iterator[Event | Rejected]:
-    with file:
-        yield from records
-
-
 def _streamed(
-    file: BinaryIO, types: TypeSystem, format_: str, name: str, progress: Progress | None
+    lines: Iterator[bytes],
+    types: TypeSystem,
+    format_: str,
+    name: str,
+    delimiter: str = ",",
+    rows_before: int = 0,
+    mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
-    if format_ == "parquet":
-        return _parquet([(file, name)], types, progress)
-    lines = _measured(file, name, progress)
-    return _json_lines(lines, types) if format_ == "jsonl" else _csv_rows(lines, types, name)
+    if format_ == LINES:
+        return _json_lines(lines, LineReader(types, name, mapping), rows_before)
+    return _csv_rows(lines, types, name, delimiter, rows_before, mapping)
 
 
 def _measured(file: BinaryIO, name: str, progress: Progress | None) -> Iterator[bytes]:
@@ -143,123 +173,52 @@ def _size(file: BinaryIO) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def _json_lines(lines: Iterable[bytes], types: TypeSystem) -> Iterator[Event | Rejected]:
+def _json_lines(
+    lines: Iterable[bytes], reader: LineReader, rows_before: int
+) -> Iterator[Event | Rejected]:
+    row = rows_before
     for number, line in enumerate(lines, 1):
-        record = line.strip()
-        if not record:
-            continue
-        try:
-            event = conform(decode(record), types)
-        except EventError as error:
-            yield Rejected(number, line.rstrip(b"\r\n"), error.problems)
-        else:
-            yield event
+        if line.strip():
+            row += 1
+            yield reader.read(number, row, line)
 
 
-class _CsvRecords:
-    """The records of a CSV file, each with the number of its first line and its own bytes.
-
-    A cell in quotes may hold line breaks, so a record can be several lines. Bytes that are no
-    UTF-8 pass through as surrogates, and so spoil only the record that they stand in.
-    """
-
-    def __init__(self, lines: Iterable[bytes]) -> None:
-        self._lines = lines
-        self._taken: list[bytes] = []
-        # The limit belongs to the whole process, and the default is too small for JSON in a cell.
-        csv.field_size_limit(max(CELL_LIMIT, csv.field_size_limit()))
-        self._reader = csv.reader(self._texts(), strict=True)
-        self.number = 1
-
-    def _texts(self) -> Iterator[str]:
-        for line in self._lines:
-            self._taken.append(line)
-            yield line.decode("utf-8", "surrogateescape")
-
-    @property
-    def raw(self) -> bytes:
-        return b"".join(self._taken).rstrip(b"\r\n")
-
-    def next(self) -> list[str] | None:
-        """The cells of the next record that is not blank; `None` at the end."""
-        while True:
-            self.number = self._reader.line_num + 1
-            self._taken.clear()
-            try:
-                cells = next(self._reader)
-            except StopIteration:
-                return None
-            except csv.Error as error:
-                raise EventError([_csv_problem(str(error))]) from None
-            if len(cells) > 1 or (cells and cells[0].strip()):
-                return cells
-
-
-def _csv_problem(reason: str) -> str:
-    if "unexpected end" in reason:
-        return "a quote that opens in this record is never closed"
-    if "field larger" in reason:
-        return f"a cell is longer than {CELL_LIMIT} characters; is a quote never closed"
-    return f"no CSV: {reason}"
-
-
-def _csv_rows(lines: Iterable[bytes], types: TypeSystem, name: str) -> Iterator[Event | Rejected]:
-    records = _CsvRecords(lines)
-    try:
-        header = records.next()
-    except EventError as error:
-        raise UsageError(f"the first line of `{name}` names no columns: {error}") from None
-    if header is None:
-        raise UsageError(f"`{name}` is empty: the first line of a CSV file names its columns")
-    layout = Layout.of([_readable(column.strip()) for column in header], f"`{name}`")
-    rows = RowReader(layout, types, name, convert_text)
-    row = 0
+def _csv_rows(
+    lines: Iterable[bytes],
+    types: TypeSystem,
+    name: str,
+    delimiter: str,
+    rows_before: int,
+    mapping: Mapping | None,
+) -> Iterator[Event | Rejected]:
+    records = CsvRecords(lines, delimiter)
+    reader = CellReader(records.header(name), types, name, mapping)
+    row = rows_before
     while True:
         try:
             cells = records.next()
-            if cells is None:
-                return
-            row += 1
-            event = rows.event(row, _row(cells, len(header), records.raw))
         except EventError as error:
+            # A record that is no CSV has no number among the rows.
             yield Rejected(records.number, records.raw, error.problems)
-        else:
-            yield event
+            continue
+        if cells is None:
+            return
+        row += 1
+        yield reader.read(records.number, row, cells, records.raw)
 
 
-def _row(cells: list[str], width: int, raw: bytes) -> list[str | None]:
-    if len(cells) != width:
-        raise EventError(
-            [f"the row has {len(cells)} cells, but the first line names {width} columns"]
-        )
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        problem = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
-        raise EventError([f"the text is not UTF-8: {problem}"]) from None
-    return [cell or None for cell in cells]
-
-
-def _readable(text: str) -> str:
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _parquet(
-    files: Sequence[tuple[Path | BinaryIO, str]], types: TypeSystem, progress: Progress | None
+def _tables(
+    each: Input,
+    types: TypeSystem,
+    name: str,
+    rows_before: int,
+    told: Told | None,
+    mapping: Mapping | None,
 ) -> Iterator[Event | Rejected]:
     # pyarrow takes longer to load than the rest of Ensue, and most runs do not need it.
-    from ensue.events.parquet import read_parquet
+    from ensue.events.parquet import read_arrow, read_parquet
 
-    return read_parquet(files, types, progress)
-
-
-def _parquet_files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    files = sorted(each for each in path.rglob("*.parquet") if each.name[0] not in "_.")
-    if not files:
-        raise UsageError(
-            f"the directory `{path}` holds no `.parquet` file: give one that does, or the path of"
-            " a file of events"
-        )
-    return files
+    file = Path(each.path) if each.is_file else each.open()
+    progress = None if told is None else told.share(each.size)
+    read = read_parquet if each.format == "parquet" else read_arrow
+    yield from read(file, name, types, progress, rows_before, mapping)

@@ -3,21 +3,23 @@
 In comes text with any offset; out goes an integer, and back again as text in UTC with a `Z`.
 Digits beyond microseconds are cut off, never rounded, so that no instant moves forward. The
 second `:60` is the first instant of the next minute: the clock of an engine knows no leap
-seconds. Text that is only nearly RFC 3339 (no offset, a space for the `T`, a date alone) is
-refused here, because a guess would silently move events in time.
+seconds. A space may stand for the `T`, as RFC 3339 allows. Text that is only nearly RFC 3339 (no
+offset, a date alone) is refused here, because a guess would silently move events in time; where the
+user has named a time zone, text without an offset is local time there.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000
 
 # `datetime.fromisoformat` also reads forms that RFC 3339 does not know, so the shape comes first.
 _has_shape = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 ).fullmatch
 
@@ -40,23 +42,41 @@ EARLIEST = microseconds_of(datetime.min.replace(tzinfo=UTC))
 LATEST = microseconds_of(datetime.max.replace(tzinfo=UTC))
 
 
-def parse_time(text: str) -> int:
+def parse_time(text: str, zone: ZoneInfo | None = None) -> int:
     """The instant that an RFC 3339 text names, in microseconds since 1970.
 
-    Raises `ValueError` for any other text, and for instants outside the years 1 to 9999 of UTC.
+    With a `zone`, text without an offset is local time there. Raises `ValueError` for any other
+    text, and for instants outside the years 1 to 9999 of UTC.
     """
-    if not _has_shape(text):
+    is_local = zone is not None and not _has_shape(text) and bool(_has_shape(f"{text}Z"))
+    if not is_local and not _has_shape(text):
         raise ValueError(f"{_quoted(text)} is no RFC 3339 time{_hint(text)}")
     leap = text[17:19] == "60"
     plain = f"{text[:17]}59{text[19:]}" if leap else text
     try:
-        instant = microseconds_of(datetime.fromisoformat(plain.upper()))
+        read = datetime.fromisoformat(plain.upper())
+        instant = microseconds_of(read) if zone is None or not is_local else local_time(read, zone)
     except ValueError as error:
         raise ValueError(f"{_quoted(text)} is no RFC 3339 time: {error}") from None
     if leap:
         instant += SECOND - instant % SECOND
     if not EARLIEST <= instant <= LATEST:
         raise ValueError(f"{_quoted(text)} lies outside the years 1 to 9999 of UTC")
+    return instant
+
+
+def local_time(naive: datetime, zone: ZoneInfo) -> int:
+    """The instant at which the clocks of a zone show a time; of two such instants the first.
+
+    Raises `ValueError` for a time that the clocks leave out when they are put forward.
+    """
+    # Not through `astimezone`, which cannot pass the first and the last day of the calendar.
+    offset = naive.replace(tzinfo=zone, fold=0).utcoffset() or timedelta()
+    instant = microseconds_of(naive.replace(tzinfo=UTC)) - offset // timedelta(microseconds=1)
+    if EARLIEST <= instant <= LATEST:
+        shown = datetime_of(instant).astimezone(zone).replace(tzinfo=None)
+        if shown != naive.replace(fold=0):
+            raise ValueError(f"the clocks of `{zone.key}` never show this time")
     return instant
 
 
@@ -77,9 +97,5 @@ def _quoted(text: str) -> str:
 def _hint(text: str) -> str:
     """What to change, for the near misses that people write most."""
     if _has_shape(f"{text}Z"):
-        return f": the offset is missing, write `{text}Z` if it is UTC"
-    if _has_shape(text.replace(" ", "T", 1)):
-        return (
-            f": the date and the time of day are joined by `T`, write `{text.replace(' ', 'T', 1)}`"
-        )
+        return f": the offset is missing, write `{text}Z` if it is UTC, or name a time zone"
     return f": write it like `{EXAMPLE}` or `2024-05-06T09:08:09+02:00`"

@@ -109,8 +109,8 @@ def _scratch(history: History) -> Iterator[History]:
     if len(history) <= HELD_IN_MEMORY:
         yield kind(MemoryStore(), ontology=history.ontology)
         return
-    from ensue.history.stores.opening import sqlite_engine
     from ensue.history.stores.sql import SqlStore
+    from ensue.history.stores.sqlite import sqlite_engine
 
     with TemporaryDirectory(prefix="ensue-replay-") as folder:
         engine = sqlite_engine(str(Path(folder) / "scratch.db"), durable=False)

@@ -324,7 +324,8 @@ def test_events_of_the_far_future_are_rejected_and_move_no_clock(
     outputs = correlate(events, TIMED, whole_events=whole_events, order=order)
     near = correlate(frame(spark, *rows[:6]), TIMED, whole_events=whole_events, order=order)
 
-    assert sorted(outputs.collect()) == sorted(near.collect())
+    # Positions have to do with how rows were given.
+    assert sorted(outputs.drop("order").collect()) == sorted(near.drop("order").collect())
     left_out = rejected(events, TIMED).collect()
     assert sorted(json.loads(row["row"])["id"] for row in left_out) == ["e7", "e8"]
     assert all("too far ahead" in row["problems"][0] for row in left_out)

@@ -1,7 +1,7 @@
 """What the measurements on Spark share: a session over two cores, events in files, and its rules.
 
-The events are written once as Parquet, in several files, and whoever is compared reads the same
-ones. The rule is `a ; b ; c` by key, reset by `d`; a fifth of the events is of a type that it does
+The events are written once as Parquet, in several files, and all that is compared reads
+them. The rule is `a ; b ; c` by key, reset by `d`; a fifth of the events is of a type that it does
 not want. What is measured is the time on the wall, since a job runs in several processes and on two
 cores; what is compared takes turns, after a round that does not count.
 """
@@ -52,14 +52,14 @@ def one_rule() -> str:
 
 
 def rules_with_predicates(count: int) -> str:
-    """The same story over larger and larger values: all but the first fire seldom."""
+    """One story over larger and larger values: all but the first fire seldom."""
     texts = [rule("Rule0")]
     texts += [rule(f"Rule{number}", _choosy(number)) for number in range(1, count)]
     return TYPES + "".join(texts)
 
 
 def rules_with_windows(count: int) -> str:
-    """The same, each in a window of its own length: that of the first holds ten events of a key."""
+    """Each in a window of its own length: that of the first holds ten events of a key."""
     texts = [rule("Rule0", within="within 100 s")]
     texts += [
         rule(f"Rule{number}", _choosy(number), within=f"within {100 + number} s")
@@ -101,7 +101,7 @@ def events(count: int, keys: int, first_id: int = 0, seed: int = 1) -> pa.Table:
 
 
 def event_table(kinds: Any, keys: Any, values: Any, first_id: int = 0) -> pa.Table:
-    """`millis` says the time once more, for whoever reads no microseconds from Parquet."""
+    """`millis` says the time once more, for readers that take no microseconds from Parquet."""
     numbers = np.arange(first_id, first_id + len(kinds))
     millis = FIRST_TIME // 1000 + numbers
     return pa.table(

@@ -67,7 +67,7 @@ def bench(
 
 
 def _tell(finding: Finding) -> None:
-    """One line a finding while it runs, for whoever waits at a terminal."""
+    """One line a finding while it runs, at a terminal."""
     if sys.stderr.isatty():
         say(f"measured {finding.name}", "dim")
 

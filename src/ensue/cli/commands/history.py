@@ -24,7 +24,8 @@ from ensue.engine.run import EventLike
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import FORMATS, LINES, STDIN, read_events
+from ensue.events.reading import read_events
+from ensue.events.sources import FORMATS, LINES, STDIN
 from ensue.events.times import parse_time
 from ensue.events.types import TypeSystem
 from ensue.library import Library

@@ -8,7 +8,8 @@ lateness the input is read whole and put in the order of its times; with one it 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -35,6 +36,7 @@ from ensue.cli.on_spark import (
 )
 from ensue.cli.progress import Progress, progress_bars
 from ensue.cli.reasons import tell_what_is_missing, tell_why
+from ensue.cli.stopping import noted_signals
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine import jumps
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
@@ -43,7 +45,9 @@ from ensue.engine.run import Run
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import FORMATS, LINES, STDIN, read_events
+from ensue.events.following import follow as follow_inputs
+from ensue.events.reading import read_events
+from ensue.events.sources import LINES, Input, open_inputs
 from ensue.events.times import format_time, parse_time
 from ensue.library import Library, duration_microseconds
 
@@ -52,14 +56,20 @@ if TYPE_CHECKING:
 
 OUTPUTS_AT_ONCE = 1024
 """How many outputs are written at once."""
+MOST_TIMERS_AT_ONCE = 1000
+"""So many timers fire before it is looked again whether an event has come, or the end."""
 
 
 def run(
     libraries: LibraryFiles,
     events: Annotated[
-        str,
+        list[str],
         typer.Option(
-            "--events", "-e", metavar="FILE|-", help="The events; - is the standard input."
+            "--events",
+            "-e",
+            metavar="FILE|-",
+            help="The events: a file, a folder, a pattern as 'may/*.csv', or - for the standard"
+            " input. It can be given several times; all are read, in the order of their times.",
         ),
     ],
     out: Annotated[
@@ -105,10 +115,35 @@ def run(
     format: Annotated[  # noqa: A002 - the name that users know
         str | None,
         typer.Option(
-            metavar="jsonl|csv|parquet",
-            help="The format of the events, where the name of the file does not tell.",
+            metavar="jsonl|csv|parquet|arrow",
+            help="The format of the events, where neither their first bytes nor the name tell.",
         ),
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CHAR",
+            help="What stands between the cells of CSV, as ';' or tab; without it the first line"
+            " of a file tells.",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            "-f",
+            help="Go on when a file has been read, and read what is written to it, also after it"
+            " was rotated, and new files of folders and patterns; until Ctrl-C or SIGTERM.",
+        ),
+    ] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="While nothing comes, let the clock of this machine move timers, so that silence"
+            " is noticed. Events that come later than --lateness allows are late.",
+        ),
+    ] = False,
     explain: Annotated[
         bool,
         typer.Option(
@@ -147,14 +182,14 @@ def run(
     \b
     Example:
       ensue run rules.cor --events events.jsonl
-      tail -f log.jsonl | ensue run rules.cor --events - --lateness 5s
+      ensue run rules.cor --events log.jsonl --follow --live --lateness 5s
       ensue run rules.cor -e may.parquet --out found.jsonl --dead-letter bad.jsonl
       ensue run rules.cor -e 'may/*.parquet' --engine spark --out found.parquet
 
     \b
     Exit codes:
       0  the events were run, whatever was found
-      1  --strict, and a record was refused
+      1  not one record could be read; or --strict, and a record was refused
       2  a library with errors, a file that cannot be read, or a wrong call
     """
     if engine not in (known := ("auto", *ENGINES, SPARK)):
@@ -162,12 +197,8 @@ def run(
         raise UsageError(f"there is no engine `{engine}`; choose one of {choices}")
     allowed_lateness = _duration("--lateness", lateness)
     end = _time("--until", until)
-    if not events:
-        raise UsageError("`--events` names nothing: give the path of a file of events, or `-`")
-    refuse_shared_files(
-        {"--events": events, "--out": out, "--dead-letter": dead_letter, "--late": late},
-        libraries,
-    )
+    written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
+    refuse_shared_files([*(("--events", each) for each in events), *written.items()], libraries)
     library = load_library(libraries, ontology)
     if correlation is not None:
         require_correlation(library, correlation)
@@ -176,16 +207,27 @@ def run(
         raise UsageError(
             "`--history` is asked event by event, which Spark does not do: choose the engine `step`"
         )
-    allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=allowed_lateness is None)
+    streams = allowed_lateness is not None or follow or live
+    allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=not streams)
+    if follow or live:
+        _check_streaming(engine, "--follow" if follow else "--live")
     if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(
-                library, events, format, out, dead_letter, correlation, end, strict, max_jump
+                library,
+                tuple(events),
+                format,
+                out,
+                dead_letter,
+                correlation,
+                end,
+                strict,
+                max_jump,
             ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
         return
-    if allowed_lateness is None and not explain and engine != SPARK:
+    if not streams and not explain and engine != SPARK:
         engine = choose_bounded_engine(engine, library.checked)
     with ExitStack() as files:
         if engine == SPARK:
@@ -198,9 +240,17 @@ def run(
                 library.checked, engine, allowed_lateness or 0, explain, publications, allowed_jump
             )
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
-        records = read_events(events, library.checked.types, format, progress=bars.reading)
-        name = "stdin" if events == STDIN else events
-        refused = RefusedRecords(name, dead_letter, _is_lines(events, format), files)
+        inputs = open_inputs(events, format, delimiter)
+        refuse_shared_files([*(("--events", each.path) for each in inputs), *written.items()], [])
+        records: Iterator[Event | Rejected | None]
+        if follow or live:
+            stops = files.enter_context(noted_signals())
+            types = library.checked.types
+            records = follow_inputs(events, inputs, types, grow=follow, stops=stops)
+        else:
+            records = read_events(inputs, library.checked.types, progress=bars.reading)
+        as_lines = all(each.format == LINES for each in inputs)
+        refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)
         sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
         running = _Running(
             run=run_of_library,
@@ -208,19 +258,29 @@ def run(
             late=LateEvents(late, files),
             sink=sink,
             # Whoever feeds events by hand or by a live pipe wants to see what comes of them.
-            is_live=events == STDIN or sink.isatty(),
+            is_live=follow or any(each.size is None for each in inputs) or sink.isatty(),
+            by_wall_clock=live,
             only=correlation,
             strict=strict,
             explain=explain,
         )
-        stopped = not running.feed(records, in_order=allowed_lateness is not None, bars=bars)
+        stopped = not running.feed(records, in_order=streams, bars=bars)
         if not stopped:
             running.finish(end)
         sink.flush()
     running.tell(library, out, end)
     if stopped:
         say("stopped at the first record that was refused, as `--strict` asks", "red")
+    if stopped or running.could_read_nothing:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _check_streaming(engine: str, option: str) -> None:
+    """Raises `UsageError` for an engine that does not read event by event."""
+    if engine not in ("auto", "step", "reference"):
+        raise UsageError(
+            f"`{option}` reads event by event, and the engine `{engine}` does not: choose `step`"
+        )
 
 
 def _opened(url: str) -> History:
@@ -230,9 +290,10 @@ def _opened(url: str) -> History:
     return History.open(url)
 
 
-def _is_lines(events: str, format_: str | None) -> bool:
-    known = LINES if events == STDIN else FORMATS.get(Path(events).suffix.lower(), LINES)
-    return (format_ or known) == LINES
+def _named(inputs: Sequence[Input]) -> str:
+    """What stands for all inputs in a message."""
+    first = inputs[0].name if inputs[0].is_stdin else inputs[0].path
+    return first if len(inputs) == 1 else f"{first} and {len(inputs) - 1} more"
 
 
 def _duration(option: str, text: str | None) -> int | None:
@@ -259,6 +320,7 @@ class _Running:
         late: LateEvents,
         sink: BinaryIO,
         is_live: bool,
+        by_wall_clock: bool,
         only: str | None,
         strict: bool,
         explain: bool,
@@ -269,13 +331,16 @@ class _Running:
         self.written = 0
         self._sink = sink
         self._is_live = is_live
+        self._by_wall_clock = by_wall_clock
         self._only = only
         self._strict = strict
         self._explain = explain
         self._latest: int | None = None
-        self._types: set[str] = set()
+        self._seen = hints.SeenEvents()
 
-    def feed(self, records: Iterator[Event | Rejected], in_order: bool, bars: Progress) -> bool:
+    def feed(
+        self, records: Iterator[Event | Rejected | None], in_order: bool, bars: Progress
+    ) -> bool:
         """Read everything; False if a refused record has stopped it."""
         if in_order:
             return self._stream(records)
@@ -283,7 +348,7 @@ class _Running:
         for record in records:
             if isinstance(record, Event):
                 events.append(record)
-            else:
+            elif record is not None:
                 self.refused.take(record)
                 if self._strict:
                     return False
@@ -293,21 +358,23 @@ class _Running:
         if self.run.reads_many:
             ahead, events = events[near:], events[:near]
             self._latest = events[-1].time if events else None
-            self._types = {event.type for event in events}
+            self._seen.take_all(events)
             self._write_all(self.run.push_all_iter(bars.running(events)))
             return all(self._push(event) for event in ahead)
         return self._stream(bars.running(events))
 
-    def _stream(self, records: Iterator[Event | Rejected]) -> bool:
+    def _stream(self, records: Iterator[Event | Rejected | None]) -> bool:
         for record in records:
+            if record is None:
+                self._wait()
             if isinstance(record, Event):
                 if not self._push(record):
                     return False
                 if self._latest is None or record.time > self._latest:
                     self._latest = record.time
-                self._types.add(record.type)
+                self._seen.take(record)
                 self.late.take(self.run.late)
-            else:
+            if isinstance(record, Rejected):
                 self.refused.take(record)
                 if self._strict:
                     return False
@@ -316,11 +383,27 @@ class _Running:
     def _push(self, event: Event) -> bool:
         """Read an event that may be refused for its time, or by a history; False to stop."""
         try:
+            if self._by_wall_clock:
+                jumps.check_ahead_of_now(event.time, time.time_ns() // 1000, self.run.max_jump)
             self._write_all(self.run.push_iter(event))
         except EventError as error:
             self.refused.take(Rejected(0, encode(event), error.problems), f"event `{event.id}`")
             return not self._strict
         return True
+
+    def _wait(self) -> None:
+        """Nothing has come: timers that are due by the clock of this machine fire.
+
+        The clock of the run goes to the moments at which something is due, and not to now: an event
+        that was on its way in between is not late for that.
+        """
+        if self._by_wall_clock:
+            now = time.time_ns() // 1000
+            for _ in range(MOST_TIMERS_AT_ONCE):
+                due = self.run.next_due()
+                if due is None or due > now:
+                    break
+                self._write_all(self.run.advance_iter(due))
 
     def finish(self, until: int | None) -> None:
         self._write_all(self.run.finish_iter(until))
@@ -370,12 +453,14 @@ class _Running:
         say(f"{', '.join(parts)}; {counted(self.written, 'output')}{place}", "dim")
 
     def _give_hints(self, library: Library) -> None:
-        found = []
-        if not self.written:
-            found.append(hints.about_types(self._types, library.types.names))
-        if self.refused.as_lines:
-            read, refused = len(self._types), self.refused
-            found.append(hints.about_lines(read, refused.count, refused.objects))
+        checked, counts = library.checked, self.run.counts
+        found = self.refused.hints(counts.events)
+        about_types = hints.about_types(self._seen.types, checked, bool(self.written))
+        found += [] if about_types is None else [about_types]
+        found += hints.about_keys(counts.without_key, self._seen.examples, checked)
         for hint in found:
-            if hint is not None:
-                say(hint, "yellow")
+            say(hint, "yellow")
+
+    @property
+    def could_read_nothing(self) -> bool:
+        return bool(self.refused.count) and not self.run.counts.events

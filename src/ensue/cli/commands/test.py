@@ -56,6 +56,8 @@ def run_cases(
 
     An event is 'TIME TYPE from SOURCE JSON', its id its place in the list; an output is
     'TRIGGER TYPE LABELS JSON', where the trigger is the id of an event, or timer@TIME.
+    In place of events, events_file names a file as `ensue run` reads it, with columns,
+    type and timezone where its columns have other names.
 
     \b
     Example:
@@ -66,14 +68,17 @@ def run_cases(
     Exit codes:
       0  every case passed
       1  a case failed
-      2  a file cannot be used, or a wrong call
+      2  a file cannot be used (the others are run all the same), or a wrong call
     """
     choose_engine(engine)
-    cases = _gather(paths)
+    cases, problems = _gather(paths)
     if only is not None:
         cases = [case for case in cases if only in case.name]
-        if not cases:
+        if not cases and not problems:
             raise UsageError(f"no case has `{only}` in its name")
+    if not cases:
+        number = _number_of(problems)
+        raise CaseError("\n".join([f"no case was run: {counted(number, 'problem')}", *problems]))
     failed = _run(cases, engine, verbose)
     for result in failed:
         show("")
@@ -82,12 +87,19 @@ def run_cases(
         show("")
     passed = len(cases) - len(failed)
     show(f"{passed:,} passed, {len(failed):,} failed", "bold red" if failed else "bold green")
+    if problems:
+        found = counted(_number_of(problems), "problem")
+        raise CaseError("\n".join([f"cases that were not run, for {found}:", *problems]))
     if failed:
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _gather(paths: Sequence[Path]) -> list[Case]:
-    """The cases of all files. Raises `CaseError` with the problems of all files at once."""
+def _number_of(problems: Sequence[str]) -> int:
+    return sum(problem.count("\n") + 1 for problem in problems)
+
+
+def _gather(paths: Sequence[Path]) -> tuple[list[Case], list[str]]:
+    """The cases of all files that can be used, and the problems of the others."""
     cases: list[Case] = []
     problems: list[str] = []
     for path in paths:
@@ -99,10 +111,7 @@ def _gather(paths: Sequence[Path]) -> list[Case]:
                 cases += read_cases(file)
             except CaseError as error:
                 problems.append(str(error))
-    if problems:
-        number = sum(problem.count("\n") + 1 for problem in problems)
-        raise CaseError("\n".join([f"no case was run: {counted(number, 'problem')}", *problems]))
-    return cases
+    return cases, problems
 
 
 def _run(cases: Sequence[Case], engine: str, verbose: bool) -> list[CaseResult]:

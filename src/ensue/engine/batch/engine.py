@@ -22,17 +22,18 @@ import pyarrow as pa
 from ensue.engine.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
 from ensue.engine.batch.arrangement import Arrangement, Running
 from ensue.engine.batch.input.batches import Batch, EventBatch
-from ensue.engine.batch.input.column import Rows
-from ensue.engine.batch.input.intake import Intake
+from ensue.engine.batch.input.intake import Checked, Intake
 from ensue.engine.batch.many.group import CellGroup, Member
-from ensue.engine.batch.output.columns import Made, MadeInTurn, join_tables, reordered
+from ensue.engine.batch.output.columns import Made, MadeInTurn, join_tables
 from ensue.engine.batch.output.order import (
     depth_of,
     event_positions,
     output_positions,
     reading_order,
 )
-from ensue.engine.batch.output.placing import Places, Roots, order_of
+from ensue.engine.batch.output.placing import Places, Roots
+from ensue.engine.batch.output.whole import BatchOutputs, Output, order_of_outputs
+from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
     FORMAT,
     VERSION,
@@ -52,10 +53,10 @@ from ensue.events.arrow import CONTEXT_FIELDS
 from ensue.events.arrow_types import field_of
 from ensue.events.columns import extension_column
 from ensue.events.event import Event, Rejected
+from ensue.events.files.chunk import Chunk
+from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
-
-Output = tuple[Made | MadeInTurn, Positions | Places]
 
 Form = TypeVar("Form", bound=Sized)
 
@@ -124,15 +125,49 @@ class BatchEngine:
 
     # --- tables -----------------------------------------------------------------------------------
 
-    def push_batch(self, table: Any, source: str = "arrow") -> pa.Table:
-        """Read a table (anything with `__arrow_c_stream__`), and return what follows from it."""
-        return self._joined(list(self.push_in_parts(table, source)))
+    def push_batch(
+        self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
+    ) -> pa.Table:
+        """Read a table (anything with `__arrow_c_stream__`), and return what follows from it.
 
-    def push_in_parts(self, table: Any, source: str = "arrow") -> Iterator[pa.Table]:
+        A mapping says which of its columns are what.
+        """
+        return self._joined(list(self.push_in_parts(table, source, mapping)))
+
+    def push_in_parts(
+        self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
+    ) -> Iterator[pa.Table]:
         """What `push_batch` returns, in parts as they are made; there may be none."""
-        for batch in self._intake.batches(table, source, self.clock):
+        for batch in self._intake.batches(table, source, self.clock, mapping):
             yield from self._counted(self._run_in_steps(batch, self._table))
         self._clear_up()
+
+    # --- chunks of files --------------------------------------------------------------------------
+
+    def check(self, chunk: Chunk) -> Checked:
+        """Which rows of a chunk are events of this library, and what is wrong with the others."""
+        return self._intake.check(chunk)
+
+    def read_batch(self, batch: Batch) -> BatchOutputs:
+        """Read rows that were checked, and are in order; return what follows from them."""
+        self.counts.events += len(batch)
+        found = BatchOutputs(self._run(batch, None), self._types, self._is_linked)
+        self.counts.outputs += len(found)
+        self._clear_up()
+        return found
+
+    def advance_to(self, time: int) -> BatchOutputs:
+        """Let the clock go on, and return what follows from that."""
+        found = self._run(EventBatch([], self._types), time)
+        outputs = BatchOutputs(found, self._types, self._is_linked)
+        self.counts.outputs += len(outputs)
+        return outputs
+
+    def no_outputs(self) -> pa.Table:
+        """A table of outputs without any: the columns that outputs of this library have."""
+        return self._empty()
+
+    # --- the end ----------------------------------------------------------------------------------
 
     def finish(self, until: int | None = None) -> pa.Table:
         """End the stream: let the clock go on to `until`, and return what follows from that."""
@@ -279,7 +314,10 @@ class BatchEngine:
                 if not left and decode_correlation(running, state):
                     continue
                 self._arranged.release(running.group, name)
-            decode_correlation(self.correlations[name], state)
+            try:
+                decode_correlation(self.correlations[name], state)
+            except LeavesColumnsError as error:
+                decode_correlation(self._arranged.leave_columns(name, str(error)), state)
 
     # --- one batch --------------------------------------------------------------------------------
 
@@ -302,14 +340,13 @@ class BatchEngine:
             running = self.correlations[name]
             if isinstance(running, Member):
                 continue
+            done = own.get(name, 0)
+            try:
+                made, read = self._read_alone(running, read_rows, done, fed[name])
+            except LeavesColumnsError as error:
+                running = self._arranged.leave_columns(name, str(error))
+                made, read = self._read_alone(running, read_rows, done, fed[name])
             is_timed = isinstance(running, EventCorrelation)
-            segments = fed[name]
-            if len(batch):
-                segments = [read_rows.segment(is_timed, own.get(name, 0)), *segments]
-            if isinstance(running, EventCorrelation):
-                made, read = running.read(segments, self.clock)
-            else:
-                made, read = running.read(segments)
             if not len(made):
                 continue
             number = self._numbers[name]
@@ -326,6 +363,20 @@ class BatchEngine:
         for group in [each for each in self._arranged.groups if not each.has_room]:
             self._arranged.leave(group)
         return outputs
+
+    def _read_alone(
+        self,
+        running: ColumnCorrelation | RelatedCorrelation | EventCorrelation,
+        rows: _Rows,
+        done: int,
+        fed: list[Segment],
+    ) -> tuple[Made, Positions]:
+        """What a rule alone puts out; the first rows are behind it already."""
+        is_timed = isinstance(running, EventCorrelation)
+        segments = [rows.segment(is_timed, done), *fed] if len(rows.batch) else fed
+        if isinstance(running, ColumnCorrelation):
+            return running.read(segments)
+        return running.read(segments, self.clock)
 
     def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
         """What a group puts out; members that leave it have the rows to `own` behind them."""
@@ -363,23 +414,18 @@ class BatchEngine:
 
     def _clear_up(self) -> None:
         for running in [*self.correlations.values(), *self._arranged.groups]:
-            if isinstance(running, ColumnCorrelation | CellGroup):
+            if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:
         if len(outputs) == 1 and not self._is_linked:
             return outputs[0][0].events()
         every = [event for made, _ in outputs for event in made.events()]
-        return [every[place] for place in _order(outputs)]
+        return [every[place] for place in order_of_outputs(outputs)]
 
     def _table(self, outputs: Sequence[Output]) -> pa.Table:
-        tables = [made.table(self._types) for made, _ in outputs]
-        if not tables:
-            return self._empty()
-        if len(tables) == 1 and not self._is_linked:
-            # What comes from one source is in its order.
-            return tables[0]
-        return reordered(join_tables(tables), _order(outputs))
+        found = BatchOutputs(outputs, self._types, self._is_linked).table()
+        return self._empty() if found is None else found
 
     def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
         return join_tables(tables) if tables else self._empty()
@@ -429,17 +475,7 @@ class _Rows:
         return Segment(self.batch.since(done), whole.positions[done:]) if done else whole
 
     def places(self, read: Positions, number: int, is_timed: bool) -> Places:
-        """Where outputs stand, from what was read for them; nobody feeds another."""
+        """The places of outputs, from the readings that made them; no correlation feeds another."""
         if is_timed:
             return Places.of_positions(read, number, self._first, self.batch.times)
         return Places.of_rows(read[:, 0], number)
-
-
-def _order(outputs: Sequence[Output]) -> Rows:
-    every = [places for _, places in outputs]
-    if not every:
-        return np.empty(0, np.int64)
-    if all(isinstance(each, Places) for each in every):
-        return order_of([each for each in every if isinstance(each, Places)])
-    positions = np.concatenate([each for each in every if not isinstance(each, Places)])
-    return np.lexsort(positions.T[::-1])

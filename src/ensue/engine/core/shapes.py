@@ -78,7 +78,7 @@ def statements_of(correlation: Correlation) -> list[Statement]:
 
 
 def shape_of(correlation: Correlation) -> tuple[bool, Correlation]:
-    """The same for rules of one table."""
+    """The shape of rules that share a table."""
     lengths = durations_in(correlation)
     ranks = {length: Duration(1 + rank) for rank, length in enumerate(lengths)}
     numbered = numbered_ports(correlation)

@@ -8,7 +8,7 @@ place, now or later: it is dropped, register by register, before an event is rea
 a finite transducer, and every entry of it is worked out once, by the stepper of the machine.
 
 In come states and what is read; out come moves, as from `ensue.machine.determinise`. A wide `+` has
-as many orders as its parts have: whoever holds the table gives up on it past a budget.
+as many orders as its parts have: past a budget the owner of the table gives it up.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def open_store(url: str) -> Store:
             raise UsageError(f"`memory:` has no name, and `{url}` gives one: leave out `{rest}`")
         return MemoryStore()
     if scheme == "sqlite":
-        return _database(lambda: sqlite_engine(_file(url, rest)), url)
+        return _database(lambda: _sqlite_engine(_file(url, rest)), url)
     if scheme in SERVERS:
         return _database(lambda: _server_engine(url, scheme, rest), url)
     if scheme == "parquet":
@@ -50,35 +50,10 @@ def open_store(url: str) -> Store:
     raise UsageError(f"`{scheme}` is no kind of history: write {EXAMPLES}")
 
 
-def sqlite_engine(path: str, durable: bool = True) -> Engine:
-    """An engine on a file of SQLite, which is made if there is none."""
-    from sqlalchemy import create_engine, event
+def _sqlite_engine(path: str) -> Engine:
+    from ensue.history.stores.sqlite import sqlite_engine
 
-    engine = create_engine(
-        f"sqlite+pysqlite:///{path}",
-        connect_args={"timeout": 30, "check_same_thread": False},
-    )
-
-    def prepare(connection: Any, _: Any) -> None:
-        # SQLAlchemy begins transactions itself: the driver would begin them at the first write.
-        connection.isolation_level = None
-        for setting in (
-            "journal_mode=WAL",
-            # The log is on the disk before a commit returns, also if the power fails.
-            f"synchronous={'FULL' if durable else 'NORMAL'}",
-            "cache_size=-65536",
-            "temp_store=MEMORY",
-            "wal_autocheckpoint=4000",
-        ):
-            connection.execute(f"PRAGMA {setting}")
-
-    def begin(connection: Any) -> None:
-        writes = connection.get_execution_options().get("ensue_writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    event.listen(engine, "connect", prepare)
-    event.listen(engine, "begin", begin)
-    return engine
+    return sqlite_engine(path)
 
 
 def _server_engine(url: str, scheme: str, rest: str) -> Engine:

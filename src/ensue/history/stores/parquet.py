@@ -35,8 +35,8 @@ from ensue.history.publication import (
     publication_of,
 )
 from ensue.history.store import Stored
-from ensue.history.stores.opening import sqlite_engine
 from ensue.history.stores.sql import SqlStore
+from ensue.history.stores.sqlite import sqlite_engine
 
 INDEX: Final = "_index.db"
 FIRST_KEY: Final = b"ensue.first"
@@ -164,7 +164,7 @@ class ParquetStore(SqlStore):
             if number > version:
                 with super().writing():
                     if self._state["version"] > number:
-                        # Whoever has written the file has brought it into the index meanwhile.
+                        # The writer of the file has brought it into the index meanwhile.
                         continue
                     self._state = {**self._state, "version": number}
                     keep(self, [publication_of(event) for event in _read(path)])

@@ -2,11 +2,11 @@
 
 A correlation puts out exactly the types that it pushes: `push new T`, `push(T)` and `notify` a
 `T` whose source is `ensue/` and its name; `push a` whatever may come in on port `a`, from its own
-source. A push that never happens by its own words feeds nobody: one in a case whose labels exclude
-each other, of a port that has no place in the filter, or of `false`. Who reads what is put out is
-a port whose type can meet it and whose `from` does not rule it out. The pairs are never written out
-before it is known that there is no circle, as thousands of rules may put out the same type and
-thousands may read it.
+source. A push that never happens by its own words feeds no correlation: one in a case
+whose labels exclude each other, of a port that has no place in the filter, or of `false`. An output
+is read by a port whose type can meet it and whose `from` does not rule it out. The pairs are
+never written out before it is known that there is no circle, as thousands of rules may put out one
+type and thousands may read it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Junction:
 
 @dataclass
 class Feeding:
-    """Who reads whom, as a graph of correlations (by number) and the junctions between them."""
+    """Which correlation reads which: correlations (by number) and the junctions between them."""
 
     correlations: Sequence[Correlation]
     types: TypeForest

@@ -106,7 +106,7 @@ def pack(test: Test, slot: int, codes: Codes) -> Packed | None:
 
 
 def joined(atoms: Iterable[Packed]) -> list[Packed]:
-    """The same question in fewer atoms: intervals of one cell are one interval."""
+    """The question in fewer atoms: intervals of one cell are one interval."""
     plain: dict[int, Packed] = {}
     turned = []
     for atom in atoms:

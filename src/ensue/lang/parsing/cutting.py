@@ -81,7 +81,7 @@ def words_past(text: str, piece: Piece, most: int) -> int | None:
         return None
     found = _WORD_OR_SIGN.finditer(text, piece.start, piece.end)
     beyond = next(islice(found, most, None), None)
-    # The end of the text is found too, so that nobody looks for a word at each space before it.
+    # The end of the text is found too, so that no word is looked for at each space before it.
     return beyond.start(1) if beyond is not None and beyond.group(1) else None
 
 

@@ -70,7 +70,7 @@ class Config:
         return starts.union(self.timers, (moment for _, moment in self.timeouts))
 
     def renamed(self, names: Mapping[int, int]) -> Config:
-        """The same with other names for its moments."""
+        """This configuration with other names for its moments."""
         if not names:
             return self
         return Config(
@@ -81,7 +81,7 @@ class Config:
         )
 
     def without(self, moments: frozenset[int]) -> Config:
-        """The same less what starts at moments that have left the window."""
+        """This configuration without matches that start at moments outside the window."""
         if not moments:
             return self
         kept = frozenset((state, at) for state, at in self.active if at not in moments)

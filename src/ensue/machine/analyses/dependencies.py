@@ -90,7 +90,7 @@ def _ports_in_outputs(correlation: Correlation) -> Iterator[str]:
 
 
 def feeding_text(library: CheckedLibrary) -> str:
-    """Who feeds whom, a line a correlation."""
+    """Which correlations feed which, one line each."""
     lines = []
     for correlation in library.correlations:
         fed = library.feeds.get(correlation.name, ())
@@ -101,7 +101,7 @@ def feeding_text(library: CheckedLibrary) -> str:
 
 
 def feeding_mermaid(library: CheckedLibrary) -> str:
-    """The same as a Mermaid flow chart: event types that come from outside, and correlations."""
+    """A Mermaid flow chart of correlations and of the event types that come from outside."""
     lines = ["flowchart LR"]
     for correlation in library.correlations:
         name = correlation.name

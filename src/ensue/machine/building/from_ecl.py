@@ -239,7 +239,7 @@ class _Modules:
     def _enter_by_turns(
         self, guards: list[Module], bodies: list[Module], everything: frozenset[State]
     ) -> None:
-        """The same in sets that are not each as large as all modes together.
+        """The transitions of all modes in sets that are not each as large as all modes together.
 
         If a guard has succeeded, all is cleared and every guard armed; the first one that has then
         enters its mode, and is disarmed. In the end it is forgotten which guards have succeeded.

@@ -12,11 +12,11 @@ def merge_handovers(machine: Machine) -> Machine:
     """Collapses chains in which a state is set only to be consumed later in the same pass.
 
     An internal transition `I` *consumes* its states if it has one enabling set, clears all of it,
-    and nobody else looks at it. If all that sets these states stands before `I`, they are never
-    active at the end of a pass: whoever sets one makes `I` happen in the same pass. So each such
-    transition may do the work of `I` at once (first its own, then that of `I`), and `I` may go,
-    provided that nothing which stands between can tell: it neither looks at what `I` clears or
-    sets, nor changes any of it, nor has an effect that would then come after that of `I`. (An input
+    and no other transition asks for it. If all that sets these states stands before `I`, they are
+    never active at the end of a pass: a transition that sets one makes `I` happen in the same pass.
+    So each such transition may do the work of `I` at once (first its own, then that of `I`), and
+    `I` may go, provided that nothing between can tell: it neither looks at what `I` clears or sets,
+    nor changes any of it, nor has an effect that would then come after that of `I`. (An input
     transition looks at how things were when the event came, so it cannot see what `I` sets.)
 
     With a window the states carry starts, which two merged transitions could set in another order;

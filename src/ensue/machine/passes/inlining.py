@@ -10,7 +10,7 @@ Sets = tuple[frozenset[State], ...]
 
 
 def inline_derived(machine: Machine) -> Machine:
-    """Whoever looks at a state that follows from others looks at those instead.
+    """Transitions that ask for a state that follows from others ask for those states instead.
 
     The state `y` is *derived* if one internal transition sets it, which clears nothing and has no
     effect: at its turn in each pass, `y` follows from its enabling sets. If all that sets those
@@ -18,7 +18,8 @@ def inline_derived(machine: Machine) -> Machine:
     when they enable it: for an input transition, which looks at how things were when the event
     came, and for an internal one that stands further on. So an enabling set that holds `y` may
     hold the states of its one set instead (with starts: the latest of the latest), and one that
-    is `{y}` may become several (the earliest of the earliest). Then nobody looks at `y` any more.
+    is `{y}` may become several (the earliest of the earliest). Then no transition asks for
+    `y` any more.
 
     With labels that are aborted, states are derived again between two events; such machines are
     left as they are.

@@ -1,4 +1,4 @@
-"""Removes states that nobody looks at, and transitions that do nothing."""
+"""Removes states that no transition asks for, and transitions that do nothing."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ through `files` instead, where no event passes through the driver.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -147,10 +148,11 @@ class EncodedEventJob(Job):
             for_workers(map_payloads, task), EVENT_DDL
         )
 
-    def event_types(self) -> set[str]:
+    def event_types(self) -> Counter[str]:
         payloads = self.events.select("payload")
-        found = payloads.mapInArrow(for_workers(payload_types, self.task), "type string")
-        return {row["type"] for row in found.distinct().collect()}
+        found = payloads.mapInArrow(for_workers(payload_types, self.task), "type string, n bigint")
+        summed = found.groupBy("type").agg(sf.sum("n").alias("n"))
+        return Counter({row["type"]: row["n"] for row in summed.collect()})
 
     def _times(self) -> DataFrame:
         return self.events.select(sf.unix_micros("time").alias("latest"))

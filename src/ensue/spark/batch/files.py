@@ -10,7 +10,8 @@ times are read in the order of the paths of their files, and there of their plac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -88,7 +89,7 @@ class FileRun:
         cls,
         spark: SparkSession,
         library: Library,
-        path: str,
+        paths: Sequence[str],
         format_: str,
         until: int | None = None,
         correlation: str | None = None,
@@ -107,10 +108,10 @@ class FileRun:
             count_unkeyed=True,
         )
         if format_ == "parquet":
-            return cls(_parquet(spark, path), library, options)
+            return cls(_parquet(spark, paths), library, options)
         if format_ == "jsonl":
-            return cls(_json_lines(spark, path, library, jump), library, options)
-        return cls(_csv(spark, path, library, line_breaks, jump), library, options)
+            return cls(_json_lines(spark, paths, library, jump), library, options)
+        return cls(_csv(spark, paths, library, line_breaks, jump), library, options)
 
     def outputs(self, in_lines: bool) -> FileOutputs:
         """Run the library; with `in_lines` the outputs are JSON lines in order."""
@@ -177,8 +178,8 @@ class FileOutputs:
         """The time of the last event, in one more pass."""
         return self._job.latest_time()
 
-    def event_types(self) -> set[str]:
-        """The types of the events, in one more pass."""
+    def event_types(self) -> Counter[str]:
+        """How many events there are of each type, in one more pass."""
         return self._job.event_types()
 
     def close(self) -> None:
@@ -220,15 +221,19 @@ def _observed_counts(observed: Observation | DataFrame) -> Mapping[str, int]:
 # --- opening files ------------------------------------------------------------------------------
 
 
-def _open(reader: Any, path: str) -> DataFrame:
+def _open(reader: Any, paths: Sequence[str]) -> DataFrame:
     try:
-        opened: DataFrame = reader.load(path)
+        opened: DataFrame = reader.load(list(paths))
         if opened.inputFiles():
             return opened
     except FAILURES as error:
         text = reason_of(error)
-        raise UsageError(f"`{path}` cannot be read: {text[:1].lower()}{text[1:]}") from None
-    raise without_files(path)
+        raise UsageError(f"{_shown(paths)} cannot be read: {text[:1].lower()}{text[1:]}") from None
+    raise without_files(", ".join(paths))
+
+
+def _shown(paths: Sequence[str]) -> str:
+    return ", ".join(f"`{path}`" for path in paths)
 
 
 def _reader(spark: SparkSession, format_: str) -> Any:
@@ -247,9 +252,9 @@ def _paths(read: DataFrame) -> tuple[str, ...]:
 # --- Parquet ------------------------------------------------------------------------------------
 
 
-def _parquet(spark: SparkSession, path: str) -> Input:
+def _parquet(spark: SparkSession, paths: Sequence[str]) -> Input:
     """The columns, the name of the file where a row has no source, and the place of each row."""
-    read = _open(_reader(spark, "parquet"), path)
+    read = _open(_reader(spark, "parquet"), paths)
     files = _paths(read)
     own_name = sf.element_at(sf.split(_file(), "/"), -1)
     source = own_name
@@ -282,18 +287,20 @@ def _without_arrival(job: Job) -> Job:
 # --- lines --------------------------------------------------------------------------------------
 
 
-def _text(spark: SparkSession, path: str) -> DataFrame:
+def _text(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     # As bytes, since a line that is no UTF-8 must reach the worker as it is. Only a line feed ends
     # a line: a carriage return inside one is left to the reader of the line.
-    return _open(_reader(spark, "text").option("lineSep", "\n"), path).select(
+    return _open(_reader(spark, "text").option("lineSep", "\n"), paths).select(
         _file().alias("file"),
         sf.col("_metadata.file_block_start").alias("start"),
         sf.col("value").cast("binary"),
     )
 
 
-def _json_lines(spark: SparkSession, path: str, library: Library, jump: JumpLike) -> Input:
-    lines = _text(spark, path)
+def _json_lines(
+    spark: SparkSession, paths: Sequence[str], library: Library, jump: JumpLike
+) -> Input:
+    lines = _text(spark, paths)
     task = LineTask(library.tables(), _paths(lines))
     records = lines.mapInArrow(for_workers(read_json_lines, task), PAYLOAD_DDL)
     records, joined = _near(records, library, jump)
@@ -348,14 +355,14 @@ def _counted(
 
 
 def _csv(
-    spark: SparkSession, path: str, library: Library, line_breaks: bool, jump: JumpLike
+    spark: SparkSession, paths: Sequence[str], library: Library, line_breaks: bool, jump: JumpLike
 ) -> Input:
-    lines = _text(spark, path)
+    lines = _text(spark, paths)
     files = _paths(lines)
-    header, names = csv_header(lines, path)
+    header, names = csv_header(lines, _shown(paths))
     if line_breaks:
         task = LineTask(library.tables(), files, header, names)
-        return _csv_with_line_breaks(spark, path, task, library, jump)
+        return _csv_with_line_breaks(spark, paths, task, library, jump)
     types = library.checked.types
     kinds = column_kinds(names, types)
     # A record that may be rejected for its time is kept as a whole until that is known.
@@ -378,17 +385,17 @@ def _csv(
     return Input(len(files), events, rejected, observed)
 
 
-def csv_header(lines: DataFrame, path: str) -> tuple[bytes, tuple[str, ...]]:
+def csv_header(lines: DataFrame, where: str) -> tuple[bytes, tuple[str, ...]]:
     """The first line of a file of CSV, and its names. Raises `UsageError` if it cannot be used."""
     first = lines.filter(sf.col("start") == 0).select("value").head()
     if first is None or not first_line(bytes(first["value"])).strip():
-        raise UsageError(f"`{path}` is empty: the first line of a CSV file names its columns")
+        raise UsageError(f"{where} is empty: the first line of a CSV file names its columns")
     header = first_line(bytes(first["value"]))
     names = header_names(header)
-    Layout.of(names, f"`{path}`")
+    Layout.of(names, where)
     if "id" not in names:
         raise UsageError(
-            f"the files of `{path}` have no column `id`, and rows that many workers read have no"
+            f"the files of {where} have no column `id`, and rows that many workers read have no"
             " numbers that could stand in: add one"
         )
     return header, names
@@ -417,14 +424,14 @@ def _has_columns(library: Library, names: tuple[str, ...]) -> bool:
 
 
 def _csv_with_line_breaks(
-    spark: SparkSession, path: str, task: LineTask, library: Library, jump: JumpLike
+    spark: SparkSession, paths: Sequence[str], task: LineTask, library: Library, jump: JumpLike
 ) -> Input:
     """The cells as Spark parts them; a row of another number of cells comes as its text."""
     names = [f"c{number}" for number in range(len(task.names))]
     schema = ", ".join(f"`{name}` string" for name in (*names, "corrupt"))
     reader = _reader(spark, "csv").option("header", "true").option("escape", '"')
     reader = reader.option("multiLine", "true").option("columnNameOfCorruptRecord", "corrupt")
-    rows = _open(reader.schema(schema), path).select(
+    rows = _open(reader.schema(schema), paths).select(
         _file().alias("file"),
         sf.lit(0).cast("bigint").alias("start"),
         sf.array(*(sf.col(name) for name in names)).alias("cells"),

@@ -8,6 +8,7 @@ outputs of other groups comes after them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -166,13 +167,14 @@ class Job:
         found: int | None = latest.collect()[0][0]
         return found
 
-    def event_types(self) -> set[str]:
-        """The types of all events. Runs a query."""
+    def event_types(self) -> Counter[str]:
+        """How many events there are of each type. Runs a query."""
         rows = self.events
         if not self.python_reasons:
             rows = rows.filter(conforms(self.layout, self.plan.library.types))
-        found = rows.select(self.layout.context["type"].column).distinct().collect()
-        return {row[0] for row in found if row[0] is not None}
+        types = rows.select(self.layout.context["type"].column.alias("type"))
+        found = types.groupBy("type").count().collect()
+        return Counter({row[0]: row[1] for row in found if row[0] is not None})
 
     # --- one group --------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ shuffle.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -247,11 +248,12 @@ def map_payloads(given: tuple[Any, ...], batches: Batches) -> Batches:
 
 
 def payload_types(given: tuple[Any, ...], batches: Batches) -> Batches:
-    """The types of events that are bytes, each once for a batch."""
+    """The types of events that are bytes, and their numbers in each batch."""
     types = _plan(given[0], given[1]).library.types
     for batch in batches:
-        found = {read_event(each, types).type for each in batch.column(0).to_pylist()}
-        yield pa.RecordBatch.from_pydict({"type": pa.array(sorted(found), pa.string())})
+        found = Counter(read_event(each, types).type for each in batch.column(0).to_pylist())
+        names, counts = pa.array(list(found), pa.string()), pa.array(found.values(), pa.int64())
+        yield pa.RecordBatch.from_pydict({"type": names, "n": counts})
 
 
 def map_outputs(given: tuple[Any, ...], batches: Batches) -> Batches:

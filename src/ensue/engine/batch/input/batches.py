@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import Column, Mask, Rows, absent, arrow_column, column_of
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
@@ -25,6 +24,7 @@ from ensue.engine.batch.input.table_reading import (
     plain_text,
 )
 from ensue.events.event import Event
+from ensue.events.files.chunk import Chunk
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, EventScope
@@ -130,7 +130,10 @@ class EventBatch(Batch):
 
 
 class TableBatch(Batch):
-    """Rows of an Arrow table with plain columns, all of which fit their types."""
+    """Rows in plain columns, all of which fit their types.
+
+    `places` says where each row stands in its chunk, which reads rows as events.
+    """
 
     def __init__(
         self,
@@ -138,15 +141,17 @@ class TableBatch(Batch):
         reading: TableReading,
         times: Instants,
         type_codes: npt.NDArray[np.int32],
-        numbers: Rows,
+        chunk: Chunk,
+        places: Rows,
     ) -> None:
         super().__init__()
         self.rows = rows
         self.types = reading.types
         self.times = times
-        self.numbers = numbers
         self._reading = reading
         self._type_codes = type_codes
+        self._chunk = chunk
+        self._places = places
 
     @cached_property
     def type_codes(self) -> npt.NDArray[np.int32]:
@@ -154,22 +159,7 @@ class TableBatch(Batch):
 
     @cached_property
     def ids(self) -> pa.Array:
-        place = self._reading.layout.context.get("id")
-        if place is None:
-            return pa.array(self.numbers).cast(pa.string())
-        held = plain_text(self.rows.column(place))
-        if held.null_count:
-            held = pc.coalesce(held, pa.array(self.numbers).cast(pa.string()))
-        return held
-
-    @cached_property
-    def sources(self) -> pa.Array:
-        place = self._reading.layout.context.get("source")
-        if place is None:
-            return pa.array([self._reading.source] * len(self), pa.string())
-        held = plain_text(self.rows.column(place))
-        empty = pc.fill_null(pc.equal(held, ""), True)
-        return pc.if_else(empty, self._reading.source, held)
+        return self._context("id")
 
     @cached_property
     def present_types(self) -> list[str]:
@@ -178,35 +168,34 @@ class TableBatch(Batch):
         return [name for name, count in zip(known, found, strict=True) if count]
 
     def _column(self, parts: Parts) -> Column:
-        name, *inner = parts
-        layout = self._reading.layout
-        if inner:
-            return absent(len(self)) if not self._reading.nested else self._by_event(parts)
-        match name:
-            case "id":
-                return Column("string", self.ids)
-            case "source":
-                return Column("string", self.sources)
-            case "type":
-                return Column("string", plain_text(self._context("type")))
-            case "time":
-                return Column("timestamp", self.times)
-            case "specversion":
-                return Column("string", pa.array(["1.0"] * len(self), pa.string()))
-        places = {**dict(layout.attributes)}
-        extensions = dict(layout.extensions)
-        candidates = [name in extensions, name in places]
-        lower = name.lower()
-        if lower != name:
-            candidates.append(lower in extensions or lower in _CONTEXT)
+        name = ".".join(parts)
+        places = dict(self._reading.layout.attributes)
+        extensions = dict(self._reading.layout.extensions)
+        if len(parts) > 1:
+            is_hidden = self._chunk.has_other_data
+            candidates = [False, name in places]
+        else:
+            match name:
+                case "id" | "source" | "type":
+                    return Column("string", plain_text(self._context(name)))
+                case "time":
+                    return Column("timestamp", self.times)
+                case "specversion":
+                    return Column("string", pa.array(["1.0"] * len(self), pa.string()))
+            is_hidden = self._chunk.has_other_data or self._chunk.has_extensions
+            candidates = [name in extensions, name in places]
+            lower = name.lower()
+            if lower != name:
+                known = lower in extensions or lower in _CONTEXT or self._chunk.has_extensions
+                candidates.append(known)
         if sum(candidates) > 1 or (sum(candidates) == 1 and not any(candidates[:2])):
             return self._by_event(parts)
-        if name in extensions:
+        if candidates[0]:
             column = arrow_column(self.rows.column(extensions[name]))
-        elif name in places:
+        elif candidates[1]:
             column = self._attribute(name, self.rows.column(places[name]))
         else:
-            return absent(len(self))
+            return self._by_event(parts) if is_hidden else absent(len(self))
         return column if column is not None else self._by_event(parts)
 
     def _context(self, name: str) -> pa.Array:
@@ -252,12 +241,12 @@ class TableBatch(Batch):
             self._reading,
             self.times[row:end],
             self._type_codes[row:end],
-            self.numbers[row:end],
+            self._chunk,
+            self._places[row:end],
         )
 
     def events(self, rows: Rows) -> list[Event]:
-        taken = self.rows.take(pa.array(rows))
-        return self._reading.events(taken, self.numbers[rows])
+        return [each for each in self._chunk.singly(self._places[rows]) if isinstance(each, Event)]
 
 
 _CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})

@@ -2,7 +2,7 @@
 
 In come values as a batch of events has them; out goes a `Column` of one kind, with a mask of what
 is missing. Values of several kinds, or of a kind that CESQL does not compute with, stay Python
-objects (`object`), and whoever asks goes through them one by one.
+objects (`object`), and its reader goes through them one by one.
 """
 
 from __future__ import annotations

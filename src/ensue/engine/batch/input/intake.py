@@ -1,15 +1,15 @@
-"""Tables on their way in: checked, put in the order of their times, and cut to size.
+"""Events in columns on their way in: checked, put in the order of their times, and cut to size.
 
-In comes a table of events; out come batches that are in order and fit their types. A row that does
-not fit, or lies too far ahead of those before it, is kept in `rejected`, and one from before the
-time that an earlier table has reached in `late`: neither stops anything. A table whose columns are
-not all plain goes through events.
+In comes a chunk of a file or a table of events; out come batches that are in order and fit their
+types. A row that does not fit, or lies too far ahead of those before it, is kept in `rejected`, and
+one from before the time that an earlier table has reached in `late`: neither stops anything. Rows
+that columns do not show are read by themselves, and put back among the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +21,26 @@ from ensue.engine.core.cells import Instants
 from ensue.engine.counts import Counts
 from ensue.engine.jumps import UNBOUNDED, jump_problem
 from ensue.errors import UsageError
-from ensue.events.arrow import check_time_column
-from ensue.events.cloudevents import encode
+from ensue.events.cloudevents import TEXT_ATTRIBUTES, encode
+from ensue.events.columns import EXTENSION_PREFIX
 from ensue.events.event import Event, Rejected
+from ensue.events.files.chunk import Chunk
+from ensue.events.files.tables import TableChunks
+from ensue.events.mapping import Mapping as ColumnMapping
+from ensue.events.nesting import value_at
+from ensue.events.times import datetime_of
 from ensue.events.types import TypeSystem
 
 ROWS_AT_ONCE = 1 << 18
 """How many rows go through at a time: few enough for their columns to stay in the cache."""
+
+
+class Checked(NamedTuple):
+    """The rows of a chunk that are events, by their places in it, and the records that are none."""
+
+    batch: Batch
+    kept: Rows
+    rejected: list[Rejected]
 
 
 class Intake:
@@ -45,68 +58,88 @@ class Intake:
     def change(self, types: TypeSystem) -> None:
         """Read events of other types from now on."""
         self._types = types
-        self._readings: dict[pa.Schema, TableReading] = {}
+        self._readings: dict[tuple[str, ...], TableReading] = {}
 
-    def batches(self, given: Any, source: str, clock: int | None) -> Iterator[Batch]:
+    def check(self, chunk: Chunk) -> Checked:
+        """Which rows of a chunk are events; in the order of the chunk."""
+        reading = self._reading(chunk.rows.schema.names)
+        rows, times, codes = chunk.rows, reading.times(chunk.rows), reading.codes(chunk.rows)
+        every = np.arange(len(chunk))
+        if chunk.is_clashing:
+            return self._as_events(chunk, every)
+        wrong = chunk.doubtful | reading.misfits(rows, codes)
+        if not wrong.any():
+            return Checked(TableBatch(rows, reading, times, codes, chunk, every), every, [])
+        asked = np.flatnonzero(wrong)
+        found = chunk.singly(asked)
+        rejected = [each for each in found if isinstance(each, Rejected)]
+        is_event = np.array([isinstance(each, Event) for each in found], np.bool_)
+        if is_event.any():
+            events = [each for each in found if isinstance(each, Event)]
+            patched = _with_events(rows, asked[is_event], events)
+            if patched is None:
+                return self._as_events(chunk, every)
+            rows, times, codes = patched, reading.times(patched), reading.codes(patched)
+            wrong[asked[is_event]] = False
+        kept = np.flatnonzero(~wrong)
+        rows = rows.take(pa.array(kept)) if len(kept) < len(rows) else rows
+        batch = TableBatch(rows, reading, times[kept], codes[kept], chunk, kept)
+        return Checked(batch, kept, rejected)
+
+    def _as_events(self, chunk: Chunk, every: Rows) -> Checked:
+        """All rows of a chunk one by one, where columns cannot hold them."""
+        found = chunk.singly(every)
+        kept = [at for at, each in enumerate(found) if isinstance(each, Event)]
+        events = [each for each in found if isinstance(each, Event)]
+        rejected = [each for each in found if isinstance(each, Rejected)]
+        return Checked(EventBatch(events, self._types), np.array(kept, np.int64), rejected)
+
+    def batches(
+        self, given: Any, source: str, clock: int | None, mapping: ColumnMapping | None = None
+    ) -> Iterator[Batch]:
         """The rows of a table (anything with `__arrow_c_stream__`) as batches."""
         table = _as_table(given)
         self._reached = clock
-        reading = self._reading(table.schema, source)
-        is_plain = reading.is_plain(table.schema)
+        chunks = TableChunks(table.schema, self._types, source, "the table", mapping)
         numbers = np.arange(self.rows_read + 1, self.rows_read + 1 + len(table))
         self.rows_read += len(table)
-        self._counts.events += len(table)
-        if not is_plain:
-            yield from self._through_events(reading, table, numbers, clock)
-            return
-        table, numbers = _in_order(table, numbers)
-        if table.num_rows and table.column(0).num_chunks > 1 + table.num_rows // ROWS_AT_ONCE:
-            table = table.combine_chunks()
+        checked = list(self._checked(chunks, table, numbers))
+        for each in checked:
+            self.rejected += each.rejected
+        if not _in_order([each.batch for each in checked]):
+            kept, times = [], []
+            first = 0
+            for each, size in zip(checked, _sizes(table), strict=True):
+                kept.append(each.kept + first)
+                times.append(each.batch.times)
+                first += size
+            order = np.concatenate(kept)[np.argsort(np.concatenate(times), kind="stable")]
+            table, numbers = table.take(pa.array(order)).combine_chunks(), numbers[order]
+            checked = list(self._checked(chunks, table, numbers))
+        for each in checked:
+            yield from self._in_time(each.batch, clock)
+
+    def _checked(self, chunks: TableChunks, table: pa.Table, numbers: Rows) -> Iterator[Checked]:
         first = 0
-        for rows in table.to_batches(max_chunksize=ROWS_AT_ONCE):
-            yield from self._plain(reading, rows, numbers[first : first + len(rows)], clock)
+        for rows in _cut(table):
+            yield self.check(chunks.chunk(rows, numbers[first : first + len(rows)]))
             first += len(rows)
 
-    def _plain(
-        self, reading: TableReading, rows: pa.RecordBatch, numbers: Rows, clock: int | None
-    ) -> Iterator[Batch]:
-        times, wrong = reading.times(rows)
-        codes = reading.codes(rows)
-        wrong = wrong | reading.misfits(rows, codes)
-        if wrong.any():
-            asked = np.flatnonzero(wrong)
-            found = reading.read(rows.take(pa.array(asked)), numbers[asked])
-            refused = [each for each in found if isinstance(each, Rejected)]
-            if len(refused) < len(found):
-                # Some fit after all, in a form that columns do not show: text that is a time.
-                yield from self._through_events(reading, pa.table(rows), numbers, clock)
-                return
-            self._refuse(refused)
-            kept = np.flatnonzero(~wrong)
-            rows, times, codes, numbers = (
-                rows.take(pa.array(kept)),
-                times[kept],
-                codes[kept],
-                numbers[kept],
-            )
-        if clock is not None and len(times) and times[0] < clock:
-            early = int(np.searchsorted(times, clock))
-            late = TableBatch(rows, reading, times, codes, numbers)
-            self._come_late(late.events(np.arange(early)))
-            rows, times, codes, numbers = (
-                rows[early:],
-                times[early:],
-                codes[early:],
-                numbers[early:],
-            )
-        near = self._near(times)
-        if near < len(times):
-            ahead = TableBatch(rows[near:], reading, times[near:], codes[near:], numbers[near:])
-            self._refuse_ahead(ahead.events(np.arange(len(ahead))), numbers[near:].tolist())
-            rows, times, codes, numbers = rows[:near], times[:near], codes[:near], numbers[:near]
-        if len(times):
-            self._reached = int(times[-1])
-            yield TableBatch(rows, reading, times, codes, numbers)
+    def _in_time(self, batch: Batch, clock: int | None) -> Iterator[Batch]:
+        """The rows that do not come too late, or lie too far ahead."""
+        self._counts.events += len(batch)
+        if clock is not None and len(batch) and batch.times[0] < clock:
+            early = int(np.searchsorted(batch.times, clock))
+            self.late += [batch.event(row) for row in range(early)]
+            self._counts.late += early
+            batch = batch.since(early)
+        near = self._near(batch.times)
+        if near < len(batch):
+            self._refuse_ahead([batch.event(row) for row in range(near, len(batch))])
+            batch = batch.since(0, near)
+        if len(batch):
+            self._reached = int(batch.times[-1])
+            yield batch
 
     def _near(self, times: Instants) -> int:
         """How many of these times, which are in order, the clock may jump to."""
@@ -116,54 +149,18 @@ class Intake:
         far = np.diff(times, prepend=before) > self._max_jump
         return int(far.argmax()) if far.any() else len(times)
 
-    def _refuse_ahead(self, events: Sequence[Event], numbers: Sequence[int]) -> None:
+    def _refuse_ahead(self, events: Sequence[Event]) -> None:
         reached = 0 if self._reached is None else self._reached
-        self._refuse(
-            [
-                Rejected(number, encode(each), (jump_problem(each.time, reached, self._max_jump),))
-                for number, each in zip(numbers, events, strict=True)
-            ]
-        )
+        self._counts.events -= len(events)
+        self.rejected += [
+            Rejected(0, encode(each), (jump_problem(each.time, reached, self._max_jump),))
+            for each in events
+        ]
 
-    def _through_events(
-        self, reading: TableReading, table: pa.Table, numbers: Rows, clock: int | None
-    ) -> Iterator[Batch]:
-        found: list[tuple[Event, int]] = []
-        first = 0
-        for rows in table.to_batches():
-            given = numbers[first : first + len(rows)]
-            for each, number in zip(reading.read(rows, given), given.tolist(), strict=True):
-                if isinstance(each, Event):
-                    found.append((each, number))
-                else:
-                    self._refuse([each])
-            first += len(rows)
-        found.sort(key=lambda each: each[0].time)
-        if clock is not None:
-            self._come_late([event for event, _ in found if event.time < clock])
-            found = [each for each in found if each[0].time >= clock]
-        near = self._near(np.array([event.time for event, _ in found], np.int64))
-        events = [event for event, _ in found[:near]]
-        if events:
-            self._reached = events[-1].time
-        self._refuse_ahead([event for event, _ in found[near:]], [n for _, n in found[near:]])
-        for start in range(0, len(events), ROWS_AT_ONCE):
-            yield EventBatch(events[start : start + ROWS_AT_ONCE], self._types)
-
-    def _refuse(self, records: Sequence[Rejected]) -> None:
-        self.rejected += records
-        self._counts.events -= len(records)
-
-    def _come_late(self, events: Sequence[Event]) -> None:
-        self.late += events
-        self._counts.late += len(events)
-
-    def _reading(self, schema: pa.Schema, source: str) -> TableReading:
-        known = self._readings.get(schema)
+    def _reading(self, names: Sequence[str]) -> TableReading:
+        known = self._readings.get(tuple(names))
         if known is None:
-            known = TableReading(schema, self._types, source, "the table")
-            check_time_column(schema.field("time").type, "the table")
-            self._readings[schema] = known
+            known = self._readings[tuple(names)] = TableReading(names, self._types)
         return known
 
 
@@ -178,22 +175,62 @@ def _as_table(table: Any) -> pa.Table:
     return pa.RecordBatchReader.from_stream(table).read_all()
 
 
-def _in_order(table: pa.Table, numbers: Rows) -> tuple[pa.Table, Rows]:
-    """The rows by their times, equal times as given. Most tables are in order already."""
-    column = table.column("time")
-    if column.null_count:
-        return _sorted(table, numbers, column.fill_null(0))
+def _cut(table: pa.Table) -> list[pa.RecordBatch]:
+    if (
+        table.num_rows
+        and table.num_columns
+        and (table.column(0).num_chunks > 1 + table.num_rows // ROWS_AT_ONCE)
+    ):
+        table = table.combine_chunks()
+    batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=ROWS_AT_ONCE)
+    return batches
+
+
+def _sizes(table: pa.Table) -> list[int]:
+    return [len(rows) for rows in _cut(table)]
+
+
+def _in_order(batches: Sequence[Batch]) -> bool:
+    """Whether rows come by their times, as in most tables."""
     before: Any = None
-    for chunk in column.chunks:
-        values = chunk.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        if len(values) == 0:
+    for batch in batches:
+        times = batch.times
+        if not len(times):
             continue
-        if (before is not None and values[0] < before) or (values[1:] < values[:-1]).any():
-            return _sorted(table, numbers, column)
-        before = values[-1]
-    return table, numbers
+        if (before is not None and times[0] < before) or (times[1:] < times[:-1]).any():
+            return False
+        before = times[-1]
+    return True
 
 
-def _sorted(table: pa.Table, numbers: Rows, column: Any) -> tuple[pa.Table, Rows]:
-    order = np.argsort(column.cast(pa.int64()).to_numpy(), kind="stable")
-    return table.take(pa.array(order)), numbers[order]
+def _with_events(rows: pa.RecordBatch, places: Rows, events: Sequence[Event]) -> Any:
+    """Columns with the values of events in some rows; None if a column cannot hold them."""
+    taken = np.arange(len(rows))
+    taken[places] = len(rows) + np.arange(len(events))
+    index = pa.array(taken)
+    columns = []
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        try:
+            values = pa.array([_value(event, name) for event in events], column.type)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            return None
+        columns.append(pa.concat_arrays([column, values]).take(index))
+    return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
+
+
+def _value(event: Event, name: str) -> Any:
+    """What an event has in a column."""
+    match name:
+        case "id":
+            return event.id
+        case "source":
+            return event.source
+        case "type":
+            return event.type
+        case "time":
+            return datetime_of(event.time)
+    if name in TEXT_ATTRIBUTES:
+        return event.extensions.get(name)
+    if name.startswith(EXTENSION_PREFIX) and name != EXTENSION_PREFIX:
+        return event.extensions.get(name.removeprefix(EXTENSION_PREFIX))
+    return value_at(event.data, name)[1] if isinstance(event.data, Mapping) else None

@@ -40,12 +40,12 @@ class Texts(NamedTuple):
 
     @classmethod
     def held(cls, data: Any, offsets: Any) -> Texts:
-        """Texts that somebody keeps, to be read only."""
+        """Texts of which another owner keeps the bytes; read-only."""
         return cls(read_only(data), read_only(offsets))
 
     def take(self, index: Any) -> pa.Array:
         """The texts of these numbers."""
-        return written(text_writing.take_texts, len(index), self.mean, *self, index)
+        return written(text_writing.take_texts, len(index), self.mean, self, index)
 
     @property
     def mean(self) -> float:
@@ -54,7 +54,7 @@ class Texts(NamedTuple):
 
 
 def read_only(array: Any) -> Any:
-    """The same array, which nobody writes to: one kind of array is one compilation."""
+    """The array, marked read-only: arrays of one kind need one compilation."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -85,7 +85,7 @@ def written(loop: Callable[..., int], count: int, room: float, *given: Any) -> p
 def written_if_there(
     loop: Callable[..., int], count: int, room: float, *given: Any
 ) -> pa.Array | None:
-    """The same; None if the loop does not have a text that it needs."""
+    """As `written`; None if the loop lacks a text that it needs."""
     out: Any = np.empty(int(count * room * _MORE_THAN_EXPECTED) + _FIRST_BYTES, np.uint8)
     ends: Any = np.zeros(count + 1, np.int32)
     row = 0

@@ -153,6 +153,7 @@ class CellGroup:
             self.keys,
             types,
             self.remembered,
+            {name: place for place, name in enumerate(company.key)},
         )
         self.members: dict[str, Member] = {
             each.name: Member(
@@ -306,7 +307,7 @@ def _tables(
 
 
 def in_larger_parts(walk: Iterable[tuple[Firings, int]]) -> Iterator[tuple[Firings, int]]:
-    """The same firings, with parts of few put together: making outputs of any has a price."""
+    """The firings with small parts joined, since making outputs has a price for each part."""
     waiting: list[Firings] = []
     read = 0
     for firings, end in walk:

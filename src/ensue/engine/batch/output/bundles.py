@@ -58,7 +58,7 @@ class Bundle:
         return lacks
 
     def lacks(self, ports: Sequence[str]) -> Mask:
-        """The same of several ports, by action and port; nothing if no action lacks any."""
+        """Whether an action lacks a port, by action and port; without rows if none lacks any."""
         every = [self.without(port) for port in ports]
         none = np.zeros(1 + max(self.bound_in), np.bool_)
         if all(each is None for each in every):

@@ -187,7 +187,7 @@ def _in_order(column: pa.ChunkedArray, order: Rows, places: pa.Array) -> pa.Arra
 
 
 def events_table(events: Sequence[Event], types: TypeSystem) -> pa.Table:
-    """Outputs as a table; an attribute that nobody gave a value is null there."""
+    """Outputs as a table; an attribute without a value is null."""
     whole = [
         Event(
             event.id,

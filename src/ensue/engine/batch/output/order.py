@@ -66,7 +66,7 @@ def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Pos
 def past_positions(
     times: npt.NDArray[np.int64], roots: Sequence[tuple[int, int]], depth: int
 ) -> Positions:
-    """The places of what was read before: of each the kind and the number of its root."""
+    """The positions of earlier readings, from the kind and the number of each one's root."""
     out = event_positions(times, 0, depth)
     out[:, 1:3] = roots
     return out
@@ -95,7 +95,7 @@ def alarm_position(due: int, correlation: int, instance: int, fired: int, depth:
 
 
 def output_positions(read: Positions, correlation: int | Positions) -> Positions:
-    """The places of outputs, from those of what was read; the outputs are in their own order."""
+    """The positions of outputs, from those of the readings that made them."""
     out = read.copy()
     level = read[:, _LEVEL]
     rows = np.arange(len(read))

@@ -51,7 +51,7 @@ class Roots:
         return cls(rows, numbers, times, starts)
 
     def later(self, rows: int) -> Roots:
-        """The same, if so many rows stand before those that are meant."""
+        """These roots after so many more rows."""
         if not rows:
             return self
         moved = np.where(self.rows < 0, -1, self.rows + rows)
@@ -103,7 +103,7 @@ class Places:
     def of_positions(
         cls, positions: Positions, number: int, first: int, of_batch: Instants
     ) -> Places:
-        """The same from places for any stream, if the rows of the batch begin with `first`."""
+        """Places within a batch from `order.Positions`; `first` is the number of its first row."""
         is_alarm = positions[:, 1] == ALARM
         rows = np.where(is_alarm, -1, positions[:, 2] - first)
         numbers = np.full(len(positions), number, np.int64)

@@ -29,7 +29,7 @@ class TriggerCounts:
     def __init__(self) -> None:
         self.at: int | None = None
         self._counted: dict[Counted, int] = {}
-        # Outputs of that moment which are not in `_counted` yet: nobody may ever ask for them.
+        # Outputs of that moment which are not in `_counted` yet: they may never be asked for.
         self._waiting: list[tuple[Any, Any, pa.Array, Any]] = []
         self._ids = TextNumbers()
 

@@ -2,7 +2,7 @@
 
 In comes text that another module has written for a library, with the values that it names; out
 goes a function. Compiling takes longer than most of what is compiled ever runs, so equal texts
-share their code: whoever writes text names its constants in the order in which they come, so that
+share their code: a writer of text names its constants in the order in which they come, so that
 what differs only in its constants has the same text.
 
 Nothing a user wrote is part of a text, but for names that the language has checked.

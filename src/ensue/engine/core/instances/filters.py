@@ -53,7 +53,7 @@ class FilterRunner(KeyInstance):
         """What is bound in each place."""
 
     def bound(self) -> Sequence[Noted | None]:
-        """The same, only to be read; there may be more in it than places."""
+        """The bindings, read-only; they may hold more than places."""
         return self.places
 
     @abstractmethod

@@ -28,7 +28,7 @@ MOST_TRANSITIONS = 160
 """Up to how many transitions a machine is written out, of which every key holds all states."""
 
 MOST_OF_ONE_KEY = 2500
-"""The same where there is one key only."""
+"""As `MOST_TRANSITIONS`, for a rule without keys."""
 
 MOST_MASKS = 256
 MOST_WRITTEN = 20_000

@@ -46,7 +46,7 @@ Readers = tuple[Entry, ...]
 
 @dataclass(frozen=True, slots=True)
 class MixedReadPlan:
-    """Who reads an event where groups of rules do, too."""
+    """The readers of an event where groups of rules are among them."""
 
     readers: Readers
     groups: tuple[GroupReading, ...]
@@ -164,7 +164,7 @@ class TypeRoutines(TypeTests):
                 want.add(self.holds(atom.predicate), rule, atom)
 
     def make_plan(self, tests: int) -> ReadPlan:
-        """Who reads an event of which exactly these tests hold."""
+        """The readers of an event for which exactly these tests hold."""
         places = set(self._everywhere)
         left = tests
         while left:

@@ -43,7 +43,7 @@ class Cells:
 
     `alarms` is the heap, the earliest alarm of all groups, the place of each rule in the library,
     how many instances each has had, and what the tables say of timers; None while no rule has
-    timers. The cell 0 is nobody's.
+    timers. Cell 0 belongs to no rule.
     """
 
     def __init__(self, tables: StepTables, earliest: array[int]) -> None:

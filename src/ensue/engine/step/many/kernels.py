@@ -162,7 +162,7 @@ def visit(
 
 @uncounted
 def _new_cell(cells: Any, control: Any) -> Any:
-    """The number of a cell that nobody has; 0 if there is no room for another."""
+    """The number of a free cell; 0 if there is no room."""
     new = control[FREE]
     if new != 0:
         control[FREE] = cells[new * control[SIZE] + BEFORE]

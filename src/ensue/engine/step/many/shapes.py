@@ -49,7 +49,7 @@ def why_no_cells(correlation: Correlation, machine: Machine) -> str | None:
 
 
 def shape_of(correlation: Correlation, machine: Machine) -> Shape | None:
-    """The same for rules that share a table; None where the machine is not of the rule."""
+    """The shape of rules that share a table; None where the machine is not of the rule."""
     # Loaded only for a library that has enough rules for cells.
     from ensue.engine.core.shapes import durations_in
     from ensue.engine.core.shapes import shape_of as shape_of_text

@@ -14,7 +14,7 @@ sets that must not be mixed up: `symbols` that certainly exist, from which witne
 With `by`, all that an analysis sees is read under one key. If predicates ask about the key, keys
 differ in what can happen under them: then there is one alphabet for each kind of key. If two
 correlations are not by the same key, each still runs under one: what would be read under another
-key of the one and not of the other may as well have no such key, and so be read by nobody there.
+key of the one and not of the other may as well have no such key, and so not be read there.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def values_of(
 
 
 def ordinary_value(type_: ValueType) -> Any:
-    """A value for an attribute that nobody asks about."""
+    """A value for an attribute that no predicate asks about."""
     ordinary: dict[str, Any] = {
         "integer": 1,
         "real": 1.0,

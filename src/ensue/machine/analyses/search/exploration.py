@@ -3,7 +3,7 @@
 In come behaviours and an alphabet; out come edges, shortest ways first. A node is a configuration
 of each behaviour and a zone: all that is known of when the moments were from which they count. An
 edge is an event that at least one of them reads, or the clock reaching a time at which something is
-due. Of situations that differ only in ports which nobody can tell apart (`symmetry`), one stands
+due. Of situations that differ only in ports that cannot be told apart (`symmetry`), one stands
 for all. Zones of one discrete situation that lie inside a known one are not gone into again. All
 clocks are bounded (what is older than a window is dropped, what is due fires), so zones are
 finitely many; a budget keeps the answer quick.

@@ -66,7 +66,7 @@ class OrderedNode(Node):
 class GuidedSearch:
     """After `differences` has ended, `complete` says if there is nothing more to be found.
 
-    Whoever asks may `settle` a side: then what only that side could show is left out. No difference
+    A caller may `settle` a side: then what only that side could show is left out. No difference
     that was not shown has `depth` moments or fewer. A search that is not `guided` goes everywhere;
     `passing` then says where mere waiting has led.
     """

@@ -1,4 +1,4 @@
-"""Ports that nobody can tell apart, so that forty of them are not 2^40 situations.
+"""Ports that cannot be told apart, so that forty of them are not 2^40 situations.
 
 In `a + b + c` it does not matter *which* two of three have come, only how many. In come behaviours
 and the symbols that they read; out come classes of ports that may be exchanged: exchanging two of a

@@ -1,0 +1,189 @@
+"""Where the outputs of a run go: lines on the standard output, or a file in the format it names.
+
+A file takes its place when the run is done, and until then what stood there stays. Outputs come as
+columns, or as events from engines that read one by one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ensue.errors import UsageError
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event
+from ensue.events.files.endings import format_of
+from ensue.events.files.whole_file import WholeFile
+from ensue.events.types import TypeSystem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ensue.engine.batch.output.whole import BatchOutputs
+
+_EVENTS_AT_ONCE = 10_000
+
+
+class Outputs:
+    """What a run puts out. Ends well by `finish`; whatever else ends it leaves the old file."""
+
+    def __init__(
+        self, path: Path | None, types: TypeSystem, only: str | None, files: ExitStack
+    ) -> None:
+        self.written = 0
+        self._only = only
+        self._types = types
+        self._path = path
+        self._files = files
+        self._file = None if path is None else files.enter_context(WholeFile(path))
+        self._format = None if path is None else format_of(path)
+        self._waiting: list[Event] = []
+        self._tables: Any = None
+        self._held: BinaryIO | None = None
+        if self._file is None:
+            _refuse_closed_output()
+
+    @property
+    def is_terminal(self) -> bool:
+        return self._file is None and sys.stdout.isatty()
+
+    def hold_back(self) -> None:
+        """Write nothing to the standard output before `finish`: it may have to be taken back."""
+        if self._file is None:
+            self._held = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+
+    def restart(self) -> None:
+        """Take back what was written."""
+        self.written = 0
+        self._waiting.clear()
+        if self._tables is not None:
+            self._tables.restart()
+        if self._file is not None:
+            self._file.restart()
+        elif self._held is not None:
+            self._held.seek(0)
+            self._held.truncate()
+
+    def abandon(self) -> None:
+        """Leave the file as it was before the run."""
+        if self._file is not None:
+            self._file.abandon()
+
+    # --- what comes ---------------------------------------------------------------------------
+
+    def write_events(self, outputs: Sequence[Event]) -> list[Event]:
+        """Write outputs; returns those that are wanted."""
+        only = self._only
+        wanted = [
+            each for each in outputs if only is None or each.extensions.get("correlation") == only
+        ]
+        self.written += len(wanted)
+        if self._format is None:
+            self._lines.write(b"".join(encode(output) + b"\n" for output in wanted))
+        else:
+            self._waiting += wanted
+            if len(self._waiting) >= _EVENTS_AT_ONCE:
+                self._write_waiting()
+        return wanted
+
+    def write_columns(self, outputs: BatchOutputs, none: pa.Table) -> None:
+        """Write the outputs of a batch; `none` has the columns that outputs have in any case."""
+        if self._format is not None:
+            table = outputs.table()
+            if table is not None:
+                self._add_table(self._chosen(table), none)
+            return
+        lines = outputs.lines(self._only)
+        self.written += len(lines)
+        if len(lines):
+            _, offsets, data = lines.buffers()
+            width = 8 if offsets.size >= 8 * (len(lines) + 1) and _is_large(lines) else 4
+            begin = int.from_bytes(
+                offsets[lines.offset * width : (lines.offset + 1) * width], "little"
+            )
+            last = lines.offset + len(lines)
+            end = int.from_bytes(offsets[last * width : (last + 1) * width], "little")
+            self._lines.write(memoryview(data)[begin:end])
+
+    def _chosen(self, table: pa.Table) -> pa.Table:
+        if self._only is None:
+            return table
+        import pyarrow.compute as pc
+
+        return table.filter(pc.equal(table.column("ce_correlation"), self._only))
+
+    def flush(self) -> None:
+        if self._format is None:
+            self._lines.flush()
+
+    def finish(self, none: pa.Table | None = None) -> None:
+        """Everything is there: have it stand in its place."""
+        if self._format is not None:
+            assert self._file is not None
+            self._write_waiting()
+            self._table_file(none).write_to(self._file.file)
+        elif self._held is not None:
+            self._held.seek(0)
+            while block := self._held.read(1 << 20):
+                sys.stdout.buffer.write(block)
+        if self._file is None:
+            sys.stdout.buffer.flush()
+        else:
+            self._file.keep()
+
+    # --- where it goes ------------------------------------------------------------------------
+
+    @property
+    def _lines(self) -> BinaryIO:
+        if self._file is not None:
+            return self._file.file
+        return self._held or sys.stdout.buffer
+
+    def _write_waiting(self) -> None:
+        if self._waiting:
+            from ensue.engine.batch.output.columns import events_table
+
+            self._table_file(None).add(events_table(self._waiting, self._types))
+            self._waiting.clear()
+
+    def _add_table(self, table: pa.Table, none: pa.Table) -> None:
+        self.written += table.num_rows
+        self._table_file(none).add(table)
+
+    def _table_file(self, none: pa.Table | None) -> Any:
+        if self._tables is None:
+            from ensue.events.arrow import table_of
+            from ensue.events.files.writing import TableFile
+
+            assert self._path is not None
+            self._tables = TableFile(
+                self._path, table_of([], self._types) if none is None else none
+            )
+        return self._tables
+
+
+def _is_large(lines: Any) -> bool:
+    return str(lines.type) == "large_string"
+
+
+def _refuse_closed_output() -> None:
+    """Raises `UsageError` if the standard output is closed: what is written would be lost."""
+    try:
+        os.fstat(sys.stdout.fileno())
+    except OSError as error:
+        if error.errno == errno.EBADF:
+            raise UsageError(CLOSED) from None
+    except (AttributeError, ValueError):
+        # A test, or a program that has put something else in its place.
+        return
+    if getattr(sys.stdout, "name", None) == os.devnull:
+        raise UsageError(CLOSED)
+
+
+CLOSED = "the standard output is closed, so the outputs would be lost: give `--out FILE`"

@@ -1,0 +1,192 @@
+"""Outputs as JSON lines, written from columns.
+
+In come the outputs of one statement; out goes an array of lines, each with its line break, in the
+bytes that `ensue.events.cloudevents.encode` gives for the same events. What is sent on (`push a`)
+is events already, and written as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.engine.batch.input.column import Column
+from ensue.engine.batch.input.texts import Texts
+from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made, MadeInTurn
+from ensue.events.cloudevents import VERSION, encode, write_json
+from ensue.events.event import Event
+from ensue.events.kernels.json_writing import (
+    needs_escapes,
+    put_constant,
+    put_texts,
+    write_strings,
+    write_times,
+)
+from ensue.events.nesting import is_nested
+from ensue.lang.expressions.evaluation import MISSING
+
+_LONGEST_TIME = 29
+_LARGEST_OFFSET = 2**31 - 1
+
+
+class Written(NamedTuple):
+    """The JSON of the values of a column: `data[begins[n]:ends[n]]` is that of row n."""
+
+    data: Any
+    begins: Any
+    ends: Any
+
+
+Part = bytes | Written
+
+
+def lines_of(made: Made | MadeInTurn) -> pa.Array:
+    """The lines of outputs, in their order."""
+    if isinstance(made, MadeInTurn):
+        parts = [lines_of(part) for part in made.parts if len(part)]
+        return joined_texts(parts)
+    if not made.groups:
+        return pa.array([], pa.string())
+    parts = [_group_lines(group) for group in made.groups]
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate([group.places for group in made.groups]), kind="stable")
+    return Texts.of(joined_texts(parts)).take(order)
+
+
+def correlations_of(made: Made | MadeInTurn) -> pa.Array:
+    """The correlation of each output, in their order."""
+    if isinstance(made, MadeInTurn):
+        return joined_texts([correlations_of(part) for part in made.parts if len(part)])
+    if not made.groups:
+        return pa.array([], pa.string())
+    parts = [
+        group.provenance["correlation"]
+        if isinstance(group, ColumnGroup)
+        else pa.array([each.extensions["correlation"] for each in group.made], pa.string())
+        for group in made.groups
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    order = np.argsort(np.concatenate([group.places for group in made.groups]), kind="stable")
+    return Texts.of(joined_texts(parts)).take(order)
+
+
+def joined_texts(parts: Sequence[pa.Array]) -> pa.Array:
+    """Arrays of texts one after the other."""
+    if not parts:
+        return pa.array([], pa.string())
+    if len(parts) == 1:
+        return parts[0]
+    if sum(part.nbytes for part in parts) > _LARGEST_OFFSET:
+        parts = [part.cast(pa.large_string()) for part in parts]
+    return pa.concat_arrays(parts)
+
+
+def _group_lines(group: ColumnGroup | EventGroup) -> pa.Array:
+    if isinstance(group, EventGroup):
+        return event_lines(group.made)
+    if any(is_nested(name) for name in group.data):
+        return event_lines(group.events())
+    count = len(group.places)
+    parts: list[Part] = [b'{"specversion":"' + VERSION.encode() + b'","id":', _strings(group.ids)]
+    parts += [b',"source":', _strings(group.sources)]
+    parts += [b',"type":' + _json(group.type) + b',"time":', _times(group.times, None)]
+    for name, values in group.provenance.items():
+        parts += [b"," + _json(name) + b":", _strings(values)]
+    parts.append(b',"data":{')
+    for place, (name, (_, column)) in enumerate(group.data.items()):
+        parts += [(b"," if place else b"") + _json(name) + b":", _values(column)]
+    parts.append(b"}}\n")
+    return _put_together(parts, count)
+
+
+def event_lines(events: Sequence[Event]) -> pa.Array:
+    """The lines of outputs that are events."""
+    # The lines are bytes of JSON in UTF-8.
+    lines = pa.array([encode(event) + b"\n" for event in events], pa.binary())
+    return lines.cast(pa.string())
+
+
+def _put_together(parts: Sequence[Part], count: int) -> pa.Array:
+    lengths = np.full(count, sum(len(part) for part in parts if isinstance(part, bytes)), np.int64)
+    for part in parts:
+        if isinstance(part, Written):
+            lengths += part.ends - part.begins
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    out = np.empty(int(offsets[-1]), np.uint8)
+    positions = offsets[:-1].copy()
+    for part in parts:
+        if isinstance(part, Written):
+            put_texts(part.data, part.begins, part.ends, positions, out)
+        else:
+            put_constant(np.frombuffer(part, np.uint8), positions, out)
+    type_ = pa.string() if len(out) <= _LARGEST_OFFSET else pa.large_string()
+    held = offsets.astype(np.int32) if len(out) <= _LARGEST_OFFSET else offsets
+    return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(held), pa.py_buffer(out)])
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _json(text: str) -> bytes:
+    return msgspec.json.encode(text)
+
+
+def _values(column: Column) -> Written:
+    """The values of a column as JSON."""
+    match column.kind:
+        case "string":
+            return _strings(column.values, column.missing)
+        case "timestamp":
+            return _times(column.values, column.missing)
+        case "boolean" | "integer":
+            held = pa.array(column.values, mask=column.missing).cast(pa.string())
+            return _of_array(pc.fill_null(held, "null") if held.null_count else held)
+        case "real":
+            values = column.values.tolist()
+            if column.missing is not None:
+                gone = column.missing.tolist()
+                values = [None if each else value for value, each in zip(values, gone, strict=True)]
+            return _numbers(values)
+    texts = ["null" if each is MISSING else write_json(each) for each in column.to_list()]
+    return _of_array(pa.array(texts, pa.string()))
+
+
+def _numbers(values: list[float | None]) -> Written:
+    """Reals in the shortest form that is exact, all of them written as one list and parted."""
+    data = np.frombuffer(msgspec.json.encode(values), np.uint8)
+    commas = np.flatnonzero(data == 44)
+    return Written(data, np.append(1, commas + 1)[: len(values)], np.append(commas, len(data) - 1))
+
+
+def _strings(texts: pa.Array, missing: Any = None) -> Written:
+    source = Texts.of(texts)
+    ends = source.offsets.astype(np.int64)
+    gone = np.zeros(len(texts), np.bool_) if missing is None else missing
+    size = int(ends[-1] - ends[0])
+    most = 6 if needs_escapes(source.data[int(ends[0]) : int(ends[-1])]) else 1
+    out = np.empty(most * size + 4 * len(texts), np.uint8)
+    offsets = np.empty(len(texts) + 1, np.int64)
+    write_strings(source.data, ends[:-1], ends[1:], gone, out, offsets)
+    return Written(out, offsets[:-1], offsets[1:])
+
+
+def _times(values: Any, missing: Any) -> Written:
+    gone = np.zeros(len(values), np.bool_) if missing is None else missing
+    out = np.empty(len(values) * _LONGEST_TIME, np.uint8)
+    offsets = np.empty(len(values) + 1, np.int64)
+    write_times(np.ascontiguousarray(values), gone, True, out, offsets)
+    return Written(out, offsets[:-1], offsets[1:])
+
+
+def _of_array(texts: pa.Array) -> Written:
+    source = Texts.of(texts)
+    ends = source.offsets.astype(np.int64)
+    return Written(source.data, ends[:-1], ends[1:])

@@ -1,0 +1,301 @@
+"""CSV as chunks.
+
+In come blocks of records; out go chunks with a column for each column of the file: of its declared
+type where it is an attribute that the library declares, and else of text. Where cells stand is
+found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by a mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.errors import EventError
+from ensue.events.cloudevents import VERSION
+from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
+from ensue.events.event import Event, Rejected
+from ensue.events.files.attributes import DeclaredAttributes
+from ensue.events.files.blocks import Blocks, not_utf8
+from ensue.events.files.chunk import Chunk, Mask, Rows
+from ensue.events.files.lines import RAW, ROW
+from ensue.events.files.places import Places
+from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
+from ensue.events.mapping import Mapping
+from ensue.events.singly import CellReader, CsvRecords
+from ensue.events.types import TypeSystem
+
+
+class CellChunks:
+    """Makes chunks of the records of one CSV file."""
+
+    def __init__(
+        self,
+        types: TypeSystem,
+        name: str,
+        delimiter: str = ",",
+        mapping: Mapping | None = None,
+        rows_before: int = 0,
+    ) -> None:
+        self._types = types
+        self._name = name
+        self._delimiter = delimiter
+        self._mapping = mapping or Mapping()
+        self._declared = DeclaredAttributes(types)
+        self._rows = rows_before
+        self._lines = 0
+        self._header: list[str] = []
+        self._reader: CellReader | None = None
+
+    def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
+        blocks = Blocks(file, path)
+        block = self._after_header(blocks)
+        while True:
+            chunk, used = self.chunk(block, blocks.is_last)
+            if len(chunk):
+                yield chunk
+            if blocks.is_last:
+                return
+            blocks.keep(block[used:])
+            block = blocks.next()
+
+    def use_header(self, header: list[str]) -> None:
+        """Read records under these names. Raises `UsageError` if they make no events."""
+        self._header = header
+        self._reader = CellReader(header, self._types, self._name, self._mapping)
+
+    def _after_header(self, blocks: Blocks) -> bytes:
+        """Read the header, and give the rest of its block."""
+        block = blocks.next()
+        while True:
+            records = CsvRecords(lines := _Lines(block), self._delimiter)
+            try:
+                header: list[str] | None = records.next()
+            except EventError:
+                header = None
+            # A header that fills its block may go on in the next.
+            if (header is not None and lines.used < len(block)) or blocks.is_last:
+                break
+            blocks.keep(block)
+            block = blocks.next()
+        records = CsvRecords(lines := _Lines(block), self._delimiter)
+        self.use_header(records.header(self._name))
+        self._lines = lines.count
+        return block[lines.used :]
+
+    def chunk(self, block: bytes, is_last: bool) -> tuple[Chunk, int]:
+        """The whole records of a block, and how many bytes they have."""
+        assert self._reader is not None
+        data = np.frombuffer(block, np.uint8)
+        width = len(self._header)
+        count = int(np.count_nonzero(data == 10)) + 1
+        begins = np.zeros((width, count), np.int64)
+        ends = np.zeros((width, count), np.int64)
+        quoted = np.zeros((width, count), np.bool_)
+        record_begins, record_ends = np.empty(count, np.int64), np.empty(count, np.int64)
+        numbers, flagged = np.empty(count, np.int64), np.empty(count, np.uint8)
+        notes = np.empty(count, np.uint8)
+        rows, lines, used = scan_records(
+            data, len(block), ord(self._delimiter), width, is_last,
+            record_begins, record_ends, numbers, flagged, notes, quoted, begins, ends,
+        )  # fmt: skip
+        source = _RecordSource(
+            block,
+            record_begins[:rows],
+            record_ends[:rows],
+            numbers[:rows] + self._lines,
+            np.empty(rows, np.int64),
+            self._delimiter,
+            self._reader,
+        )
+        self._lines += lines
+        kept = self._number(source, flagged[:rows])
+        cells = _Cells(data, begins[:, :rows], ends[:, :rows], quoted[:, :rows])
+        doubtful = (flagged[:rows] != 0) | not_utf8(
+            block, source.begins, source.ends, (notes[:rows] & BEYOND_ASCII) != 0
+        )
+        # The cells of a record that was not read to its end are those of another.
+        cells.present &= ~doubtful
+        if kept is not None:
+            source, cells, doubtful = source.at(kept), cells.at(kept), doubtful[kept]
+        return self._chunk(cells, source, doubtful), used
+
+    def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
+        """Number the rows; and those that are records at all, if not every one is."""
+        counted = np.ones(len(source.begins), np.bool_)
+        kept = np.ones(len(source.begins), np.bool_)
+        for row in np.flatnonzero(flagged == 2).tolist():
+            try:
+                kept[row] = source.cells(row) is not None
+                counted[row] = kept[row]
+            except EventError:
+                counted[row] = False
+        source.row_numbers[:] = self._rows + np.cumsum(counted)
+        self._rows += int(counted.sum())
+        return None if kept.all() else np.flatnonzero(kept)
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    def _chunk(self, cells: _Cells, source: _RecordSource, doubtful: Mask) -> Chunk:
+        mapping = self._mapping
+        places = {name: cells.places(at) for at, name in enumerate(self._header)}
+        moved = {origin.path for origin in mapping.columns.values()}
+        found = {
+            name: each
+            for name, each in places.items()
+            if name not in moved and name not in mapping.columns
+        }
+        found |= {name: places[origin.path] for name, origin in mapping.columns.items()}
+        count = len(source.begins)
+        columns: dict[str, pa.Array] = {}
+        if mapping.type is not None:
+            found.pop("type", None)
+            columns["type"] = pa.repeat(pa.scalar(mapping.type), count)
+        time = found.pop("time").times(mapping.zone, mapping.unit("time"))
+        columns["time"] = time.column
+        doubtful |= time.unread | time.column.is_null().to_numpy(zero_copy_only=False)
+        if (version := found.pop("specversion", None)) is not None:
+            fits = pc.fill_null(pc.equal(version.texts().column, VERSION), True)
+            doubtful |= ~np.asarray(fits)
+        if DATA_COLUMN in found:
+            # The whole data as JSON text.
+            doubtful |= found.pop(DATA_COLUMN).present
+        for name in [each for each in found if each in CONTEXT_COLUMNS]:
+            columns[name] = found.pop(name).texts().column
+        _fill_context(columns, source.row_numbers, self._name)
+        codes = self._declared.codes(columns["type"])
+        declared = {each.name: each for each in self._declared.all}
+        for name, each in found.items():
+            known = declared.get(name)
+            unit = mapping.unit(name)
+            if known is None and unit is None:
+                columns[name] = each.texts().column
+                continue
+            if known is not None and known.is_apart:
+                doubtful |= each.present
+                if known.type is not None:
+                    columns[name] = pa.nulls(count, known.field.type)
+                continue
+            if unit is not None:
+                typed = each.times(None, unit)
+            else:
+                assert known is not None
+                assert known.type is not None
+                typed = each.typed(known.type, mapping.zone)
+            # In a row whose type does not declare it, a cell is text.
+            others = False if known is None else each.present & ~known.by[codes]
+            doubtful |= typed.unread | others
+            columns[name] = typed.column
+        rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        has_other_data = DATA_COLUMN in places or any(
+            each.type is None for each in self._declared.all
+        )
+        return Chunk(rows, doubtful, source.read, source.taken, has_other_data=has_other_data)
+
+
+def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
+    """Give rows without an id or a source the ones that stand in for them."""
+    own = pa.array(numbers).cast(pa.string())
+    given = columns.get("id")
+    columns["id"] = own if given is None else pc.coalesce(given, own)
+    given = columns.get("source")
+    columns["source"] = (
+        pa.repeat(pa.scalar(source), len(numbers)) if given is None else pc.fill_null(given, source)
+    )
+
+
+class _Lines:
+    """The lines of a block, and how many of them, and of its bytes, have been taken."""
+
+    def __init__(self, block: bytes) -> None:
+        self._block = block
+        self.used = 0
+        self.count = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self.used < len(self._block):
+            end = self._block.find(b"\n", self.used) + 1 or len(self._block)
+            line = self._block[self.used : end]
+            self.used = end
+            self.count += 1
+            yield line
+
+
+@dataclass
+class _Cells:
+    """Where the cells of records stand, by column and row. An empty cell is null."""
+
+    data: Any
+    begins: Any
+    ends: Any
+    quoted: Any
+
+    def __post_init__(self) -> None:
+        self.present = self.begins < self.ends
+
+    def places(self, column: int) -> Places:
+        return Places(
+            self.data,
+            self.begins[column],
+            self.ends[column],
+            self.present[column],
+            quoted=self.quoted[column],
+        )
+
+    def at(self, rows: Rows) -> _Cells:
+        taken = _Cells(self.data, self.begins[:, rows], self.ends[:, rows], self.quoted[:, rows])
+        taken.present = self.present[:, rows]
+        return taken
+
+
+@dataclass(frozen=True)
+class _RecordSource:
+    """Reads records of a block singly."""
+
+    block: bytes
+    begins: Rows
+    ends: Rows
+    line_numbers: Rows
+    row_numbers: Rows
+    delimiter: str
+    reader: CellReader
+
+    def at(self, rows: Rows) -> _RecordSource:
+        return _RecordSource(
+            self.block,
+            self.begins[rows],
+            self.ends[rows],
+            self.line_numbers[rows],
+            self.row_numbers[rows],
+            self.delimiter,
+            self.reader,
+        )
+
+    def _raw(self, row: int) -> bytes:
+        return self.block[int(self.begins[row]) : int(self.ends[row])]
+
+    def cells(self, row: int) -> list[str] | None:
+        """The cells of a record; None if it is blank. Raises `EventError` if it is no CSV."""
+        return CsvRecords(_Lines(self._raw(row)), self.delimiter).next()
+
+    def read(self, rows: Rows) -> list[Event | Rejected]:
+        return [self._read(row) for row in rows.tolist()]
+
+    def _read(self, row: int) -> Event | Rejected:
+        number, raw = int(self.line_numbers[row]), self._raw(row).rstrip(b"\r\n")
+        try:
+            cells = self.cells(row)
+        except EventError as error:
+            return Rejected(number, raw, error.problems)
+        assert cells is not None
+        return self.reader.read(number, int(self.row_numbers[row]), cells, raw)
+
+    def taken(self, rows: Rows) -> pa.RecordBatch:
+        raws = [self._raw(row) for row in rows.tolist()]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(raws, pa.binary()), pa.array(self.row_numbers[rows])], names=[RAW, ROW]
+        )

@@ -1,0 +1,97 @@
+"""Files of events as chunks, one file after the other.
+
+In come inputs; out go their chunks, each with its input, in bounded memory. What makes a file
+unusable (it is no Parquet, it has no column for the time) is a `UsageError`, as where files are
+read row by row (`ensue.events.reading`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ensue.errors import UsageError
+from ensue.events.files.cells import CellChunks
+from ensue.events.files.chunk import Chunk
+from ensue.events.files.lines import LineChunks
+from ensue.events.files.tables import TableChunks
+from ensue.events.mapping import Mapping
+from ensue.events.parquet import open_arrow, open_parquet, parquet_batches
+from ensue.events.reading import Progress, Told
+from ensue.events.sources import LINES, Input
+from ensue.events.types import TypeSystem
+
+
+class FileChunk(NamedTuple):
+    """A chunk, and the file that it comes from."""
+
+    file: Input
+    chunk: Chunk
+
+
+def read_chunks(
+    inputs: Sequence[Input],
+    types: TypeSystem,
+    mapping: Mapping | None = None,
+    progress: Progress | None = None,
+) -> Iterator[FileChunk]:
+    """The chunks of several files. Numbers that stand in for ids go on from file to file."""
+    sizes = [each.size for each in inputs]
+    total = None if None in sizes else sum(size or 0 for size in sizes)
+    before = rows = 0
+    for each in inputs:
+        told = None if progress is None else Told(progress, before, total)
+        for chunk in _chunks(each, types, mapping, rows, told):
+            rows += len(chunk)
+            yield FileChunk(each, chunk)
+        before += each.size or 0
+    if progress:
+        progress(before, total)
+
+
+def _chunks(
+    each: Input, types: TypeSystem, mapping: Mapping | None, rows_before: int, told: Told | None
+) -> Iterator[Chunk]:
+    if each.format in ("parquet", "arrow"):
+        yield from _table_chunks(each, types, mapping, rows_before, told)
+        return
+    with each.open(told) as file:
+        if each.format == LINES:
+            lines = LineChunks(types, each.name, mapping, rows_before)
+            yield from lines.chunks(file, each.path)
+        else:
+            cells = CellChunks(types, each.name, each.delimiter, mapping, rows_before)
+            yield from cells.chunks(file, each.path)
+
+
+def _table_chunks(
+    each: Input, types: TypeSystem, mapping: Mapping | None, rows_before: int, told: Told | None
+) -> Iterator[Chunk]:
+    progress = None if told is None else told.share(each.size)
+    with ExitStack() as stack:
+        if each.format == "parquet":
+            opened = open_parquet(
+                Path(each.path) if each.is_file else each.open(), each.name, stack
+            )
+            schema, total = opened.schema_arrow, opened.metadata.num_rows
+            batches = parquet_batches(opened, each.name)
+        else:
+            try:
+                reader = open_arrow(stack.enter_context(each.open()), stack)
+            except (pa.ArrowException, OSError) as error:
+                raise UsageError(f"`{each.name}` cannot be read as Arrow: {error}") from None
+            schema, total = reader.schema, None
+            batches = iter(reader)
+        made = TableChunks(schema, types, each.name, f"`{each.name}`", mapping)
+        done = 0
+        for rows in batches:
+            first = rows_before + done + 1
+            yield made.chunk(rows, np.arange(first, first + len(rows)), rows_before)
+            done += len(rows)
+            if progress:
+                progress(done, total)

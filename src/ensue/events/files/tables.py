@@ -1,0 +1,306 @@
+"""Tables as chunks: batches of Parquet and Arrow files, and tables that are in memory.
+
+In come batches of any columns that make events; out go chunks with plain columns. A struct `data`
+and nested columns are opened where the library declares what is in them; times in text are read;
+text is checked to be UTF-8, which Parquet leaves to its readers. What has no plain column is read
+with its row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.events.arrow import BatchReader
+from ensue.events.arrow_types import held_type
+from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
+from ensue.events.columns import Layout, extension_column
+from ensue.events.event import Event, Rejected
+from ensue.events.files.attributes import DeclaredAttributes
+from ensue.events.files.chunk import Chunk, Mask, Rows
+from ensue.events.mapping import Mapping
+from ensue.events.mapping.instants import TIME, instants_in, is_text
+from ensue.events.mapping.tables import apply_table
+from ensue.events.nesting import is_nested
+from ensue.events.types import TypeSystem
+
+
+class TableChunks:
+    """Makes chunks of batches of one schema. Raises `UsageError` if its columns make no events."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        types: TypeSystem,
+        source: str,
+        where: str,
+        mapping: Mapping | None = None,
+    ) -> None:
+        self._reader = BatchReader(schema, types, source, where, mapping)
+        self._mapping = mapping or Mapping()
+        self._types = types
+        self._source = source
+        self._where = where
+        self._declared = DeclaredAttributes(types)
+
+    def chunk(self, rows: pa.RecordBatch, numbers: Rows, rows_before: int = 0) -> Chunk:
+        """The rows of a batch; `numbers` stand in for ids, and begin after `rows_before`."""
+        doubtful = _not_utf8(rows)
+        given = rows
+        if doubtful.any():
+            # What is no text cannot be handed to functions for text.
+            given = _without_bad_text(rows, doubtful)
+        mapped = given
+        if not self._mapping.is_default:
+            mapped, unread = apply_table(self._mapping, given, self._types, self._where)
+            doubtful |= False if unread is None else unread
+        plain = _PlainRows(mapped, self._declared, self._source, self._where, doubtful)
+        columns = plain.columns(numbers)
+        reader = self._reader
+
+        def singly(places: Rows) -> list[Event | Rejected]:
+            taken = reader.read(rows.take(pa.array(places)), numbers[places].tolist())
+            return [_numbered(each, rows_before) for each in taken]
+
+        return Chunk(
+            pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
+            doubtful,
+            singly,
+            lambda places: rows.take(pa.array(places)),
+            has_other_data=plain.has_other_data,
+        )
+
+
+def _numbered(record: Event | Rejected, rows_before: int) -> Event | Rejected:
+    """A refused row with its number in its own file."""
+    if isinstance(record, Event) or not rows_before:
+        return record
+    return Rejected(record.number - rows_before, record.raw, record.problems, record.file)
+
+
+class _PlainRows:
+    """The plain columns of a batch; marks in `doubtful` the rows that they do not show."""
+
+    def __init__(
+        self,
+        rows: pa.RecordBatch,
+        declared: DeclaredAttributes,
+        source: str,
+        where: str,
+        doubtful: Mask,
+    ) -> None:
+        self._rows = rows
+        self._declared = declared
+        self._source = source
+        self._where = where
+        self._doubtful = doubtful
+        self._layout = Layout.of(rows.schema.names, where)
+        self.has_other_data = False
+
+    def columns(self, numbers: Rows) -> dict[str, pa.Array]:
+        context = {name: self._rows.column(at) for name, at in self._layout.context.items()}
+        columns = {"time": self._time(context["time"])}
+        columns["type"] = self._type(context["type"])
+        own = pa.array(numbers).cast(pa.string())
+        identity = context.get("id")
+        if identity is not None and pa.types.is_integer(identity.type):
+            identity = identity.cast(pa.string())
+        columns["id"] = own if identity is None else pc.coalesce(self._text(identity), own)
+        if "source" in context:
+            source = self._text(context["source"])
+            empty = pc.fill_null(pc.equal(source, ""), True)
+            columns["source"] = pc.if_else(empty, pa.scalar(self._source), source)
+        else:
+            columns["source"] = pa.repeat(pa.scalar(self._source), len(numbers))
+        if (version := context.get("specversion")) is not None:
+            if is_text(_plain_type(version.type)):
+                fits = pc.fill_null(pc.equal(_decoded(version), VERSION), True)
+                self._doubtful |= ~np.asarray(fits)
+            else:
+                self._doubtful |= ~np.asarray(version.is_null())
+        for name, at in self._layout.extensions:
+            self._add_extension(name, self._rows.column(at), columns)
+        self._add_attributes(columns)
+        return columns
+
+    def _time(self, column: pa.Array) -> pa.Array:
+        found = instants_in(column, None, None)
+        self._doubtful |= found.unread | found.missing
+        gone = found.unread | found.missing
+        held = pa.array(found.values, pa.int64(), mask=gone if gone.any() else None)
+        return held.cast(TIME)
+
+    def _type(self, column: pa.Array) -> pa.Array:
+        """The types, as a dictionary if they are one: there are few of them."""
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            self._doubtful |= np.asarray(column.is_null())
+            return column
+        return self._text(column, needed=True)
+
+    def _text(self, column: pa.Array, needed: bool = False) -> pa.Array:
+        """A column of text; rows that are not text, or lack what is needed, are doubtful."""
+        if not is_text(_plain_type(column.type)):
+            self._doubtful |= True if needed else ~np.asarray(column.is_null())
+            return pa.nulls(len(column), pa.string())
+        text = _decoded(column)
+        if needed:
+            self._doubtful |= np.asarray(text.is_null())
+        return text
+
+    def _add_extension(self, name: str, column: pa.Array, columns: dict[str, pa.Array]) -> None:
+        type_ = _plain_type(column.type)
+        if is_text(type_) or (
+            name not in TEXT_ATTRIBUTES
+            and (pa.types.is_integer(type_) or pa.types.is_boolean(type_))
+        ):
+            columns[extension_column(name)] = _decoded(column)
+        elif not pa.types.is_null(type_):
+            self._doubtful |= ~np.asarray(column.is_null())
+
+    def _add_attributes(self, columns: dict[str, pa.Array]) -> None:
+        given = {name: self._rows.column(at) for name, at in self._layout.attributes}
+        inner = self._inner()
+        declared = {each.name: each for each in self._declared.all}
+        for name, column in given.items():
+            if pa.types.is_nested(column.type):
+                self.has_other_data = True
+                known = declared.get(name)
+                if known is not None:
+                    self._doubtful |= ~np.asarray(column.is_null())
+                    if known.is_apart and known.type is not None:
+                        columns[name] = pa.nulls(len(column), known.field.type)
+                continue
+            if is_nested(name) and name not in declared:
+                # A name with a dot in it that is no path; events have it as it is.
+                self.has_other_data = True
+                continue
+            columns[name] = _held_array(column, name, self._where)
+        for name, known in declared.items():
+            found = inner.get(name)
+            if known.is_apart:
+                self.has_other_data |= known.type is None
+                self._doubtful |= _has_any(found, len(self._rows))
+                if found is not None and known.type is not None and name not in columns:
+                    columns[name] = pa.nulls(len(self._rows), known.field.type)
+                continue
+            if found is None and is_nested(name):
+                found = self._at_path(given, name)
+            if found is None:
+                continue
+            if pa.types.is_nested(found.type):
+                self._doubtful |= ~np.asarray(found.is_null())
+                continue
+            own = columns.get(name)
+            if own is None:
+                columns[name] = _held_array(found, name, self._where)
+            else:
+                # Both say something of it: the column goes before the data, row by row.
+                self._doubtful |= np.asarray(own.is_null()) & ~np.asarray(found.is_null())
+        for name, known in declared.items():
+            if known.type is not None and known.type.name == "timestamp" and name in columns:
+                self._read_timestamps(name, columns)
+
+    def _inner(self) -> dict[str, pa.Array]:
+        """The fields of a struct `data`, and what is declared inside of them."""
+        at = self._layout.data
+        if at is None:
+            return {}
+        data = self._rows.column(at)
+        self.has_other_data = True
+        if not pa.types.is_struct(data.type):
+            # JSON text or a map is read with its row.
+            self._doubtful |= ~np.asarray(data.is_null())
+            return {}
+        fields = dict(zip((each.name for each in data.type), data.flatten(), strict=True))
+        found = {}
+        for each in self._declared.all:
+            if each.name in fields:
+                found[each.name] = fields[each.name]
+            elif is_nested(each.name) and (inside := self._at_path(fields, each.name)) is not None:
+                found[each.name] = inside
+        if found:
+            # A row without data lacks what it must have.
+            self._doubtful |= np.asarray(data.is_null())
+        return found
+
+    def _at_path(self, columns: dict[str, pa.Array], name: str) -> pa.Array | None:
+        """What stands inside of nested columns, null where they are."""
+        first, *rest = name.split(".")
+        outer = column = columns.get(first)
+        for part in rest:
+            if column is None or not pa.types.is_struct(column.type):
+                return None
+            names = [field.name for field in column.type]
+            column = column.flatten()[names.index(part)] if part in names else None
+        if column is not None and outer is not None:
+            # Where the outermost is null, the event has nothing of that name.
+            self._doubtful |= np.asarray(outer.is_null())
+        return column
+
+    def _read_timestamps(self, name: str, columns: dict[str, pa.Array]) -> None:
+        """Text in place of instants."""
+        column = columns[name]
+        if not is_text(column.type):
+            return
+        found = instants_in(column, None, None)
+        self._doubtful |= found.unread
+        gone = found.unread | found.missing
+        columns[name] = pa.array(found.values, pa.int64(), mask=gone).cast(TIME)
+
+
+def _has_any(column: pa.Array | None, count: int) -> Any:
+    return np.zeros(count, np.bool_) if column is None else ~np.asarray(column.is_null())
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if is_text(column.type) and not pa.types.is_string(column.type):
+        return column.cast(pa.string())
+    return column
+
+
+def _held_array(column: pa.Array, name: str, where: str) -> pa.Array:
+    """A column in the type in which its values become Python's."""
+    held = held_type(pa.field(name, column.type), where)
+    if pa.types.is_timestamp(held):
+        found = instants_in(column, None, None)
+        return pa.array(found.values, pa.int64(), mask=found.missing).cast(TIME)
+    plain = _decoded(column)
+    return plain if plain.type == held or is_text(plain.type) else plain.cast(held)
+
+
+def _not_utf8(rows: pa.RecordBatch) -> Mask:
+    """The rows with text that is no UTF-8."""
+    wrong = np.zeros(rows.num_rows, np.bool_)
+    for column in rows.columns:
+        if not _may_hold_text(column.type):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            for row in range(len(column)):
+                try:
+                    column[row].as_py()
+                except UnicodeDecodeError:
+                    wrong[row] = True
+    return wrong
+
+
+def _may_hold_text(type_: pa.DataType) -> bool:
+    return is_text(_plain_type(type_)) or bool(pa.types.is_nested(type_))
+
+
+def _without_bad_text(rows: pa.RecordBatch, wrong: Mask) -> pa.RecordBatch:
+    """The batch with its bad rows null, since what is no text breaks what reads it."""
+    places = np.where(wrong, -1, np.arange(rows.num_rows))
+    taken = pa.array(places, mask=wrong)
+    arrays = [column.take(taken) for column in rows.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)

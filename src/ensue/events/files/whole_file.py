@@ -1,0 +1,88 @@
+"""A file that is there as a whole or not at all.
+
+What is written goes to a new file beside the path, and takes its place when everything has reached
+the disk. Until then, and if that never happens, what stood there before stays. A pipe or a device
+is written to as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+
+class WholeFile:
+    """A context in which a file is written: `file` takes its place at the end, unless it fails."""
+
+    def __init__(self, path: Path) -> None:
+        # Through a link the file behind it is replaced, not the link.
+        self._path = Path(os.path.realpath(path))
+        self._beside: Path | None = None
+        if self._path.exists() and not self._path.is_file():
+            self.file: BinaryIO = path.open("wb")
+            return
+        self._beside = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
+        try:
+            self.file = self._beside.open("w+b")
+        except OSError as error:
+            # The person has named the path, and not the file beside it.
+            error.filename = str(path)
+            raise
+        if self._path.exists():
+            with suppress(OSError):
+                os.fchmod(self.file.fileno(), stat.S_IMODE(self._path.stat().st_mode))
+
+    def restart(self) -> None:
+        """Forget what was written so far."""
+        self.file.seek(0)
+        self.file.truncate()
+
+    def abandon(self) -> None:
+        """Leave what stood there before."""
+        self.file.close()
+        if self._beside is not None:
+            self._beside.unlink(missing_ok=True)
+            self._beside = None
+
+    def keep(self) -> None:
+        """Put the file in its place."""
+        if self.file.closed:
+            return
+        self.file.flush()
+        if self._beside is None:
+            self.file.close()
+            return
+        os.fsync(self.file.fileno())
+        self.file.close()
+        self._beside.replace(self._path)
+        self._beside = None
+        _sync_folder(self._path.parent)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.keep()
+        else:
+            with suppress(OSError):
+                self.abandon()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name of a file reach the disk, where folders can be synced."""
+    with suppress(OSError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)

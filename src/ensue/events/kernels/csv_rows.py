@@ -1,0 +1,138 @@
+"""Rows of CSV, scanned: where in a block of bytes the cells of each record stand.
+
+In come bytes that begin with a record; out go, for each record, its bytes and those of each of its
+cells. The dialect is that of Python's `csv` in its strict form. A record with another number of
+cells, with a quote or a line break where none may stand, or with a NUL is flagged, and ends where
+Python ends it; it is then read singly.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ensue.events.kernels.compiling import uncounted
+
+BEYOND_ASCII = 4
+
+
+@uncounted
+def scan_records(
+    data: Any,
+    size: int,
+    delimiter: int,
+    width: int,
+    is_last: bool,
+    record_begins: Any,
+    record_ends: Any,
+    line_numbers: Any,
+    flagged: Any,
+    notes: Any,
+    quoted: Any,
+    begins: Any,
+    ends: Any,
+) -> tuple[int, int, int]:
+    """Scan whole records. Returns how many, how many lines they have, and where they end.
+
+    A record that does not end in the block is left for the next one, unless this is the last.
+    `quoted` says of a cell that quotes in it are doubled. A record with another number of cells is
+    flagged with 1, and with 2 if it may be no record at all. Blank records are left out.
+    """
+    rows, lines, position = 0, 0, 0
+    while position < size:
+        begin = position
+        place = position
+        first_line = lines + 1
+        cell = 0
+        is_good = True
+        is_whole = False
+        note = 0
+        new_lines = 0
+        while True:
+            # At the beginning of a cell.
+            has_doubled = False
+            if place < size and data[place] == 34:
+                place += 1
+                cell_begin = place
+                while place < size:
+                    sign = data[place]
+                    if sign == 34:
+                        if place + 1 < size and data[place + 1] == 34:
+                            has_doubled = True
+                            place += 2
+                            continue
+                        break
+                    if sign == 10:
+                        new_lines += 1
+                    elif sign == 0:
+                        is_good = False
+                    note |= 4 if sign >= 128 else 0
+                    place += 1
+                if place >= size or (place + 1 >= size and not is_last):
+                    # The quote is not closed in this block, or may be a doubled one.
+                    if is_last:
+                        is_good = False
+                        is_whole = True
+                        place = size
+                    break
+                cell_end = place
+                place += 1
+            else:
+                cell_begin = place
+                while place < size:
+                    sign = data[place]
+                    if sign == delimiter or sign == 10 or sign == 13:
+                        break
+                    if sign == 0:
+                        is_good = False
+                    note |= 4 if sign >= 128 else 0
+                    place += 1
+                cell_end = place
+            if cell < width:
+                begins[cell, rows] = cell_begin
+                ends[cell, rows] = cell_end
+                quoted[cell, rows] = has_doubled
+            cell += 1
+            if place < size and data[place] == delimiter:
+                place += 1
+                continue
+            # The end of the record, or of what can be read of it.
+            while place < size and data[place] == 13:
+                place += 1
+            if place >= size:
+                is_whole = is_last
+                break
+            if data[place] != 10:
+                # Python gives up here, and goes on with the next line.
+                is_good = False
+                while place < size and data[place] != 10:
+                    place += 1
+                if place >= size and not is_last:
+                    break
+            if place < size:
+                place += 1
+                new_lines += 1
+            is_whole = True
+            break
+        if not is_whole:
+            break
+        position = place
+        lines += new_lines
+        if is_good and cell == 1:
+            at = begins[0, rows]
+            is_blank = True
+            while at < ends[0, rows]:
+                sign = data[at]
+                if not (sign == 32 or 9 <= sign <= 13 or 28 <= sign <= 31):
+                    is_blank = False
+                    # Unicode has more kinds of space.
+                    if sign >= 128:
+                        is_good = False
+                at += 1
+            if is_blank:
+                continue
+        record_begins[rows], record_ends[rows] = begin, place
+        line_numbers[rows] = first_line
+        flagged[rows] = 2 if not is_good else (1 if cell != width else 0)
+        notes[rows] = note
+        rows += 1
+    return rows, lines, position

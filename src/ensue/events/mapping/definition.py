@@ -1,0 +1,187 @@
+"""A mapping: for parts of an event, the columns or dotted paths of a record that hold them.
+
+In comes text (`time=ts:ms,type=event_name,user=actor.name`) or a dictionary; out goes a frozen
+`Mapping`, or a `UsageError` with everything that is wrong. Whether a column is there is only known
+with the data, so that is asked in `rows` and `tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+from zoneinfo import ZoneInfo
+
+from ensue.errors import UsageError
+from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
+from ensue.events.event import RESERVED
+
+UNITS = ("s", "ms", "us", "ns")
+"""Units of times that are numbers since 1970."""
+
+EXAMPLE = "time=ts:ms,type=event_name,user=actor.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a part of an event comes from: a column or a dotted path, and the unit of its times."""
+
+    path: str
+    unit: str | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Origin:
+        """`ts:ms` is the column `ts` in milliseconds; any other text is a column or a path."""
+        path, colon, unit = text.rpartition(":")
+        return cls(path, unit) if colon and path and unit in UNITS else cls(text)
+
+    def __str__(self) -> str:
+        return self.path if self.unit is None else f"{self.path}:{self.unit}"
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """What a user has said of columns. Without anything said, it is the rule of `events.columns`.
+
+    `columns` has, by the name of an attribute of CloudEvents (`time`, `id`, `ce_NAME`, ...) or of
+    the data, where it comes from. A column that is named there loses its own name; the outer part
+    of a path keeps it. `type` is the type of every event. In the zone `timezone` are all times
+    that have no offset.
+    """
+
+    columns: MappingOf[str, Origin] = field(default_factory=dict)
+    type: str | None = None
+    timezone: str | None = None
+
+    def __post_init__(self) -> None:
+        if problems := [*self._problems()]:
+            raise UsageError("; ".join(problems))
+
+    @classmethod
+    def parse(
+        cls,
+        text: str | None = None,
+        type: str | None = None,  # noqa: A002 - the CloudEvents name
+        timezone: str | None = None,
+    ) -> Self:
+        """`Mapping.parse("time=ts:ms,user=actor.name")`: what `--columns` takes."""
+        parts = [part.strip() for part in (text or "").split(",")]
+        if parts == [""]:
+            parts = []
+        columns: dict[str, Origin] = {}
+        problems: list[str] = []
+        for part in parts:
+            name, equals, origin = (each.strip() for each in part.partition("="))
+            if not name or not equals or not origin:
+                problems.append(
+                    f"`{part}` does not say which column is what: write NAME=COLUMN, as in"
+                    f" `{EXAMPLE}`"
+                )
+            elif name in columns:
+                problems.append(f"`{name}` is given twice: leave one of them out")
+            else:
+                columns[name] = Origin.of(origin)
+        return cls._checked(problems, columns, type, timezone)
+
+    @classmethod
+    def of(
+        cls,
+        columns: MappingOf[str, Any] | None = None,
+        type: str | None = None,  # noqa: A002
+        timezone: str | None = None,
+    ) -> Self:
+        """A mapping from a dictionary, or from a `[columns]` table of a file.
+
+        A value is a column or a path, with a unit as in `ts:ms`; or, for columns with odd names,
+        a table `{column = "a:ms", unit = "s"}`.
+        """
+        found: dict[str, Origin] = {}
+        problems: list[str] = []
+        for name, value in (columns or {}).items():
+            if isinstance(value, Origin):
+                found[name] = value
+            elif isinstance(value, str) and value:
+                found[name] = Origin.of(value)
+            elif (
+                isinstance(value, MappingOf)
+                and value.keys() <= {"column", "unit"}
+                and all(isinstance(each, str) and each for each in value.values())
+                and "column" in value
+            ):
+                found[name] = Origin(value["column"], value.get("unit"))
+            else:
+                problems.append(
+                    f"`columns` says of `{name}` `{value!r}`: give the name of a column, a path"
+                    ' such as `actor.name`, or `{"column": "ts", "unit": "ms"}`'
+                )
+        return cls._checked(problems, found, type, timezone)
+
+    @classmethod
+    def _checked(
+        cls,
+        problems: list[str],
+        columns: MappingOf[str, Origin],
+        type_: str | None,
+        timezone: str | None,
+    ) -> Self:
+        """The mapping; `UsageError` with the problems of its text and its own, all at once."""
+        try:
+            made = cls(columns, type_, timezone)
+        except UsageError as error:
+            raise UsageError("; ".join([*problems, str(error)])) from None
+        if problems:
+            raise UsageError("; ".join(problems))
+        return made
+
+    def _problems(self) -> list[str]:
+        problems = []
+        for name, origin in self.columns.items():
+            is_text = name in CONTEXT_COLUMNS and name != "time"
+            if origin.unit is not None and origin.unit not in UNITS:
+                units = ", ".join(f"`{unit}`" for unit in UNITS)
+                problems.append(f"`{origin.unit}` is no unit of `{name}`: choose one of {units}")
+            elif origin.unit is not None and (
+                is_text or name == DATA_COLUMN or name.startswith(EXTENSION_PREFIX)
+            ):
+                problems.append(f"`{name}` is no time: leave out the unit `{origin.unit}`")
+            if name.removeprefix(EXTENSION_PREFIX) in RESERVED and name.startswith(
+                EXTENSION_PREFIX
+            ):
+                plain = name.removeprefix(EXTENSION_PREFIX)
+                problems.append(f"`{plain}` is no extension: write `{plain}={origin}`")
+        if self.type is not None and not self.type:
+            problems.append("the type of all events is empty: name an event type")
+        if self.type is not None and "type" in self.columns:
+            problems.append(
+                f"the type is said twice, to be `{self.type}` and in the column"
+                f" `{self.columns['type']}`: leave one of them out"
+            )
+        if self.timezone is not None:
+            try:
+                ZoneInfo(self.timezone)
+            except (KeyError, ValueError, OSError):
+                problems.append(
+                    f"there is no time zone `{self.timezone}`: give a name such as `UTC` or"
+                    " `Europe/Berlin`"
+                )
+        return problems
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was said."""
+        return not self.columns and self.type is None and self.timezone is None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether JSON objects are read as rows, by their members, and not as CloudEvents."""
+        return bool(self.columns) or self.type is not None
+
+    def unit(self, name: str) -> str | None:
+        """The unit in which a part of an event counts time, if it was given one."""
+        origin = self.columns.get(name)
+        return None if origin is None else origin.unit
+
+    @cached_property
+    def zone(self) -> ZoneInfo | None:
+        return None if self.timezone is None else ZoneInfo(self.timezone)

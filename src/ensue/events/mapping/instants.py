@@ -1,0 +1,193 @@
+"""Instants of whole columns: what `values` says of one value, over arrays.
+
+In comes an Arrow column of timestamps, texts or numbers; out go microseconds since 1970, and which
+rows have none or could not be read here.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.events.kernels.values import LOCAL, READ, parse_times, parse_whole_numbers
+from ensue.events.mapping.values import REAL_FACTORS, WHOLE_FACTORS, mapped_instant
+from ensue.events.times import EARLIEST, EPOCH, LATEST
+
+TIME = pa.timestamp("us", "UTC")
+_MINUTE = 60_000_000
+_WHOLE_MINUTES_SINCE = 63_072_000_000_000
+"""1972: from then on the clocks of all zones have differed from UTC by whole minutes."""
+
+
+class Instants(NamedTuple):
+    """`missing` are the rows that are null, `unread` those whose value was not read."""
+
+    values: npt.NDArray[np.int64]
+    missing: npt.NDArray[np.bool_]
+    unread: npt.NDArray[np.bool_]
+
+
+def is_time(type_: pa.DataType, unit: str | None) -> bool:
+    """Whether a column of a type can hold instants, as numbers if there is a unit."""
+    kind = pa.types
+    if kind.is_dictionary(type_):
+        return is_time(type_.value_type, unit)
+    if kind.is_null(type_) or is_text(type_):
+        return True
+    if unit is None:
+        return bool(kind.is_timestamp(type_))
+    return bool(kind.is_integer(type_) or kind.is_floating(type_) or kind.is_decimal(type_))
+
+
+def is_text(type_: pa.DataType) -> bool:
+    kind = pa.types
+    return bool(kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_))
+
+
+def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> Instants:
+    """The instants of a column for which `is_time` holds."""
+    kind = pa.types
+    type_ = column.type
+    if kind.is_dictionary(type_):
+        return _of_dictionary(column, unit, zone)
+    missing = np.asarray(column.is_null())
+    if kind.is_null(type_):
+        return Instants(np.zeros(len(column), np.int64), missing, np.zeros(len(column), np.bool_))
+    if is_text(type_):
+        text = column if kind.is_string(type_) else column.cast(pa.large_string())
+        values, unread = _of_numbers_in_text(text, unit) if unit else _of_text(text, zone)
+    elif kind.is_timestamp(type_):
+        values, unread = _of_timestamps(column, zone)
+    else:
+        assert unit is not None
+        values, unread = _of_numbers(column, unit)
+    return Instants(values, missing, unread & ~missing)
+
+
+def _of_dictionary(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> Instants:
+    known = instants_in(column.dictionary, unit, zone)
+    missing = np.asarray(column.is_null())
+    if not len(known.values):
+        return Instants(np.zeros(len(column), np.int64), missing, ~missing)
+    places = pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)
+    gone = missing | known.missing[places]
+    return Instants(known.values[places], gone, known.unread[places] & ~gone)
+
+
+def _spans(text: pa.Array) -> tuple[Any, Any]:
+    _, offsets, data = text.buffers()
+    width: Any = np.int64 if pa.types.is_large_string(text.type) else np.int32
+    ends = np.frombuffer(offsets, width)[text.offset : text.offset + len(text) + 1]
+    held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return held, ends.astype(np.int64)
+
+
+def _of_text(text: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
+    data, ends = _spans(text)
+    return times_in_text(data, ends[:-1], ends[1:], zone)
+
+
+def times_in_text(data: Any, begins: Any, ends: Any, zone: ZoneInfo | None) -> tuple[Any, Any]:
+    """The instants of RFC 3339 texts in a block of bytes, and which were not read."""
+    values, how = np.empty(len(begins), np.int64), np.empty(len(begins), np.uint8)
+    parse_times(data, begins, ends, EARLIEST, LATEST, values, how)
+    unread = how != READ
+    local = how == LOCAL
+    if zone is not None and local.any():
+        values[local], wrong = in_zone(values[local], zone)
+        unread[local] = wrong
+    return values, unread
+
+
+def _of_numbers_in_text(text: pa.Array, unit: str) -> tuple[Any, Any]:
+    data, ends = _spans(text)
+    numbers, ok = np.empty(len(text), np.int64), np.empty(len(text), np.bool_)
+    if parse_whole_numbers(data, ends[:-1], ends[1:], numbers, ok) == 0 and len(text):
+        ok[:] = False
+    values, unread = _scaled(numbers, unit)
+    for row in np.flatnonzero(~ok).tolist():
+        value = text[row].as_py()
+        unread[row] = False
+        try:
+            values[row] = 0 if value is None else mapped_instant(value, unit, None)
+        except ValueError:
+            unread[row] = True
+    return values, unread
+
+
+def _of_timestamps(column: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
+    numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    values, unread = _scaled(numbers, column.type.unit)
+    if zone is not None and column.type.tz is None:
+        values, wrong = in_zone(values, zone)
+        unread = unread | wrong
+    return values, unread
+
+
+def _of_numbers(column: pa.Array, unit: str) -> tuple[Any, Any]:
+    if pa.types.is_uint64(column.type):
+        large = np.asarray(pc.fill_null(pc.greater(column, 2**63 - 1), False))
+        column = pc.if_else(pa.array(large), pa.scalar(0, pa.uint64()), column)
+        values, unread = _scaled(_filled(column.cast(pa.int64()), 0), unit)
+        return values, unread | large
+    if pa.types.is_integer(column.type):
+        return _scaled(_filled(column.cast(pa.int64()), 0), unit)
+    reals = _filled(column.cast(pa.float64()), 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = reals / 1e3 if unit == "ns" else reals * REAL_FACTORS[unit]
+        rounded = np.rint(scaled)
+        fits = (rounded >= EARLIEST) & (rounded <= LATEST)
+    return np.where(fits, rounded, 0).astype(np.int64), ~fits
+
+
+def _filled(column: pa.Array, zero: Any) -> Any:
+    return pc.fill_null(column, zero).to_numpy(zero_copy_only=False)
+
+
+def _scaled(numbers: Any, unit: str) -> tuple[Any, Any]:
+    """Whole numbers as microseconds, and which of them lie outside of the calendar."""
+    if unit == "ns":
+        values = np.floor_divide(numbers, 1_000)
+        return values, (values < EARLIEST) | (values > LATEST)
+    factor = WHOLE_FACTORS[unit]
+    wrong = (numbers < -(-EARLIEST // factor)) | (numbers > LATEST // factor)
+    return np.where(wrong, 0, numbers) * factor, wrong
+
+
+def in_zone(local: Any, zone: ZoneInfo) -> tuple[Any, Any]:
+    """The instants of local times (in microseconds, as if in UTC), and which are none."""
+    wrong = np.zeros(len(local), np.bool_)
+    offsets = np.zeros(len(local), np.int64)
+    step = np.where(local >= _WHOLE_MINUTES_SINCE, _MINUTE, 1_000_000)
+    moments, places = np.unique(local // step * step, return_inverse=True)
+    known = np.empty(len(moments), np.int64)
+    for number, moment in enumerate(moments.tolist()):
+        known[number] = _offset(moment, zone)
+    offsets = known[places] if len(moments) else offsets
+    wrong |= offsets == _NEVER
+    values = np.where(wrong, 0, local - np.where(wrong, 0, offsets))
+    return values, wrong | (values < EARLIEST) | (values > LATEST)
+
+
+_NEVER = 2**62
+
+
+def _offset(moment: int, zone: ZoneInfo) -> int:
+    """How far a local time is ahead of UTC; `_NEVER` for a time that the clocks leave out."""
+    try:
+        naive = (EPOCH + timedelta(microseconds=moment)).replace(tzinfo=None)
+        ahead = naive.replace(tzinfo=zone).utcoffset() or timedelta()
+        shown = (naive.replace(tzinfo=UTC) - ahead).astimezone(zone).replace(tzinfo=None)
+    except OverflowError:
+        return _NEVER
+    return _NEVER if shown != _plain(naive) else ahead // timedelta(microseconds=1)
+
+
+def _plain(naive: datetime) -> datetime:
+    return naive.replace(fold=0)

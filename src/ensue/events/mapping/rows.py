@@ -1,0 +1,270 @@
+"""A mapping over one record: its members in, the members of a CloudEvent out.
+
+A JSON object is read like a row of a table: its members are columns, by the rule of
+`ensue.events.columns`. Since objects have no schema, a declared attribute that an object does not
+have is null. In objects and rows alike, what is named like an attribute of CloudEvents, is not
+mapped, and is an object or a list (Debezium's `source`) stays in the data. Values are not compared
+with declared types here, but for times: that is `conformance`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from ensue.errors import EventError, UsageError
+from ensue.events.cloudevents import VERSION, event_of, read_json
+from ensue.events.columns import (
+    CONTEXT_COLUMNS,
+    DATA_COLUMN,
+    EXTENSION_PREFIX,
+    Convert,
+    Layout,
+    RowReader,
+)
+from ensue.events.conformance import conform
+from ensue.events.event import RESERVED, Event
+from ensue.events.mapping.definition import Mapping
+from ensue.events.mapping.values import mapped_instant
+from ensue.events.nesting import is_nested, value_at, with_nulls, with_values
+from ensue.events.times import datetime_of, format_time
+from ensue.events.types import TypeSystem, ValueType
+
+ABSENT = object()
+
+
+def apply_row(
+    mapping: Mapping,
+    members: MappingOf[str, Any],
+    types: TypeSystem,
+    *,
+    number: int = 1,
+    source: str = "record",
+    convert: Convert | None = None,
+) -> dict[str, Any]:
+    """The members of a CloudEvent that a JSON object makes, or with a `convert` a table's row.
+
+    `number` and `source` stand in for the id and the source of a record that has none. Raises
+    `EventError` with what is wrong with times; the rest is for `event_of` and `conform`.
+    """
+    if convert is None and not mapping.is_plain:
+        return _local_cloud_event(mapping, members, types)
+    problems: list[str] = []
+    context, attributes = _sorted_members(mapping, members)
+    for name, origin in mapping.columns.items():
+        found = find(members, origin.path)
+        value = None if found is ABSENT else found
+        if name in CONTEXT_COLUMNS or name.startswith(EXTENSION_PREFIX):
+            context[name] = value
+        else:
+            attributes = with_values(attributes, {name: value})
+    if mapping.type is not None:
+        context["type"] = mapping.type
+    if isinstance(identity := context.get("id"), int) and not isinstance(identity, bool):
+        context["id"] = str(identity)
+    made = {
+        name.removeprefix(EXTENSION_PREFIX): value
+        for name, value in context.items()
+        if value is not None
+    }
+    made.setdefault("specversion", VERSION)
+    made.setdefault("id", str(number))
+    made["source"] = made.get("source") or source
+    if "time" in made:
+        made["time"] = _instant(mapping, made["time"], problems)
+    else:
+        place = mapping.columns.get("time")
+        looked = "" if place is None else f": there is nothing at `{place.path}`"
+        problems.append(f"`time` is missing{looked}")
+    declared = types.attributes(str(made.get("type")))
+    data = _whole(attributes, convert, problems)
+    if isinstance(data, MappingOf):
+        data = _shaped(data, declared, convert)
+        data = _with_instants(mapping, data, declared, problems)
+    if problems:
+        raise EventError(problems)
+    made[DATA_COLUMN] = data or None
+    return made
+
+
+class MappedRowReader:
+    """Makes events of rows of a table by a mapping, as `RowReader` does without one."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        mapping: Mapping,
+        types: TypeSystem,
+        source: str,
+        convert: Convert,
+    ) -> None:
+        self._names = names
+        self._mapping = mapping
+        self._types = types
+        self._source = source
+        self._convert = convert
+
+    def event(self, number: int, row: Sequence[Any]) -> Event:
+        """The event in a row. Raises `EventError` with all problems."""
+        made = apply_row(
+            self._mapping,
+            dict(zip(self._names, row, strict=True)),
+            self._types,
+            number=number,
+            source=self._source,
+            convert=self._convert,
+        )
+        return conform(event_of(made), self._types)
+
+
+def row_reader(
+    names: Sequence[str],
+    mapping: Mapping | None,
+    types: TypeSystem,
+    source: str,
+    convert: Convert,
+    where: str,
+) -> RowReader | MappedRowReader:
+    """What makes events of the rows of a table. Raises `UsageError` if its columns make none."""
+    if mapping is None or mapping.is_default:
+        return RowReader(Layout.of(names, where), types, source, convert)
+    missing = [
+        f"`{name}` in `{origin.path}`"
+        for name, origin in mapping.columns.items()
+        if origin.path not in names and origin.path.partition(".")[0] not in names
+    ]
+    if missing:
+        present = ", ".join(f"`{name}`" for name in names) or "none at all"
+        raise UsageError(
+            f"{where} has no column for what the mapping looks for: {', '.join(missing)}; its"
+            f" columns are {present}"
+        )
+    renamed = [*mapping.columns, *(["type"] if mapping.type is not None else [])]
+    moved = {origin.path for origin in mapping.columns.values()}
+    kept = [name for name in names if name not in moved and name not in renamed]
+    Layout.of([*renamed, *kept], where)
+    return MappedRowReader(names, mapping, types, source, convert)
+
+
+def _local_cloud_event(
+    mapping: Mapping, members: MappingOf[str, Any], types: TypeSystem
+) -> dict[str, Any]:
+    """A CloudEvent, with times without an offset read in the zone of the mapping."""
+    made, problems = dict(members), list[str]()
+    if isinstance(data := made.get(DATA_COLUMN), MappingOf):
+        declared = types.attributes(str(made.get("type")))
+        made[DATA_COLUMN] = _with_instants(mapping, data, declared, problems)
+    if isinstance(time := made.get("time"), str):
+        made["time"] = _instant(mapping, time, problems)
+    if problems:
+        raise EventError(problems)
+    return made
+
+
+def find(members: Any, path: str) -> Any:
+    """The value at a path, `ABSENT` if there is none; a name with dots in it goes first."""
+    if not isinstance(members, MappingOf):
+        return ABSENT
+    if path in members:
+        return members[path]
+    first, dot, rest = path.partition(".")
+    return find(members[first], rest) if dot and first in members else ABSENT
+
+
+def _sorted_members(
+    mapping: Mapping, members: MappingOf[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes of CloudEvents among the members, and those of the data.
+
+    A member that the mapping gives another name has lost its own, and one whose name is given to
+    another member is left out.
+    """
+    moved = {origin.path for origin in mapping.columns.values()}
+    taken = {*mapping.columns, *(["type"] if mapping.type is not None else [])}
+    context: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
+    for name, value in members.items():
+        if name in moved or name in taken:
+            continue
+        is_context = name in CONTEXT_COLUMNS or (
+            name.startswith(EXTENSION_PREFIX)
+            and name.removeprefix(EXTENSION_PREFIX) not in ("", *RESERVED)
+        )
+        if is_context and not isinstance(value, MappingOf | list | tuple):
+            context[name] = value
+        else:
+            attributes[name] = value
+    return context, attributes
+
+
+def _whole(
+    attributes: dict[str, Any], convert: Convert | None, problems: list[str]
+) -> MappingOf[str, Any]:
+    """The attributes together with what stands in `data`, if that is an object or, in a table,
+    the JSON text of one; what is given by itself goes first."""
+    inner = attributes.get(DATA_COLUMN)
+    if convert is not None and isinstance(inner, str):
+        try:
+            inner = read_json(inner)
+        except EventError as error:
+            problems += [f"the column `data`: {problem}" for problem in error.problems]
+    if not isinstance(inner, MappingOf):
+        return attributes
+    given = {
+        name: value
+        for name, value in attributes.items()
+        if name != DATA_COLUMN and not (value is None and name in inner)
+    }
+    return {**inner, **given}
+
+
+def _shaped(
+    data: MappingOf[str, Any], declared: MappingOf[str, ValueType], convert: Convert | None
+) -> MappingOf[str, Any]:
+    """The data with declared attributes in their places, and cells as their types want them."""
+    flat = {name: data[name] for name in declared if is_nested(name) and name in data}
+    if flat:
+        data = with_values({name: data[name] for name in data if name not in flat}, flat)
+    if convert is None:
+        return with_nulls(data, declared)
+    held = {name: value_at(data, name)[1] for name in declared}
+    changed = {
+        name: convert(value, declared[name]) for name, value in held.items() if value is not None
+    }
+    whole = with_values(data, changed) if changed else data
+    # A cell that is null and is no declared attribute says nothing.
+    return {name: each for name, each in whole.items() if each is not None or name in declared}
+
+
+def _with_instants(
+    mapping: Mapping,
+    data: MappingOf[str, Any],
+    declared: MappingOf[str, ValueType],
+    problems: list[str],
+) -> MappingOf[str, Any]:
+    """The data with times as the mapping reads them: with their unit, or in its zone."""
+    units = {name: origin.unit for name, origin in mapping.columns.items() if origin.unit}
+    wanted = [name for name, type_ in declared.items() if type_.name == "timestamp"]
+    changed: dict[str, Any] = {}
+    for name in dict.fromkeys([*(name for name in units if name != "time"), *wanted]):
+        value = value_at(data, name)[1]
+        if value is None or (name not in units and not isinstance(value, str | datetime)):
+            continue
+        try:
+            instant = mapped_instant(value, units.get(name), mapping.zone)
+        except ValueError as error:
+            problems.append(f"attribute `{name}`: {error}")
+        else:
+            changed[name] = datetime_of(instant)
+    return with_values(data, changed) if changed else data
+
+
+def _instant(mapping: Mapping, value: Any, problems: list[str]) -> str:
+    """The time as RFC 3339 text in UTC."""
+    try:
+        return format_time(mapped_instant(value, mapping.unit("time"), mapping.zone))
+    except ValueError as error:
+        problems.append(f"`time`: {error}")
+        return ""

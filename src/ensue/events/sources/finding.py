@@ -1,0 +1,90 @@
+"""Paths, folders and patterns as the files that they stand for.
+
+In come paths as people write them; out go files, in the order of the paths and within a folder or a
+pattern in the order of their names. Files whose names begin with a dot or an underscore are notes
+that tools leave beside data, and are left out. A path that stands for no file, and a file that two
+paths stand for, are refused, since one of them would be ignored or counted twice.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ensue.errors import UsageError
+from ensue.events.sources.contents import format_of_ending
+
+STDIN = "-"
+
+
+def find_files(paths: Sequence[str], format_: str | None = None) -> list[str]:
+    """The files that paths stand for. Raises `UsageError` for a path without any."""
+    found: dict[str, str] = {}
+    files: list[str] = []
+    for path in paths:
+        for file in _files_of(path, format_):
+            known = file if file == STDIN else os.path.realpath(file)
+            if known in found:
+                raise UsageError(
+                    f"`{file}` is read twice, by `{found[known]}` and by `{path}`: name it once"
+                )
+            found[known] = path
+            files.append(file)
+    return files
+
+
+def _files_of(path: str, format_: str | None) -> list[str]:
+    if not path:
+        raise UsageError("`--events` names nothing: give the path of a file of events, or `-`")
+    if path == STDIN:
+        return [path]
+    place = Path(path)
+    if place.is_dir():
+        return _of_one_format(path, _below(place), format_)
+    if place.exists():
+        return [path]
+    if not glob.has_magic(path):
+        raise UsageError(f"there is no file `{path}`: give the path of a file of events")
+    matched = sorted(each for each in glob.glob(path, recursive=True))
+    files: list[Path] = []
+    for each in map(Path, matched):
+        files += _below(each) if each.is_dir() else [each]
+    if not files:
+        raise UsageError(
+            f"no file matches the pattern `{path}`: give a pattern, a folder or the path of a file"
+            " of events"
+        )
+    return _of_one_format(path, files, format_)
+
+
+def _below(folder: Path) -> list[Path]:
+    return sorted(
+        each
+        for each in folder.rglob("*")
+        if each.is_file() and not _is_note(each.relative_to(folder).parts)
+    )
+
+
+def _is_note(parts: Iterable[str]) -> bool:
+    return any(part[0] in "_." for part in parts)
+
+
+def _of_one_format(path: str, files: Sequence[Path], format_: str | None) -> list[str]:
+    """Raises `UsageError` for a folder or pattern without files, or of several formats."""
+    if not files:
+        raise UsageError(
+            f"the folder `{path}` holds no file of events: give one that does, or the path of a"
+            " file of events"
+        )
+    told = {format_of_ending(each.name): each.suffix for each in files}
+    told.pop(None, None)
+    if format_ is None and len(told) > 1:
+        names = ", ".join(f"`{name}`" for name in sorted(filter(None, told)))
+        example = f"{path.rstrip('/')}/*{min(told.values())}"
+        raise UsageError(
+            f"`{path}` has files of several formats ({names}): choose some of them with a pattern,"
+            f" as `{example}`"
+        )
+    return [str(each) for each in files]

@@ -1,0 +1,175 @@
+"""Files that still grow, and pipes that still bring something: whole lines, as they come.
+
+In comes an `Input`; out go, each time it is asked, the lines that are complete since. A last line
+without its ending waits until the ending comes, or until the file is done with. A file that another
+one has replaced under its name (a log that was rotated) is read to its end, and then the new one
+from its beginning; a file that was cut short is read anew. Nothing here waits: `wait` does, until a
+pipe has something or a moment has passed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from ensue.errors import UsageError
+from ensue.events.sources.inputs import Input
+
+READ_BYTES = 1 << 20
+
+
+class GrowingFile:
+    """A regular file.
+
+    `began_anew` tells that the next lines are the first of another file; whoever has taken that in
+    sets it back.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.began_anew = False
+        self.has_ended = False
+        self._partial = b""
+        self._file: BinaryIO | None = None
+        self._open()
+        self.began_anew = False
+
+    def lines(self) -> list[bytes]:
+        """The lines that are complete by now, with their endings, up to a bound."""
+        if self._file is None:
+            self._open()
+        found = self._read()
+        if found or self._file is None:
+            return found
+        if self._is_cut_short():
+            self._file.seek(0)
+            self._partial = b""
+            self.began_anew = True
+            return self._read()
+        if self._is_replaced():
+            # What was written between the last look and the renaming.
+            found = self._read() + self.rest()
+            self._file.close()
+            self._file = None
+            return found
+        return []
+
+    def rest(self) -> list[bytes]:
+        """The last line, if it has no ending."""
+        partial, self._partial = self._partial, b""
+        return [partial] if partial else []
+
+    def _open(self) -> None:
+        try:
+            self._file = Path(self.path).open("rb")  # noqa: SIM115 - it stays open
+        except FileNotFoundError:
+            # Between the renaming of the old file and the first line of the new one.
+            return
+        self.began_anew = True
+
+    def _read(self) -> list[bytes]:
+        if self._file is None:
+            return []
+        block = self._file.read(READ_BYTES)
+        *whole, self._partial = (self._partial + block).split(b"\n")
+        return [line + b"\n" for line in whole]
+
+    def _is_cut_short(self) -> bool:
+        assert self._file is not None
+        return os.fstat(self._file.fileno()).st_size < self._file.tell()
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """What stays the same when the file gets another name."""
+        return None if self._file is None else _identity(os.fstat(self._file.fileno()))
+
+    def _is_replaced(self) -> bool:
+        try:
+            return _identity(os.stat(self.path)) != self.identity
+        except FileNotFoundError:
+            return True
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def identity_of(path: str) -> tuple[int, int]:
+    return _identity(os.stat(path))
+
+
+class GrowingPipe:
+    """A pipe, a terminal or the standard input, which ends when nobody writes to it any more."""
+
+    def __init__(self, path: str, file: BinaryIO) -> None:
+        self.path = path
+        self.began_anew = False
+        self.has_ended = False
+        self._file = cast(Any, file)
+        self._partial = b""
+        # The look at the first bytes has left them in the buffer, of which a wait knows nothing.
+        self._is_looked_at = False
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        return None
+
+    @property
+    def place(self) -> int | None:
+        """The descriptor that can be waited for; None if there is none."""
+        try:
+            return int(self._file.fileno())
+        except (OSError, AttributeError, io.UnsupportedOperation):
+            return None
+
+    def lines(self) -> list[bytes]:
+        if self.has_ended or (self._is_looked_at and not self._has_something()):
+            return []
+        self._is_looked_at = True
+        block = self._file.read1(READ_BYTES)
+        if not block:
+            self.has_ended = True
+            return []
+        *whole, self._partial = (self._partial + block).split(b"\n")
+        return [line + b"\n" for line in whole]
+
+    def rest(self) -> list[bytes]:
+        partial, self._partial = self._partial, b""
+        return [partial] if partial else []
+
+    def _has_something(self) -> bool:
+        return self.place is None or bool(select.select([self.place], [], [], 0)[0])
+
+
+Growing = GrowingFile | GrowingPipe
+
+
+def growing(each: Input) -> Growing:
+    """Raises `UsageError` for a file that cannot be read while it grows."""
+    if each.format not in ("jsonl", "csv") or each.compression is not None:
+        what = each.compression or each.format
+        raise UsageError(
+            f"`{each.path}` is {what}, which is whole when it is written: only lines of JSON or CSV"
+            " can be followed"
+        )
+    if each.is_file:
+        return GrowingFile(each.path)
+    return GrowingPipe(each.path, each.open())
+
+
+def wait(sources: Iterable[Growing], seconds: float) -> None:
+    """Until a pipe has something, or so many seconds have passed."""
+    places = [
+        each.place
+        for each in sources
+        if isinstance(each, GrowingPipe) and not each.has_ended and each.place is not None
+    ]
+    if places:
+        select.select(places, [], [], seconds)
+    else:
+        time.sleep(seconds)

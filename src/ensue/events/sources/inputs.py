@@ -1,0 +1,212 @@
+"""One file to read, or the standard input: its format, and its bytes unpacked.
+
+`open_inputs` looks at the first bytes of every file that was named; `Input.open` then gives the
+bytes of one, from its beginning. What can be read only once (a pipe) is kept open from the first
+look. A file that cannot be opened is a `UsageError`; compressed bytes that break off are an
+`OSError` where they are read.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from ensue.errors import UsageError
+from ensue.events.sources.contents import (
+    HEAD_BYTES,
+    check_format,
+    compression_of,
+    delimiter_of,
+    format_of,
+    guess_delimiter,
+)
+from ensue.events.sources.finding import STDIN, find_files
+
+Told = Callable[[int], None]
+"""Is told how many bytes of a file have been taken from the disk; compressed bytes as they are."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file of events.
+
+    `path` is as it was given or found, and `-` for the standard input. `name` is what stands in for
+    the `source` of records that have none. `size` is in bytes on the disk, None where that is not
+    known. `delimiter` is for CSV.
+    """
+
+    path: str
+    format: str
+    compression: str | None = None
+    delimiter: str = ","
+    size: int | None = None
+    _opened: BinaryIO | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return "stdin" if self.path == STDIN else Path(self.path).name
+
+    @property
+    def is_stdin(self) -> bool:
+        return self.path == STDIN
+
+    @property
+    def is_file(self) -> bool:
+        """Whether readers of their own can open the path: a regular file, not compressed."""
+        return self._opened is None and self.compression is None
+
+    def open(self, told: Told | None = None) -> BinaryIO:
+        """The bytes, unpacked. A pipe can be opened once. Raises `UsageError` if it cannot be."""
+        raw = self._opened or _opened(self.path)
+        if told is not None:
+            raw = cast(BinaryIO, io.BufferedReader(_Watched(raw, told), HEAD_BYTES))
+        return unpacked(raw, self.compression)
+
+
+def open_inputs(
+    paths: Sequence[str],
+    format: str | None = None,  # noqa: A002 - the name that users know
+    delimiter: str | None = None,
+) -> list[Input]:
+    """The files that paths, folders and patterns stand for, each with what it holds.
+
+    `format` and `delimiter` go before what the files tell. Raises `UsageError` for a path without
+    files, a file that cannot be opened, and a delimiter where there is no CSV.
+    """
+    if format is not None:
+        check_format(format)
+    known = None if delimiter is None else delimiter_of(delimiter)
+    inputs = [_input(each, format, known) for each in find_files(paths, format)]
+    if known is not None and all(each.format != "csv" for each in inputs):
+        raise UsageError(
+            f"`--delimiter` parts the cells of CSV, and what is read is {inputs[0].format}:"
+            " leave it out, or say `--format csv`"
+        )
+    return inputs
+
+
+def _input(path: str, format_: str | None, delimiter: str | None) -> Input:
+    file = sys.stdin.buffer if path == STDIN else _opened(path)
+    opened: BinaryIO | None = None
+    size = None if path == STDIN else _size(file)
+    if size is None:
+        opened = _peekable(file)
+        head = bytes(cast(Any, opened).peek(HEAD_BYTES))
+    else:
+        with file:
+            head = file.read(HEAD_BYTES)
+    compression = compression_of(head)
+    plain = _head_unpacked(head, compression)
+    name = "" if path == STDIN else path
+    found = format_ or format_of(name, plain, delimiter)
+    return Input(
+        path,
+        found,
+        compression,
+        delimiter or (guess_delimiter(name, plain) if found == "csv" else ","),
+        size,
+        opened,
+    )
+
+
+def _size(file: BinaryIO) -> int | None:
+    """The size of a regular file; None for a pipe or a device."""
+    status = os.fstat(file.fileno())
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _peekable(file: BinaryIO) -> BinaryIO:
+    if hasattr(file, "peek"):
+        return file
+    return cast(BinaryIO, io.BufferedReader(cast(Any, file), HEAD_BYTES))
+
+
+def _opened(path: str) -> BinaryIO:
+    try:
+        return Path(path).open("rb")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"`{path}` cannot be read: {reason[:1].lower()}{reason[1:]}") from None
+
+
+def _head_unpacked(head: bytes, compression: str | None) -> bytes:
+    """As much of the first bytes as can be unpacked; what breaks off here goes on in the file."""
+    if compression == "gzip":
+        try:
+            return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, HEAD_BYTES)
+        except zlib.error:
+            return b""
+    if compression is None:
+        return head
+    try:
+        with unpacked(cast(BinaryIO, io.BytesIO(head)), compression) as file:
+            return bytes(cast(Any, file).peek(HEAD_BYTES))
+    except OSError:
+        return b""
+
+
+def unpacked(file: BinaryIO, compression: str | None) -> BinaryIO:
+    """The bytes of a file, unpacked while they are read."""
+    if compression is None:
+        return file
+    # pyarrow brings Zstandard, and reads members of gzip that follow each other as one.
+    import pyarrow as pa
+
+    stream = _Unpacked(pa.CompressedInputStream(pa.PythonFile(file, "r"), compression), file)
+    return cast(BinaryIO, io.BufferedReader(stream, HEAD_BYTES))
+
+
+class _Unpacked(io.RawIOBase):
+    """A compressed file, read from front to end."""
+
+    def __init__(self, stream: Any, file: BinaryIO) -> None:
+        self._stream = stream
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        import pyarrow as pa
+
+        try:
+            found = self._stream.read(len(buffer))
+        except (pa.ArrowException, OSError) as error:
+            raise OSError(f"the compressed bytes are damaged, or break off: {error}") from None
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+class _Watched(io.RawIOBase):
+    """A file that tells how many of its bytes have been taken."""
+
+    def __init__(self, file: BinaryIO, told: Told) -> None:
+        self._file = file
+        self._told = told
+        self._taken = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = cast(Any, self._file).readinto1(buffer)
+        self._taken += found
+        self._told(self._taken)
+        return int(found)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()

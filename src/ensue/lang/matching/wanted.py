@@ -1,0 +1,51 @@
+"""What the rules of a library ask of their input as a whole: which types, and which keys.
+
+In come a checked library and what is known of the input; out go the event types that some rule
+reads, and sentences about keys that can be none. Whether one event matches a port is asked
+elsewhere, event by event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.syntax import CommonKey, Correlation, EventPort
+
+Inside = Callable[[str], Sequence[str] | None]
+"""For the name of an attribute that holds a struct or a list, the names inside of it, of which a
+list has none; None for any other attribute."""
+
+
+def types_read(library: CheckedLibrary) -> frozenset[str]:
+    """The types that some port reads, those below it included."""
+    types = library.types
+    ports = {port.type for each in library.correlations for port in _event_ports(each)}
+    return frozenset(name for port in ports for name in types.subtypes(port))
+
+
+def unusable_keys(library: CheckedLibrary, inside: Inside) -> Iterator[tuple[str, str]]:
+    """The rules whose key holds no single value, each with a sentence about it."""
+    for rule in library.correlations:
+        for name in dict.fromkeys(_key_names(rule)):
+            found = inside(name)
+            if found is None:
+                continue
+            if found:
+                advice = f"write `by {name}.{found[0]}`, or another of its values"
+                what = f"a struct of {', '.join(f'`{each}`' for each in found[:5])}"
+            else:
+                advice, what = "choose an attribute that holds one value", "a list"
+            yield rule.name, f"`{rule.name}` is `by {name}`, which is {what}, and no key: {advice}"
+
+
+def _key_names(rule: Correlation) -> Iterator[str]:
+    for key in rule.clauses.by:
+        if isinstance(key, CommonKey):
+            yield key.name
+        else:
+            yield from (name for _, name in key.parts)
+
+
+def _event_ports(rule: Correlation) -> Iterator[EventPort]:
+    return (port for port in rule.ports if isinstance(port, EventPort))
