@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -29,7 +30,7 @@ from ensue.engine.choosing import (
     engine_with_history,
     make_engine,
 )
-from ensue.engine.core.saved.rules import restore_event, save_event
+from ensue.engine.core.saved.rules import damaged, restore_event, save_event
 from ensue.engine.counts import Counts
 from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
 from ensue.engine.jumps import (
@@ -47,13 +48,15 @@ from ensue.engine.snapshots import (
     SavedCounts,
     SavedOrder,
     Snapshot,
+    damaged_if_impossible,
     fingerprint,
+    impossible,
     read_snapshot,
     write_snapshot,
 )
 from ensue.engine.step import StepStream
 from ensue.engine.step.saving import restore_stream, save_stream
-from ensue.errors import EventError, SnapshotError, UsageError
+from ensue.errors import EnsueError, EventError, SnapshotError, UsageError
 from ensue.events import cloudevents
 from ensue.events.conformance import conform
 from ensue.events.event import Event, instant_of
@@ -98,6 +101,7 @@ class Run:
             engine = engine_with_history(engine, explain)
         self._lock = RLock()
         self._left: Iterator[Event] | None = None
+        self._is_resumed = False
         self._publications = publications
         self.counts = Counts()
         self.late: list[Event] = []
@@ -123,11 +127,16 @@ class Run:
         in `late`.
         """
         with self._lock:
-            if event.__class__ is Event:
-                push = self._pushes.get(event.type)
-                if push is not None:
-                    return push(event)
-            return self._push(as_event(event))
+            try:
+                if event.__class__ is Event:
+                    push = self._pushes.get(event.type)
+                    if push is not None:
+                        return push(event)
+                return self._push(as_event(event))
+            except Exception as error:
+                if self._is_resumed and not isinstance(error, EnsueError):
+                    raise impossible(error) from error
+                raise
 
     def push_iter(self, event: EventLike) -> Iterator[Event]:
         """What `push` returns, as it is made: for a clock that jumps, and fires very many timers.
@@ -298,7 +307,7 @@ class Run:
 
     def _handed_out(self) -> Iterator[Event]:
         while True:
-            with self._lock:
+            with self._lock, self._told_as_damage():
                 output = None if self._left is None else next(self._left, None)
                 if output is None:
                     self._left = None
@@ -306,6 +315,10 @@ class Run:
                     return
                 self.counts.outputs += 1
             yield output
+
+    def _told_as_damage(self) -> AbstractContextManager[None]:
+        """What a state brings about that cannot be is told of the snapshot that it came from."""
+        return damaged_if_impossible() if self._is_resumed else nullcontext()
 
     def _require_nothing_left(self) -> None:
         if self._left is not None:
@@ -404,7 +417,7 @@ class Run:
         A run by the definitions (the reference engine, or one that explains) saves every event
         that it has read, and reads them again when it is resumed; see `snapshots`.
         """
-        with self._lock:
+        with self._lock, self._told_as_damage():
             return write_snapshot(self._saved(), key)
 
     def _saved(self) -> Snapshot:
@@ -451,14 +464,31 @@ class Run:
     ) -> Run:
         """Go on from a snapshot, on the engine that it was taken on or on another one."""
         saved = read_snapshot(snapshot, library, key)
-        allowed = _saved_jump(saved.order.max_jump, library)
-        if jump is not None:
-            allowed = max_jump(library, jump)
+        with damaged_if_impossible():
+            return cls._resumed(library, saved, engine, publications, jump)
+
+    @classmethod
+    def _resumed(
+        cls,
+        library: CheckedLibrary,
+        saved: Snapshot,
+        engine: str | None,
+        publications: Publications | None,
+        jump: JumpLike,
+    ) -> Run:
+        before = _saved_jump(saved.order.max_jump, library)
+        allowed = before if jump is None else max_jump(library, jump)
         name = saved.engine if engine is None else choose_engine(engine)
         if name not in ENGINES:
             raise SnapshotError(f"the snapshot is of an engine `{saved.engine}` that is not here")
         if saved.history is not None:
-            return cls._replay(library, saved, saved.history, name, allowed)
+            # What was read once is read again; but a history that was changed must come to an end.
+            trusted = before < UNBOUNDED or jump is not None
+            bound = max(before, allowed) if trusted else max_jump(library, None)
+            run = cls._replay(library, saved, saved.history, name, bound)
+            run._ordering.max_jump = allowed
+            run._quick = run._pushes = run._routines()
+            return run
         if saved.state is None and saved.batch is None:
             raise SnapshotError("the snapshot is damaged: there is no state in it")
         if name == "reference":
@@ -476,8 +506,23 @@ class Run:
             saved.order.latest, [restore_event(each) for each in saved.order.waiting]
         )
         run._restore(library, saved)
+        run._check_restored(before)
+        run._is_resumed = True
         run._quick = run._pushes = run._routines()
         return run
+
+    def _check_restored(self, bound: float) -> None:
+        """Raises `SnapshotError` if the clock or timers of the engine stand where they cannot.
+
+        `bound` is how far the clock could jump up to now.
+        """
+        settled, engine = self._ordering.settled, self._engine
+        clock = getattr(engine, "clock", None)
+        if clock is not None and (settled is None or clock > self._ordering.latest):
+            raise damaged("its clock is ahead of its events")
+        due = engine.next_due() if isinstance(engine, KnowsTimers) else None
+        if due is not None and (settled is None or settled - due > bound):
+            raise damaged("a timer has been due for longer than the clock may jump")
 
     def _restore(self, library: CheckedLibrary, saved: Snapshot) -> None:
         """Put the engine where the one that was saved has been."""
@@ -507,7 +552,7 @@ class Run:
         saved: Snapshot,
         history: History,
         engine: str,
-        allowed: float,
+        bound: float,
     ) -> Run:
         match history:
             case [("library", str(text)), *rest]:
@@ -516,8 +561,7 @@ class Run:
             case _:
                 raise SnapshotError("the snapshot is damaged: its history has no beginning")
         explains = saved.explains and engine == saved.engine
-        run = cls(begun, engine, saved.order.lateness, explains)
-        # What was read once is read again, whatever is allowed from now on.
+        run = cls(begun, engine, saved.order.lateness, explains, max_jump=bound)
         for entry in rest:
             match entry:
                 case "event", str(event):
@@ -528,8 +572,6 @@ class Run:
                     run._change(checked_source(Source.of(text), library.ontology))
                 case _:
                     raise SnapshotError(f"the snapshot is damaged: `{entry[0]}` is no history")
-        run._ordering.max_jump = allowed
-        run._quick = run._pushes = run._routines()
         return run
 
     def _count(self, outputs: list[Event]) -> list[Event]:

@@ -20,12 +20,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
 from ensue.engine.core.saved.rules import SavedEvent, SavedStream
-from ensue.errors import SnapshotError, UsageError
+from ensue.errors import EnsueError, EventError, LibraryError, SnapshotError, UsageError
+from ensue.events.times import EARLIEST, LATEST
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.durations import LONGEST_DURATION
 from ensue.lang.printer import print_library
 
 FORMAT = "ensue-snapshot"
@@ -135,9 +139,47 @@ def read_snapshot(data: bytes, library: CheckedLibrary, key: bytes | None = None
         snapshot = msgspec.msgpack.decode(envelope.body, type=Snapshot)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from None
+    _check_times(snapshot.order)
     if snapshot.library != fingerprint(library):
         raise SnapshotError(
             "the snapshot was taken with another library (or another version of it); "
             "resume it with the library it was taken with"
         )
     return snapshot
+
+
+@contextmanager
+def damaged_if_impossible() -> Iterator[None]:
+    """Whatever goes wrong with a state that came from bytes is told of the bytes.
+
+    They are checked as they are read. But a snapshot that was changed, and its digest mended, may
+    have states that no run ever had, and not all of what follows from them is foreseen.
+    """
+    try:
+        yield
+    except EnsueError as error:
+        if isinstance(error, EventError | LibraryError):
+            raise impossible(error) from None
+        raise
+    except Exception as error:
+        raise impossible(error) from error
+
+
+def impossible(error: Exception) -> SnapshotError:
+    """The error for a state in which a run cannot have been."""
+    reason = str(error) or type(error).__name__
+    return SnapshotError(f"the snapshot is damaged, or was changed: {reason}")
+
+
+def _check_times(order: SavedOrder) -> None:
+    """Raises `SnapshotError` for times that no event has."""
+    times = [each.time for each in (*order.waiting, *order.late)]
+    times += [] if order.latest is None else [order.latest]
+    if not all(EARLIEST <= time <= LATEST for time in times):
+        raise SnapshotError("the snapshot is damaged: it has times that no event has")
+    if not 0 <= order.lateness <= LONGEST_DURATION:
+        raise SnapshotError("the snapshot is damaged: its lateness is none")
+    if order.max_jump is not None and order.max_jump < 0:
+        raise SnapshotError("the snapshot is damaged: its largest jump is none")
+    if order.latest is None and order.waiting:
+        raise SnapshotError("the snapshot is damaged: events wait, and none has come")
