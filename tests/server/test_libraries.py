@@ -211,7 +211,7 @@ def test_the_playground_gives_outputs_reasons_and_findings(live: Live) -> None:
     played = live.client.post("/v1/playground", json={"library": RULES, "events": events}).json()
 
     assert [each["event"]["type"] for each in played["outputs"]] == ["Hot"]
-    assert "because of `low` by `1`" in played["outputs"][0]["why"]
+    assert "`low` was matched by event `1`" in played["outputs"][0]["why"]
     assert played["problems"][0]["line"] == 3
     assert played["machines"][0]["svg"].startswith("<svg")
     wrong = live.client.post("/v1/playground", json={"library": "eventtype A {", "events": ""})

@@ -173,6 +173,7 @@ class CellChunks:
         for name in [each for each in found if each in CONTEXT_COLUMNS]:
             columns[name] = found.pop(name).texts().column
         _fill_context(columns, source.row_numbers, self._name)
+        doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
         is_known = codes >= 0
         declared = {each.name: each for each in self._declared.all}

@@ -124,6 +124,7 @@ class LineChunks:
         columns = (self._plain_context if is_plain else self._cloud_event)(
             scanned, row_numbers, doubtful
         )
+        doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
         for each, wanted in self._attributes:
             self._add_attribute(each, wanted, scanned, codes, columns, doubtful)

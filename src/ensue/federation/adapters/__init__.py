@@ -22,6 +22,10 @@ KINDS: dict[str, tuple[str, str]] = {
     "http": ("http", "HttpAdapter"),
     "redis": ("redis", "StreamAdapter"),
     "redis-pubsub": ("redis", "PubSubAdapter"),
+    "zenoh": ("zenoh", "ZenohAdapter"),
+    "channel": ("channel", "ChannelAdapter"),
+    "broker": ("broker", "BrokerAdapter"),
+    "proximity": ("proximity", "ProximityAdapter"),
 }
 """The folder and the class of each kind."""
 

@@ -101,12 +101,13 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message of the service: an event, or what is wrong with it. `token` acknowledges it."""
+    """A message of the service: an event, or why it is none. `token` acknowledges it."""
 
     event: Event | None
     token: Any = None
     in_transit: bool = False
     problems: tuple[str, ...] = ()
+    reason: str = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +188,9 @@ class Adapter(ABC):
         """How many events wait at the service for this gateway, where it can tell."""
         return None
 
-    def pushed_down(self, wanted: Sequence[Filter]) -> Filter:
-        """What the service applies of the filters: matches whatever one of them matches."""
-        return ANYTHING
+    def pushed_down(self, wanted: Sequence[Filter]) -> list[Filter]:
+        """What the service applies of the filters: what one of them matches, one of these does."""
+        return [ANYTHING] if wanted else []
 
 
 ANYTHING = Filter.parse("TRUE")

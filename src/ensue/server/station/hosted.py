@@ -19,7 +19,7 @@ from ensue.engine.snapshots import read_snapshot
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history import History
-from ensue.history.replaying import asks_history
+from ensue.history.prepared import asks_history
 from ensue.lang.expressions.terms import TemporalTerm
 from ensue.library import Library
 

@@ -17,7 +17,7 @@ import msgspec
 
 from ensue.engine.changing import is_unchanged
 from ensue.errors import UsageError
-from ensue.history.replaying import asks_history
+from ensue.history.prepared import asks_history
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library
 from ensue.server.settings.reading import NAME
