@@ -18,6 +18,7 @@ SUBJECTS: Mapping[str, str] = {
     "channel": "latency, deadlines, spacing and look-up of the event channel, beside the paper",
     "subscriptions": "an index over very many filters, beside asking each of them",
     "history": "temporal filters over stored events, beside the paper; durable writes",
+    "federation": "gateways between brokers, beside client libraries alone; mappings; crossings",
     "spark": "rules on Spark, in batch and in streams, beside Spark itself and Flink",
     "esper": "the same events and patterns through Esper, beside both engines",
 }
