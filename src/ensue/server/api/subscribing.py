@@ -45,6 +45,9 @@ CLOSE_CODES: Final = {401: 4401, 403: 4403, 410: 4410, 422: 4422, 429: 4429}
 
 async def events(request: Request) -> Response:
     """A stream of server-sent events."""
+    if request.method == "HEAD":
+        principal_of(request, "subscribe")
+        return Response(headers={"Content-Type": "text/event-stream"})
     subscriber = await _subscriber(request, request.headers.get("last-event-id"))
     return StreamingResponse(
         _sent(station_of(request), subscriber),
