@@ -13,6 +13,7 @@ import pytest
 
 from tests.federation.conftest import StartServer, server
 from tests.server.live import ServerProcess
+from tests.servers.programs import free_port
 
 __all__ = ["server"]
 
@@ -63,6 +64,68 @@ where = "speed > 50"
     assert json.loads(found[0][1][b"event"])["data"] == {"speed": 80}
     client.close()
     assert "one" in httpx.get(f"{running.url}/metrics").text
+    assert running.stop() == 0
+
+
+def test_a_gateway_brings_events_of_others_to_the_rules_and_outputs_to_others(
+    tmp_path: Path, server: StartServer
+) -> None:
+    broker, port = server("redis"), free_port()
+    tables = f"""
+[gateway]
+name = "inlet"
+
+[[service]]
+name = "cars"
+kind = "redis"
+url = "{broker.url}"
+address = "cars:events"
+
+[[service]]
+name = "here"
+kind = "http"
+url = "http://127.0.0.1:{port}"
+address = "v1/events"
+
+[[subscribe]]
+at = "here"
+from = ["cars"]
+where = "speed > 50"
+
+[[subscribe]]
+at = "cars"
+from = ["here"]
+where = "EXISTS correlation"
+"""
+    running = ServerProcess(tmp_path, tables, port)
+    rules = """
+    eventtype Speed { attribute long speed; };
+    eventtype Race { attribute long speed; };
+    Race correlation Racing (Speed s) s{2} { case true: push new Race { speed = s.speed }; }
+    """
+    put = httpx.put(
+        f"{running.url}/v1/libraries/race", content=rules, headers={"Content-Type": "text/plain"}
+    )
+    assert put.status_code == 201
+    client = redis.Redis(port=broker.port)
+    for number, speed in enumerate((40, 80, 90)):
+        event = {"specversion": "1.0", "id": str(number), "source": "car", "type": "Speed",
+                 "time": f"2026-01-01T00:00:0{number}Z", "data": {"speed": speed}}  # fmt: skip
+        client.xadd("cars:events", {"event": json.dumps(event)})
+    limit = time.monotonic() + 30
+    found: list[int] = []
+    while len(found) < 2 and time.monotonic() < limit:
+        events = httpx.get(f"{running.url}/v1/history").json()["events"]
+        found = [each["data"]["speed"] for each in events]
+        time.sleep(0.1)
+    assert found == [80, 90], running.errors.read_text()
+    outputs: list[int] = []
+    while not outputs and time.monotonic() < limit:
+        entries = [json.loads(each[1][b"event"]) for each in client.xrange("cars:events")]
+        outputs = [each["data"]["speed"] for each in entries if each["type"] == "Race"]
+        time.sleep(0.1)
+    client.close()
+    assert outputs == [90]
     assert running.stop() == 0
 
 
