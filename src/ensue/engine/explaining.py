@@ -175,7 +175,7 @@ class Explainer:
             trigger.name,
             trigger.time,
             tuple(sorted(trigger.labels)),
-            tuple(matched or because),
+            (*matched, *because),
             tuple(each for each in bound if (each.part, id(each.reading)) not in known),
             self._having(trigger, name),
             self._kept(trigger, name),
@@ -316,8 +316,9 @@ class _ExplainedFilter(FilterInstance):
         if trigger is None:
             return None
         if self.clauses.bind == "latest":
-            # What is bound is a match by itself.
-            return replace(trigger, matched=list(trigger.bound.items()))
+            # What is bound is a match by itself, but for the moment that completed it.
+            by_clock = [] if reading.ports else [reading]
+            return replace(trigger, matched=list(trigger.bound.items()), because=by_clock)
         return replace(trigger, matched=matched_by(branch, start, self.clauses.bind == "first"))
 
 

@@ -34,6 +34,8 @@ from ensue.federation.configuration import GatewaySettings, Subscription, read_s
 from ensue.federation.distribution import is_meant, wanted_from
 from ensue.federation.interest import Interest
 from ensue.federation.link import Link, Ticket
+from ensue.federation.mapping.compiled import compiled
+from ensue.federation.mapping.rules import Mapped
 from ensue.federation.memory import Memory
 from ensue.federation.tree import Tree
 from ensue.history import History
@@ -67,6 +69,9 @@ class Gateway:
         self._tree = Tree(self.name, names, settings.patience)
         self._interest = Interest(names, self._history)
         self._memory = Memory(memory)
+        self._mappings: dict[tuple[str, str], list[Mapped]] = {}
+        for each in settings.mappings:
+            self._mappings.setdefault((each.at, each.direction), []).append(compiled(each))
         self._announced: dict[tuple[str, Filter], None] = {}
         self._known: dict[str, None] = {}
         self._digests: dict[str, str] = {}
@@ -165,6 +170,12 @@ class Gateway:
             return
         identity = identity_of(given)
         link.note(identity)
+        # What is in transit is not in the words of the service that it crosses.
+        mapped = given if incoming.in_transit else self._mapped(link, "in", given)
+        if mapped is None:
+            return
+        if mapped is not given:
+            given, identity = mapped, identity_of(mapped)
         expiry = expiry_of(given)
         if expiry is not None and expiry <= time.time_ns() // 1000:
             link.counts.dropped["expired"] += 1
@@ -180,13 +191,40 @@ class Gateway:
             if name in been:
                 continue
             is_wanted = True
-            if name in self._tree.active:
-                ticket.waiting += 1
-                self._links[name].send(outgoing, in_transit, identity, ticket)
-            else:
-                self._links[name].hold(outgoing, in_transit, identity)
+            self._send(self._links[name], outgoing, in_transit, identity, ticket)
         if not is_wanted:
             link.counts.filtered += 1
+
+    def _send(
+        self, link: Link, event: Event, in_transit: bool, identity: int, ticket: Ticket
+    ) -> None:
+        """Queue an event at a link, in the words of its service if it is for its clients."""
+        if not in_transit:
+            mapped = self._mapped(link, "out", event)
+            if mapped is None:
+                return
+            if mapped is not event:
+                event, identity = mapped, identity_of(mapped)
+        if link.name in self._tree.active:
+            ticket.waiting += 1
+            link.send(event, in_transit, identity, ticket)
+        else:
+            link.hold(event, in_transit, identity)
+
+    def _mapped(self, link: Link, direction: str, event: Event) -> Event | None:
+        """An event as the mappings of a service make it; None if it cannot be, or is not to be."""
+        found: Event | None = event
+        for mapped in self._mappings.get((link.name, direction), ()):
+            try:
+                found = mapped(found) if found is not None else None
+            # It may be code of the user.
+            except Exception as error:
+                link.counts.dropped["unmappable"] += 1
+                link.counts.last_error = f"service `{link.name}`: event `{event.id}`: {error}"
+                return None
+            if found is None:
+                link.counts.dropped["mapped away"] += 1
+        return found
 
     def _clock(self) -> float:
         """Seconds in which the gateway could hear its neighbours.
