@@ -54,9 +54,7 @@ def held(run: Run) -> int:
         return sum(len(rule.held()) for rule in engine.rules)
     assert isinstance(engine, BatchEngine)
     return engine._key_count() + sum(
-        len(each.instances)  # type: ignore[union-attr]
-        for each in engine.correlations.values()
-        if not hasattr(each, "keys")
+        len(each.instances) for each in engine.correlations.values() if not hasattr(each, "keys")
     )
 
 
