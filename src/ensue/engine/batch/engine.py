@@ -63,6 +63,9 @@ Form = TypeVar("Form", bound=Sized)
 OUTPUTS_AT_ONCE = 1 << 17
 """About how many outputs of timers are made at once, where timers may fire far more often."""
 
+KEYS_BEFORE_A_SWEEP = 1 << 18
+"""How many keys have numbers before those that hold nothing are dropped."""
+
 _NOWHERE = Places(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -79,6 +82,7 @@ class BatchEngine:
         self.clock: int | None = None
         self._intake = Intake(library.types, self.counts, max_jump)
         self._positioned = 0
+        self._most_keys = KEYS_BEFORE_A_SWEEP
         self._set_up(library)
 
     def _set_up(self, library: CheckedLibrary) -> None:
@@ -276,9 +280,17 @@ class BatchEngine:
                 self.clock,
                 self.rows_read,
                 self._positioned,
-                [encode_correlation(each) for each in self.correlations.values()],
+                [*self._states().values()],
             )
         )
+
+    def _states(self) -> dict[str, bytes]:
+        """The states of correlations, by their names, without what has left a window by now."""
+        if self.clock is not None:
+            for each in [*self.correlations.values(), *self._arranged.groups]:
+                if isinstance(each, ColumnCorrelation | CellGroup):
+                    each.reach(self.clock)
+        return {name: encode_correlation(each) for name, each in self.correlations.items()}
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot; the engine has read nothing yet. Raises `SnapshotError`."""
@@ -299,8 +311,9 @@ class BatchEngine:
     def change(self, library: CheckedLibrary) -> None:
         """Run another library from now on. A correlation that means the same keeps its state."""
         before = {each.name: each for each in self._library.correlations}
+        known = self._states()
         states = {
-            each.name: encode_correlation(self.correlations[each.name])
+            each.name: known[each.name]
             for each in library.correlations
             if each.name in before
             and is_unchanged(before[each.name], each, self._types, library.types)
@@ -421,6 +434,21 @@ class BatchEngine:
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
+        if self._key_count() > self._most_keys:
+            # Keys keep their numbers as long as a run goes on, also those that hold nothing.
+            states = self._states()
+            self._set_up(self._library)
+            self._take_over(states)
+            self._most_keys = max(KEYS_BEFORE_A_SWEEP, 4 * self._key_count())
+
+    def _key_count(self) -> int:
+        """How many keys have numbers, and with them cells, in all correlations."""
+        numbered = {
+            id(each.keys): each.keys.count
+            for each in self.correlations.values()
+            if not isinstance(each, EventCorrelation)
+        }
+        return sum(numbered.values())
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:
         if len(outputs) == 1 and not self._is_linked:
