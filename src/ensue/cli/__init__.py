@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from ensue.cli import in_columns
 from ensue.cli.commands import (
     bench,
     check,
@@ -161,6 +162,7 @@ app.add_typer(history.app)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point of the `ensue` command. Ends the process."""
+    in_columns.is_own_process = True
     for stream in (sys.stdout, sys.stderr):
         # A name in a message may hold a character that the terminal cannot show.
         if hasattr(stream, "reconfigure"):

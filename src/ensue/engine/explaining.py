@@ -8,7 +8,7 @@ a rule is to its next output is computed from what it remembers, when it is aske
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -138,6 +138,9 @@ class Explainer:
         self._now: int | None = None
         self._stream = Stream(library, counts, _starter, self._outputs)
 
+    def may_be_due(self, time: int) -> bool:
+        return self._stream.may_be_due(time)
+
     def next_due(self) -> int | None:
         return self._stream.next_due()
 
@@ -150,6 +153,14 @@ class Explainer:
         made = self._stream.advance(time)
         self._now = time if self._now is None else max(time, self._now)
         return made
+
+    def read_in_parts(self, event: Event) -> Iterator[list[Event]]:
+        yield from self._stream.read_in_parts(event)
+        self._now = event.time
+
+    def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
+        yield from self._stream.advance_in_parts(time)
+        self._now = time if self._now is None else max(time, self._now)
 
     def change(self, library: CheckedLibrary) -> None:
         self._stream.change(library)
@@ -175,7 +186,7 @@ class Explainer:
             trigger.name,
             trigger.time,
             tuple(sorted(trigger.labels)),
-            tuple(matched or because),
+            (*matched, *because),
             tuple(each for each in bound if (each.part, id(each.reading)) not in known),
             self._having(trigger, name),
             self._kept(trigger, name),
@@ -316,8 +327,9 @@ class _ExplainedFilter(FilterInstance):
         if trigger is None:
             return None
         if self.clauses.bind == "latest":
-            # What is bound is a match by itself.
-            return replace(trigger, matched=list(trigger.bound.items()))
+            # What is bound is a match by itself, but for the moment that completed it.
+            by_clock = [] if reading.ports else [reading]
+            return replace(trigger, matched=list(trigger.bound.items()), because=by_clock)
         return replace(trigger, matched=matched_by(branch, start, self.clauses.bind == "first"))
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.related.correlation import RelatedCorrelation
-from ensue.engine.batch.related.form import Form, form_of
 from ensue.engine.batch.saved.snapshots import decode_correlation, encode_correlation
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, path_of
+from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import carries_key_inside

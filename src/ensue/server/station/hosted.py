@@ -19,7 +19,7 @@ from ensue.engine.snapshots import read_snapshot
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history import History
-from ensue.history.replaying import asks_history
+from ensue.history.prepared import asks_history
 from ensue.lang.expressions.terms import TemporalTerm
 from ensue.library import Library
 
@@ -70,7 +70,11 @@ class SharedHistory:
 
 
 def _asked(library: Library, history: History | None) -> SharedHistory | None:
-    return SharedHistory(history) if history is not None and asks_history(library) else None
+    return (
+        SharedHistory(history)
+        if history is not None and asks_history(library.checked.tree.definitions)
+        else None
+    )
 
 
 class Hosted:
@@ -81,7 +85,7 @@ class Hosted:
         self.version = version
         self.library = library
         self.run = run
-        self.asks = asks_history(library)
+        self.asks = asks_history(library.checked.tree.definitions)
         self.counted = Counted({})
         self.refusals: deque[Refusal] = deque(maxlen=REFUSED_SHOWN)
         self.saved_seq = 0
@@ -141,7 +145,7 @@ class Hosted:
 
     def change(self, version: int, library: Library, history: History | None) -> None:
         """Run another version from now on; rules that mean the same keep their state."""
-        asks = asks_history(library)
+        asks = asks_history(library.checked.tree.definitions)
         if asks != self.asks:
             self.run = self.library.resume(self.run.snapshot(), history=_asked(library, history))
         self.run.change(library)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ensue.errors import EnsueError, EventError, HistoryError
 from ensue.events.cloudevents import decode
@@ -23,6 +24,16 @@ from ensue.server.station.journal import Journal
 
 BATCH: Final = 5_000
 RETRY_SECONDS: Final = 1.0
+MOST_HELD: Final = 30_000
+"""Events that wait in memory; more are read from the journal."""
+
+
+class Written(NamedTuple):
+    """Entries of the journal from `first` to `last`: the events among them."""
+
+    first: int
+    last: int
+    events: list[Event]
 
 
 class Indexer:
@@ -35,6 +46,8 @@ class Indexer:
         self._goal = self.indexed = indexed
         self._ends = False
         self._rests = False
+        self._held: deque[Written] = deque()
+        self._held_events = 0
         self.problem: str | None = None
         self.refused = 0
         self._thread = threading.Thread(target=self._work, name="ensue-indexer", daemon=True)
@@ -57,9 +70,18 @@ class Indexer:
         """Fill the history up to a number, in the thread that asks: before `start`."""
         self._fill(self.indexed, seq)
 
-    def wake(self, seq: int) -> None:
-        """The journal holds entries up to a number."""
+    def wake(self, seq: int, written: Written | None = None) -> None:
+        """The journal holds entries up to a number; `written` are the latest of them.
+
+        Events that are at hand need not be read from the journal again. Only so many are held: what
+        is too much is left to the journal.
+        """
         with self._changed:
+            if written is not None:
+                self._held.append(written)
+                self._held_events += len(written.events)
+                while self._held_events > MOST_HELD:
+                    self._held_events -= len(self._held.popleft().events)
             self._goal = max(self._goal, seq)
             self._changed.notify_all()
 
@@ -130,12 +152,32 @@ class Indexer:
 
     def _fill(self, begin: int, goal: int) -> None:
         while begin < goal and not self._ends:
-            rows = self._journal.page(begin, goal, BATCH)
-            self.keep(events_in(rows))
-            begin = rows[-1].seq if rows else goal
+            held = self._next_held(begin)
+            if held is not None:
+                self.keep(held.events)
+                begin = held.last
+            else:
+                rows = self._journal.page(begin, goal, BATCH)
+                self.keep(events_in(rows))
+                begin = rows[-1].seq if rows else goal
             with self._changed:
                 self.indexed = begin
                 self._changed.notify_all()
+
+    def _next_held(self, begin: int) -> Written | None:
+        """The events behind a number, if they are at hand, with those that follow on them."""
+        with self._changed:
+            while self._held and self._held[0].first <= begin:
+                self._held_events -= len(self._held.popleft().events)
+            if not self._held or self._held[0].first != begin + 1:
+                return None
+            last, events = begin, list[Event]()
+            while self._held and self._held[0].first == last + 1 and len(events) < BATCH:
+                found = self._held.popleft()
+                self._held_events -= len(found.events)
+                events += found.events
+                last = found.last
+            return Written(begin + 1, last, events)
 
 
 def events_in(rows: Sequence[Entry]) -> list[Event]:

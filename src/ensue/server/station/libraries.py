@@ -17,7 +17,7 @@ import msgspec
 
 from ensue.engine.changing import is_unchanged
 from ensue.errors import UsageError
-from ensue.history.replaying import asks_history
+from ensue.history.prepared import asks_history
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library
 from ensue.server.settings.reading import NAME
@@ -233,7 +233,7 @@ class Libraries:
                 f"with this library {rules + len(library.correlations):,} correlations would run,"
                 f" and limit `correlations` allows {limits.correlations:,}",
             )
-        if asks_history(library) and station.settings.lateness:
+        if asks_history(library.checked.tree.definitions) and station.settings.lateness:
             raise UsageError(
                 f"library `{name}` asks the history, which then has to be filled in the order of"
                 " arrival, and `[server] lateness` lets events be put in order: set it to `0 s`,"

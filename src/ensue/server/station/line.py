@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import nullcontext, suppress
@@ -100,7 +100,7 @@ class Owner(Protocol):
 
     def keep(self, event: Event) -> None: ...
 
-    def written(self, live: list[Live], events: int) -> None:
+    def written(self, live: list[Live]) -> None:
         """Entries are in the journal."""
 
     def recover(self) -> None:
@@ -271,7 +271,9 @@ class Line:
         live.append(Live(Entry(owner.seq, EVENT, body), event, matched))
         for hosted in owner.hosted.values():
             refused = hosted.counted.refused
-            self._put_out(hosted, hosted.push(event), live)
+            outputs = hosted.push(event)
+            if outputs or hosted.run.late:
+                self._put_out(hosted, outputs, live)
             if hosted.counted.refused != refused:
                 problems = hosted.refusals[-1].problems
                 publication.unread.append((number, hosted.name, problems))
@@ -341,13 +343,14 @@ class Line:
     ) -> None:
         owner = self._owner
         now = time.perf_counter()
-        outputs = sum(each.entry.kind == OUTPUT for each in live)
-        owner.figures.late += sum(each.entry.kind == LATE for each in live)
+        kinds = Counter(each.entry.kind for each in live)
+        outputs = kinds[OUTPUT]
+        owner.figures.late += kinds[LATE]
         owner.figures.duplicates += sum(each.duplicates for each in publications)
         owner.figures.committed(events, outputs, [now - each.since for each in publications])
         with self._changed:
             self.backlog += len(live)
-        owner.written(live, events)
+        owner.written(live)
         for publication in publications:
             _tell(publication.future, publication)
 

@@ -27,7 +27,7 @@ from ensue.server.station.entries import EVENT, Live
 from ensue.server.station.feed import Feed, Subscriber, Wanted
 from ensue.server.station.figures import Figures, Sample
 from ensue.server.station.hosted import Hosted
-from ensue.server.station.indexing import Indexer
+from ensue.server.station.indexing import Indexer, Written
 from ensue.server.station.journal import Journal
 from ensue.server.station.line import BusyError, Line, Publication
 from ensue.server.station.recovery import recovered
@@ -279,11 +279,12 @@ class Station:
     def keep(self, event: Event) -> None:
         self.indexer.keep([event])
 
-    def written(self, live: list[Live], events: int) -> None:  # noqa: ARG002
+    def written(self, live: list[Live]) -> None:
         if self._fills_history:
             self.indexer.filled(self.seq)
-        else:
-            self.indexer.wake(self.seq)
+        elif live:
+            kept = [each.event for each in live if each.entry.kind == EVENT and each.event]
+            self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept))
         if live:
             self._loop.call_soon_threadsafe(self.feed.extend, live)
 

@@ -9,7 +9,7 @@ import pytest
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.kernels import conditions
-from ensue.engine.batch.related.condition import Step
+from ensue.engine.core.relating.condition import Step
 from ensue.events.event import Event
 from ensue.lang.expressions import Arithmetic, Literal
 from ensue.lang.expressions.evaluation import EventScope, evaluate

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ensue.engine.batch.kernels.exact_sums import rounded_sum, whole_sum
-from ensue.engine.batch.related.condition import REALS, Step
 from ensue.engine.core.jit import inlined, uncounted
+from ensue.engine.core.relating.condition import REALS, Step
 
 COUNT, SUM, AVERAGE, DISTINCT, LEAST, GREATEST, FIRST, LAST = range(8)
 """The kinds of aggregates."""

@@ -30,7 +30,6 @@ from ensue.engine.batch.output.firings import Firings
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
 from ensue.engine.batch.related.events import Events
-from ensue.engine.batch.related.form import COMPUTED, Form
 from ensue.engine.batch.single.correlation import (
     SMALLEST_CLEARING,
     Gathered,
@@ -43,6 +42,7 @@ from ensue.engine.batch.single.correlation import (
 )
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.relating.form import COMPUTED, Form
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.names import Parts, names_in

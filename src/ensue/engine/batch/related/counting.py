@@ -20,11 +20,11 @@ from ensue.engine.batch.input.column import Column, Rows, column_of
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.kernels import conditions, stretches
 from ensue.engine.batch.kernels.exact_sums import EXPONENT_OF_ONE, LIMB, MOST_LIMBS
-from ensue.engine.batch.related.condition import MOST_REGISTERS
 from ensue.engine.batch.related.events import Events
-from ensue.engine.batch.related.form import Asked, Form
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import IntegerNumbers, Numbers, taller
+from ensue.engine.core.relating.condition import MOST_REGISTERS, Condition
+from ensue.engine.core.relating.form import Asked, Form
 from ensue.lang.expressions.names import Parts
 
 _KINDS = {
@@ -116,6 +116,10 @@ class Counting:
         self._queued = {number: place for place, number in enumerate(queued)}
         self._whole = np.zeros(MOST_REGISTERS, np.int64)
         self._real = np.zeros(MOST_REGISTERS, np.float64)
+        condition = form.condition or Condition((), ())
+        self._steps = np.array(condition.steps, np.int64).reshape(-1, 4)
+        self._integers = np.array(condition.integers, np.int64)
+        self._reals = np.array(condition.reals, np.float64)
         self._digits = np.zeros(MOST_LIMBS, np.uint64)
         self.clear()
 
@@ -262,12 +266,11 @@ class Counting:
         Without operands they are read again: nothing triggers.
         """
         form, count = self._form, len(self._values)
-        steps = form.condition.steps if form.condition else np.zeros((0, 4), np.int64)
-        integers = form.condition.integers if form.condition else np.zeros(0, np.int64)
-        reals = form.condition.reals if form.condition else np.zeros(0)
         known, errors = operands or (np.zeros((0, 0), np.int64), np.zeros((0, 0), np.bool_))
         program = stretches.Program(
-            steps, integers, reals, known, known.view(np.float64), errors,
+            self._steps,
+            self._integers,
+            self._reals, known, known.view(np.float64), errors,
             self._whole, self._real, self._digits,
         )  # fmt: skip
         rule = self._stretches()

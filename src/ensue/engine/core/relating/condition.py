@@ -15,9 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
-
-import numpy as np
 
 from ensue.events.types import ValueType
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
@@ -99,13 +96,9 @@ class Condition:
 
     operands: tuple[Expression, ...]
     kinds: tuple[str, ...]
-    steps: Any
-    integers: Any
-    reals: Any
-
-    @property
-    def has_program(self) -> bool:
-        return len(self.steps) > 0
+    steps: tuple[tuple[int, ...], ...] = ()
+    integers: tuple[int, ...] = ()
+    reals: tuple[float, ...] = ()
 
 
 def condition_of(
@@ -119,8 +112,7 @@ def condition_of(
     `names` are the declared attributes of each port. Raises `NotInProgramError`.
     """
     if not any(True for _ in aggregates_in(having)):
-        none = np.zeros((0, 4), np.int64)
-        return Condition((having,), ("boolean",), none, np.zeros(0, np.int64), np.zeros(0))
+        return Condition((having,), ("boolean",))
     compiler = _Compiler(aggregates, results, names)
     register, kind = compiler.compile(having)
     if kind != "boolean":
@@ -145,9 +137,9 @@ class _Compiler:
         return Condition(
             tuple(self.operands),
             tuple(self.kinds),
-            np.array(self.steps, np.int64).reshape(-1, 4),
-            np.array(self.integers, np.int64),
-            np.array(self.reals, np.float64),
+            tuple(tuple(each) for each in self.steps),
+            tuple(self.integers),
+            tuple(self.reals),
         )
 
     def step(self, step: int, to: int, x: int, y: int = 0) -> int:
