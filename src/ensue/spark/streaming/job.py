@@ -12,7 +12,7 @@ microsecond, and nothing is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +21,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ensue.engine.jumps import JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.library import Library, LibraryLike, as_library, duration_microseconds
 from ensue.spark.batch.job import shuffle_partitions
@@ -28,6 +29,7 @@ from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.sql.conformance import attributes_read_in_python, check_columns, conforms
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
+from ensue.spark.sql.mapping import Columns, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of, wanted_by_rule
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.streaming.bucket import (
@@ -57,7 +59,7 @@ from ensue.spark.streaming.figures import (
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
 from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
-from ensue.spark.worker.tasks import rejected_rows
+from ensue.spark.worker.tasks import GroupTask, rejected_rows
 
 BUCKETS_PER_PARTITION = 4
 """Several buckets for each partition even out the hashing of keys..."""
@@ -74,6 +76,9 @@ class StreamOptions:
     correlations: Sequence[str] | None = None
     whole_events: bool = False
     arrival: str | None = None
+    type: str | None = None
+    timezone: str | None = None
+    max_jump: JumpLike = None
 
     @property
     def lateness_microseconds(self) -> int:
@@ -89,18 +94,22 @@ class StreamOptions:
 def correlate_stream(
     events: DataFrame,
     library: LibraryLike,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     *,
     lateness: str | timedelta | None = None,
     buckets: int | None = None,
     correlations: Sequence[str] | None = None,
     whole_events: bool = False,
     arrival: str | None = None,
+    type: str | None = None,  # noqa: A002 - the name that users know
+    timezone: str | None = None,
+    max_jump: JumpLike = None,
 ) -> DataFrame:
     """The outputs of a library over a stream of events: the columns of `correlate`, and three more.
 
     `ensue_kind` is `output`, `late` for an event that came later than `lateness` allows, or
-    `rejected` for a row that is no event or does not fit its type. Late events and rejected rows
+    `rejected` for a row that is no event, does not fit its type, or lies further ahead of the
+    stream than `max_jump`. Late events and rejected rows
     stand in `ensue_left_out` as JSON, with the reasons in `ensue_problems`; `split` separates them
     from the outputs. A checkpoint keeps the number of `buckets` that it was begun with. Start the
     query with the output mode `append`.
@@ -110,7 +119,9 @@ def correlate_stream(
             "the DataFrame is bounded, and this call reads streams: use `spark.readStream`, or"
             " `ensue.spark.correlate`"
         )
-    options = StreamOptions(lateness, buckets, correlations, whole_events, arrival)
+    options = StreamOptions(
+        lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump
+    )
     with only_one_in_a_query():
         outputs = StreamJob.of(events, library, columns, options).outputs()
         # Through Spark Connect a plan is analysed only when its schema is asked for.
@@ -162,10 +173,13 @@ def split(made: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def rejected_stream(
-    events: DataFrame, library: LibraryLike, columns: Mapping[str, str] | None = None
+    events: DataFrame,
+    library: LibraryLike,
+    columns: Columns | None = None,
+    options: StreamOptions | None = None,
 ) -> DataFrame:
     """The rejected rows of a stream, as a stream of its own that keeps no state."""
-    return StreamJob.of(events, library, columns).rejected()
+    return StreamJob.of(events, library, columns, options).rejected()
 
 
 @dataclass(frozen=True)
@@ -187,14 +201,16 @@ class StreamJob:
         cls,
         events: DataFrame,
         library: LibraryLike,
-        columns: Mapping[str, str] | None = None,
+        columns: Columns | None = None,
         options: StreamOptions | None = None,
     ) -> StreamJob:
         """Raises `UsageError` for what cannot work, naming column and rule."""
         options = options or StreamOptions()
+        mapped = mapped_events(events, columns, options.type, options.timezone)
+        events = mapped.events
         loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, options.correlations)
-        layout = layout_of(events, columns)
+        layout = layout_of(events, mapped.renames, mapped.times)
         check_arrival(events, options.arrival)
         types = loaded.checked.types
         check_columns(layout, types, plan.rules_over_input)
@@ -220,6 +236,8 @@ class StreamJob:
             "events" if python_reasons else "columns",
             has_arrival=options.arrival is not None,
             with_event=options.whole_events,
+            times=mapped.times,
+            max_jump=max_jump(loaded.checked, options.max_jump),
         )
         if not python_reasons:
             names = tuple(dict.fromkeys(name for each in scans for name, _ in each.shuffled))
@@ -249,7 +267,8 @@ class StreamJob:
         rows = self.events
         if self.task.form == "columns":
             rows = rows.filter(~conforms(self.layout, self.plan.library.types))
-        task = (Library(self.plan.library).tables(), self.plan.selected)
+        tables = Library(self.plan.library).tables()
+        task = GroupTask(tables, self.plan.selected, 0, times=self.task.times)
         read = rows.select(self.layout.row())
         return read.mapInArrow(for_workers(rejected_rows, task), REJECTED_DDL)
 
