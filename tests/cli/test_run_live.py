@@ -83,16 +83,17 @@ def test_a_growing_file_is_followed_until_a_signal_and_all_is_written(
 def test_what_waits_to_be_put_in_order_is_read_at_the_end(
     start: Start, rules: Path, tmp_path: Path
 ) -> None:
-    log = tmp_path / "log.jsonl"
-    log.write_text(f"{event(2, 'Done', 1)}\n{event(1, 'Failed', 0)}\n")
-    process = start(rules, "-e", log, "--follow", "--lateness", "1h")
-    time.sleep(2)
+    log, out = tmp_path / "log.jsonl", tmp_path / "out.jsonl"
+    settled = [event(1, "Failed", 0), event(2, "Done", 1)]
+    log.write_text("\n".join([*settled, event(4, "Done", 600), event(3, "Failed", 599), ""]))
+    process = start(rules, "-e", log, "--follow", "--lateness", "2min", "--out", out)
+
+    wait_for(lambda: out.exists() and out.stat().st_size > 0)
     process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=30)
 
-    out, err = process.communicate(timeout=30)
-
-    assert json.loads(out)["trigger"] == "2", err
-    assert b"2 events read; 1 output" in err
+    assert [json.loads(each)["trigger"] for each in out.read_text().splitlines()] == ["2", "4"]
+    assert b"4 events read; 2 outputs" in err
 
 
 def test_silence_is_noticed_by_the_clock_of_this_machine(start: Start, tmp_path: Path) -> None:

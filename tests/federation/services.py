@@ -11,6 +11,7 @@ import pytest
 
 from ensue.federation.adapters import adapter_class
 from ensue.federation.adapters.base import Adapter, Service
+from tests.servers.programs import free_port
 
 from .conftest import StartServer
 
@@ -25,10 +26,17 @@ KINDS = (
     "nats-jetstream",
     "kafka",
     "kafka-binary",
+    "amqp",
+    "amqp-binary",
+    "channel",
+    "broker",
+    "proximity",
+    "zenoh",
+    "zenoh-binary",
 )
 
 SERVER_OF = {"redis-pubsub": "redis", "nats-jetstream": "nats"}
-OPTIONS: dict[str, dict[str, Any]] = {}
+OPTIONS: dict[str, dict[str, Any]] = {"amqp": {"exchange": "fanout"}}
 _numbers = count(1)
 
 MakeAdapter = Callable[..., Adapter]
@@ -55,6 +63,12 @@ def service_of(
 def url_of(kind: str, server: StartServer, request: pytest.FixtureRequest, number: str) -> str:
     if kind == "memory":
         return f"memory:{number}"
+    if kind in ("channel", "broker"):
+        return f"{kind}:{number}"
+    if kind == "proximity":
+        return server("redis").url
+    if kind == "zenoh":
+        return f"zenoh://127.0.0.1:{free_port()}"
     if kind == "kafka":
         servers: str = request.getfixturevalue("kafka_servers")
         return f"kafka://{servers}"

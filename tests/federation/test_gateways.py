@@ -43,6 +43,18 @@ def test_only_what_matches_goes_where_it_was_asked_for() -> None:
     run(story)
 
 
+def test_only_services_that_are_asked_of_are_listened_to() -> None:
+    async def story(world: World) -> None:
+        wishes = (("office", ["cars"], "speed > 50"), ("cars", ["of*"], "TRUE"))
+        world.add("g", ["cars", "office", "other"], *wishes)
+        await world.start()
+        wanted = {each["service"]: each["wanted"] for each in world.gateways["g"].status()}
+
+        assert [len(wanted[each]) for each in ("cars", "office", "other")] == [1, 1, 0]
+
+    run(story)
+
+
 def test_an_event_goes_to_a_service_once_however_many_ask() -> None:
     async def story(world: World) -> None:
         world.add(
@@ -267,6 +279,26 @@ def test_another_way_is_taken_when_a_gateway_does_not_come_back() -> None:
         await world.quiet()
 
         assert world.arrived("b") == [first.id, second.id]
+
+    run(story)
+
+
+def test_nothing_is_lost_while_another_gateway_takes_the_place_of_one_that_died() -> None:
+    async def story(world: World) -> None:
+        for name in ("g1", "g2"):
+            world.add(name, ["a", "b"], ("b", ["a"], "TRUE"))
+        await world.start()
+        await asyncio.sleep(0.3)
+        sent = []
+        for round_ in range(40):
+            sent += [world.publish("a", n=1).id for _ in range(5)]
+            await asyncio.sleep(0.05)
+            if round_ == 10:
+                await world.kill("g1")
+        await world.until(lambda: len(world.arrived("b")) >= len(sent))
+        await world.quiet()
+
+        assert sorted(world.arrived("b"), key=int) == sent
 
     run(story)
 

@@ -7,17 +7,14 @@ then the order is that of the times.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from ensue.casefile import Case
-from ensue.errors import EventError
+from ensue.casefile import Case, case_events
 from ensue.events.cloudevents import decode
-from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.library import Library, load, parse
 from ensue.spark.batch.events import job_of_events
@@ -44,13 +41,7 @@ def differing(spark: SparkSession, cases: Sequence[Case]) -> list[str]:
 
 
 def accepted(case: Case, library: Library) -> list[Event]:
-    events = []
-    for members in case.events:
-        try:
-            events.append(conform(decode(json.dumps(members)), library.checked.types))
-        except EventError:
-            continue
-    return events
+    return case_events(case, library.checked.types)[0]
 
 
 def _met(case: Case, given: Sequence[Event]) -> bool:

@@ -19,6 +19,7 @@ from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.dead_letters import dead_letter
 from ensue.events.event import Event, Rejected
+from ensue.events.files.whole_file import WholeFile
 from ensue.events.sources import STDIN
 
 MOST_NAMED = 20
@@ -93,21 +94,32 @@ class LateEvents:
 
 
 def _open(path: Path | None, files: ExitStack) -> BinaryIO | None:
-    return files.enter_context(path.open("wb")) if path else None
+    return files.enter_context(WholeFile(path)).file if path else None
 
 
 def refuse_shared_files(
     options: Iterable[tuple[str, str | Path | None]], libraries: Sequence[Path]
 ) -> None:
     """Raises `UsageError` if a file that is written is also read, or written twice."""
-    taken = {path.resolve(): "the library" for path in libraries}
+    taken = {_identity(path): "the library" for path in libraries}
     for option, given in options:
         if given is None or str(given) == STDIN:
             continue
-        path = Path(given).resolve()
+        path = Path(given)
+        identity = _identity(path)
         # A device such as a terminal can be written from two sides.
-        if path in taken and (path.is_file() or not path.exists()):
+        if identity in taken and (path.is_file() or not path.exists()):
             raise UsageError(
-                f"`{option}` names `{given}`, which {taken[path]} names too: choose another file"
+                f"`{option}` names `{given}`, which {taken[identity]} names too: choose another"
+                " file"
             )
-        taken[path] = f"`{option}`"
+        taken[identity] = f"`{option}`"
+
+
+def _identity(path: Path) -> object:
+    """What a path stands for, whatever link leads there; by its name if there is nothing yet."""
+    try:
+        status = path.stat()
+    except OSError:
+        return path.resolve()
+    return status.st_dev, status.st_ino

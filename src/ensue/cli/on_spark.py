@@ -28,6 +28,7 @@ from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine.jumps import AUTO, UNBOUNDED
 from ensue.engine.run import Run
 from ensue.errors import UsageError
+from ensue.events.files.whole_file import WholeFile
 from ensue.events.sources import FORMATS, LINES, STDIN
 from ensue.events.times import format_time
 from ensue.library import Library
@@ -201,7 +202,7 @@ def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
             outputs.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
         else:
             sink: BinaryIO = (
-                files.enter_context(asked.out.open("wb")) if asked.out else sys.stdout.buffer
+                files.enter_context(WholeFile(asked.out)).file if asked.out else sys.stdout.buffer
             )
             for block in outputs.lines():
                 sink.write(block)
@@ -224,9 +225,9 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
     if path is None:
         return
     if path.suffix:
-        with path.open("wb") as letters:
+        with WholeFile(path) as letters:
             for block in outputs.rejected.dead_letters(count) if count else ():
-                letters.write(block)
+                letters.file.write(block)
     elif count:
         outputs.rejected.write_folder(str(path))
 

@@ -1,7 +1,8 @@
 """Where the outputs of a run go: lines on the standard output, or a file in the format it names.
 
-A file takes its place when the run is done, and until then what stood there stays. Outputs come as
-columns, or as events from engines that read one by one.
+A file takes its place when the run is done, and until then what stood there stays; lines of a run
+without an end can be read while they are written. Outputs come as columns, or as events from
+engines that read one by one.
 """
 
 from __future__ import annotations
@@ -34,15 +35,22 @@ class Outputs:
     """What a run puts out. Ends well by `finish`; whatever else ends it leaves the old file."""
 
     def __init__(
-        self, path: Path | None, types: TypeSystem, only: str | None, files: ExitStack
+        self,
+        path: Path | None,
+        types: TypeSystem,
+        only: str | None,
+        files: ExitStack,
+        grows: bool = False,
     ) -> None:
         self.written = 0
         self._only = only
         self._types = types
         self._path = path
         self._files = files
-        self._file = None if path is None else files.enter_context(WholeFile(path))
         self._format = None if path is None else format_of(path)
+        # Tables are whole only at their end.
+        grows = grows and self._format is None
+        self._file = None if path is None else files.enter_context(WholeFile(path, grows))
         self._waiting: list[Event] = []
         self._tables: Any = None
         self._held: BinaryIO | None = None

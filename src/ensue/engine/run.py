@@ -363,6 +363,10 @@ class Run:
         with self._lock:
             self._change(without(self._library, names))
 
+    def change(self, library: HasTree) -> None:
+        """Run another library from now on. A rule that means the same keeps its state."""
+        self._change(library.checked)
+
     def _change(self, library: CheckedLibrary) -> None:
         self._require_nothing_left()
         self._engine.change(library)

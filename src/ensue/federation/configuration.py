@@ -22,7 +22,8 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Table
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,10 @@ from ensue.errors import EnsueError, LibraryError, UsageError
 from ensue.federation.adapters import KINDS, adapter_class
 from ensue.federation.adapters.base import ANYTHING, Service
 from ensue.federation.distribution import wanted_from
+from ensue.federation.mapping.rules import RETYPE, Mapping, load_plugin
+from ensue.federation.mapping.templates import Template
 from ensue.lang.diagnostics import did_you_mean
+from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.library import duration_microseconds
 from ensue.subscriptions import Filter
 
@@ -42,7 +46,11 @@ _NAME = re.compile(r"[^\s,]+")
 GATEWAY_KEYS = ("name", "listen", "patience", "memory", "beat", "settling", "history", "state")
 SERVICE_KEYS = ("name", "kind", "url", "address", "encoding", "control")
 SUBSCRIBE_KEYS = ("at", "from", "where")
-TABLES = ("gateway", "service", "subscribe")
+MAP_KEYS = (
+    *("at", "direction", "where", "split", "rename"),
+    *("remove", "retype", "compute", "subject", "plugin"),
+)
+TABLES = ("gateway", "service", "subscribe", "map")
 _DURATIONS = ("patience", "memory", "beat", "settling")
 
 
@@ -71,6 +79,7 @@ class GatewaySettings:
     name: str
     services: tuple[Service, ...]
     subscriptions: tuple[Subscription, ...] = ()
+    mappings: tuple[Mapping, ...] = ()
     listen: str | None = None
     patience: float = 10.0
     memory: float = 600.0
@@ -107,7 +116,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
         raise UsageError(f"`{place}` is no TOML: {str(error).lower()}") from None
 
 
-def read_settings(tables: Mapping[str, Any], where: str = "") -> GatewaySettings:
+def read_settings(tables: Table[str, Any], where: str = "") -> GatewaySettings:
     """The settings that tables give. Raises `UsageError` with every mistake, one a line."""
     findings = Findings(where)
     for name in tables:
@@ -116,12 +125,18 @@ def read_settings(tables: Mapping[str, Any], where: str = "") -> GatewaySettings
     gateway = _gateway(tables.get("gateway"), findings)
     services = list(_services(tables.get("service"), gateway.get("name", ""), findings))
     subscriptions = list(_subscriptions(tables.get("subscribe", []), findings))
+    mappings = list(_mappings(tables.get("map", []), [each.name for each in services], findings))
     findings.done()
-    return GatewaySettings(services=tuple(services), subscriptions=tuple(subscriptions), **gateway)
+    return GatewaySettings(
+        services=tuple(services),
+        subscriptions=tuple(subscriptions),
+        mappings=tuple(mappings),
+        **gateway,
+    )
 
 
 def _gateway(table: Any, findings: Findings) -> dict[str, Any]:
-    if not isinstance(table, Mapping):
+    if not isinstance(table, Table):
         findings.add("[gateway]", 'this table is missing: give it, with `name = "..."`')
         return {}
     given = dict(_resolved(table, "[gateway]", findings))
@@ -155,7 +170,7 @@ def _services(tables: Any, gateway: str, findings: Findings) -> Iterator[Service
     names: set[str] = set()
     for number, table in enumerate(tables, 1):
         place = f"[[service]] {number}"
-        if not isinstance(table, Mapping):
+        if not isinstance(table, Table):
             findings.add(place, "a table is needed")
             continue
         made = _service(dict(_resolved(table, place, findings)), place, gateway, findings)
@@ -214,7 +229,7 @@ def _subscriptions(tables: Any, findings: Findings) -> Iterator[Subscription]:
         return
     for number, table in enumerate(tables, 1):
         place = f"[[subscribe]] {number}"
-        if not isinstance(table, Mapping):
+        if not isinstance(table, Table):
             findings.add(place, "a table is needed")
             continue
         _refuse_unknown(table, SUBSCRIBE_KEYS, place, findings)
@@ -230,6 +245,63 @@ def _subscriptions(tables: Any, findings: Findings) -> Iterator[Subscription]:
             yield Subscription(table["at"], tuple(services), where)
 
 
+def _mappings(tables: Any, services: Sequence[str], findings: Findings) -> Iterator[Mapping]:
+    if not isinstance(tables, list):
+        findings.add("[[map]]", "double brackets are needed: there may be several")
+        return
+    for number, table in enumerate(tables, 1):
+        place = f"[[map]] {number}"
+        before = len(findings.found)
+        if not isinstance(table, Table):
+            findings.add(place, "a table is needed")
+            continue
+        _refuse_unknown(table, MAP_KEYS, place, findings)
+        _need_text(table, "at", place, findings)
+        if isinstance(table.get("at"), str) and table["at"] not in services:
+            hint = did_you_mean(table["at"], services)
+            findings.add(f"{place} at", f"there is no service `{table['at']}` here: {hint}")
+        if table.get("direction") not in ("in", "out"):
+            findings.add(f"{place} direction", "`in` (from the service) or `out` (to it) is needed")
+        steps = _steps(table, place, findings)
+        if len(findings.found) == before:
+            yield Mapping(table["at"], table["direction"], **steps)
+
+
+def _steps(table: Table[str, Any], place: str, findings: Findings) -> dict[str, Any]:
+    """The steps of a mapping, checked one by one."""
+    steps: dict[str, Any] = {}
+    if "where" in table:
+        steps["where"] = _filter(table["where"], f"{place} where", findings)
+    for key, read in (("split", Template), ("subject", Template), ("plugin", load_plugin)):
+        if key in table:
+            try:
+                steps[key] = read(table[key])
+            except (TypeError, ValueError) as error:
+                findings.add(f"{place} {key}", str(error))
+    for key in ("rename", "retype", "compute"):
+        given = table.get(key, {})
+        if not isinstance(given, Table) or not all(isinstance(e, str) for e in given.values()):
+            findings.add(f"{place} {key}", 'names and texts are needed: { old = "new" }')
+        else:
+            steps[key] = dict(given)
+    for name, wanted in steps.get("retype", {}).items():
+        if wanted not in RETYPE:
+            hint = did_you_mean(wanted, RETYPE)
+            findings.add(f"{place} retype.{name}", f"there is no type `{wanted}`: {hint}")
+    for name, text in steps.get("compute", {}).items():
+        try:
+            steps["compute"][name] = parse_expression(text, "<value>")
+        except LibraryError as error:
+            for each in error.diagnostics:
+                findings.add(f"{place} compute.{name}", f"in `{text}`: {each.message}")
+    removed = table.get("remove", [])
+    if not isinstance(removed, list) or not all(isinstance(each, str) for each in removed):
+        findings.add(f"{place} remove", "a list of names is needed")
+    else:
+        steps["remove"] = tuple(removed)
+    return steps
+
+
 def _filter(text: Any, place: str, findings: Findings) -> Filter | None:
     if not isinstance(text, str):
         findings.add(place, "a filter is text")
@@ -242,9 +314,7 @@ def _filter(text: Any, place: str, findings: Findings) -> Filter | None:
     return None
 
 
-def _resolved(
-    table: Mapping[str, Any], place: str, findings: Findings
-) -> Iterator[tuple[str, Any]]:
+def _resolved(table: Table[str, Any], place: str, findings: Findings) -> Iterator[tuple[str, Any]]:
     """The values of a table with secrets put in."""
     for key, value in table.items():
         yield key, resolve(value, f"{place} {key}", findings) if isinstance(value, str) else value
@@ -269,14 +339,14 @@ def resolve(text: str, place: str, findings: Findings) -> str:
 
 
 def _refuse_unknown(
-    table: Mapping[str, Any], known: Sequence[str], place: str, findings: Findings
+    table: Table[str, Any], known: Sequence[str], place: str, findings: Findings
 ) -> None:
     for key in table:
         if key not in known:
             findings.add(f"{place} {key}", f"there is no such key: {did_you_mean(key, known)}")
 
 
-def _need_text(table: Mapping[str, Any], key: str, place: str, findings: Findings) -> None:
+def _need_text(table: Table[str, Any], key: str, place: str, findings: Findings) -> None:
     if not isinstance(table.get(key), str) or not table[key]:
         given = "it is missing" if key not in table else "text is needed"
         findings.add(f"{place} {key}", given)

@@ -35,6 +35,13 @@ def wanted_from(names: Sequence[str], where: Filter) -> Filter:
     return Filter(Logic((meant, where.expression), ("AND",)))
 
 
+def events_of(name: str, kind: str) -> Filter:
+    """The filter that matches the events of one service."""
+    is_from = Comparison(Name((ORIGIN,)), (("=", Literal(name)),))
+    is_kind = Comparison(Name((KIND,)), (("=", Literal(kind)),))
+    return Filter(Logic((is_from, is_kind), ("AND",)))
+
+
 def _tests(listed: str) -> Iterable[Expression]:
     for attribute in (ORIGIN, KIND):
         if _WILD & set(listed):

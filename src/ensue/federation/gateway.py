@@ -33,7 +33,9 @@ from ensue.federation.attributes import (
 from ensue.federation.configuration import GatewaySettings, Subscription, read_settings
 from ensue.federation.distribution import is_meant, wanted_from
 from ensue.federation.interest import Interest
-from ensue.federation.link import Link
+from ensue.federation.link import Link, Ticket
+from ensue.federation.mapping.compiled import compiled
+from ensue.federation.mapping.rules import Mapped
 from ensue.federation.memory import Memory
 from ensue.federation.tree import Tree
 from ensue.history import History
@@ -67,13 +69,19 @@ class Gateway:
         self._tree = Tree(self.name, names, settings.patience)
         self._interest = Interest(names, self._history)
         self._memory = Memory(memory)
+        self._mappings: dict[tuple[str, str], list[Mapped]] = {}
+        for each in settings.mappings:
+            self._mappings.setdefault((each.at, each.direction), []).append(compiled(each))
         self._announced: dict[tuple[str, Filter], None] = {}
         self._known: dict[str, None] = {}
         self._digests: dict[str, str] = {}
         self._changed = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._is_ready = False
+        self._has_settled = False
         self._began = 0.0
+        self._last_moment = time.monotonic()
+        self._stalled = 0.0
 
     @classmethod
     def from_config(
@@ -86,17 +94,21 @@ class Gateway:
 
     async def start(self) -> None:
         """Raises `UsageError` for settings that no service can be reached by."""
-        self._began = time.monotonic()
-        for subscription in self.settings.subscriptions:
-            self._stand(subscription)
-        self._remember()
+        self._began = self._clock()
+        with self._interest.changing():
+            for subscription in self.settings.subscriptions:
+                self._stand(subscription)
+            self._remember()
         # The first look-up compiles; no event is to wait for that.
         self._interest.destinations(Event.of("ensue.first", time=0, data={}))
         for link in self._links.values():
             link.start(self)
         await self._all_connected()
-        self._say_all()
+        for link in self._links.values():
+            link.want(self._wanted_from(link), False)
+        self._ask_all()
         await asyncio.sleep(self.settings.settling)
+        self._has_settled = True
         self._update()
         for link in self._links.values():
             link.receive()
@@ -139,23 +151,34 @@ class Gateway:
 
     def route(self, link: Link, incoming: Sequence[Incoming]) -> None:
         """Queue events at their destinations. Called by the link that received them."""
-        now = time.time_ns() // 1000
+        if link.name not in self._tree.active:
+            for each in incoming:
+                link.rest(each)
+            return
         for each in incoming:
             ticket = link.ticket(each.token)
             # One more than there are destinations, until all of them are known.
             ticket.waiting = 1
-            if each.event is None:
-                link.counts.dropped["unreadable"] += 1
-                link.counts.last_error = f"service `{link.name}`: {'; '.join(each.problems)}"
-            else:
-                self._route_one(link, each.event, ticket, now)
+            self._route_one(link, each, ticket)
             ticket.confirm()
 
-    def _route_one(self, link: Link, given: Event, ticket: Any, now: int) -> None:
+    def _route_one(self, link: Link, incoming: Incoming, ticket: Ticket) -> None:
+        given = incoming.event
+        if given is None:
+            link.counts.dropped[incoming.reason] += 1
+            if incoming.problems:
+                link.counts.last_error = f"service `{link.name}`: {'; '.join(incoming.problems)}"
+            return
         identity = identity_of(given)
-        link.seen.add(identity)
+        link.note(identity)
+        # What is in transit is not in the words of the service that it crosses.
+        mapped = given if incoming.in_transit else self._mapped(link, "in", given)
+        if mapped is None:
+            return
+        if mapped is not given:
+            given, identity = mapped, identity_of(mapped)
         expiry = expiry_of(given)
-        if expiry is not None and expiry <= now:
+        if expiry is not None and expiry <= time.time_ns() // 1000:
             link.counts.dropped["expired"] += 1
             return
         event = at_service(given, link.name, link.service.kind)
@@ -166,12 +189,55 @@ class Gateway:
         outgoing = for_sending(event)
         is_wanted = False
         for name, in_transit in found.items():
-            if name not in been:
-                is_wanted = True
-                ticket.waiting += 1
-                self._links[name].send(outgoing, in_transit, identity, ticket)
+            if name in been:
+                continue
+            is_wanted = True
+            self._send(self._links[name], outgoing, in_transit, identity, ticket)
         if not is_wanted:
             link.counts.filtered += 1
+
+    def _send(
+        self, link: Link, event: Event, in_transit: bool, identity: int, ticket: Ticket
+    ) -> None:
+        """Queue an event at a link, in the words of its service if it is for its clients."""
+        if not in_transit:
+            mapped = self._mapped(link, "out", event)
+            if mapped is None:
+                return
+            if mapped is not event:
+                event, identity = mapped, identity_of(mapped)
+        if link.name in self._tree.active:
+            ticket.waiting += 1
+            link.send(event, in_transit, identity, ticket)
+        else:
+            link.hold(event, in_transit, identity)
+
+    def _mapped(self, link: Link, direction: str, event: Event) -> Event | None:
+        """An event as the mappings of a service make it; None if it cannot be, or is not to be."""
+        found: Event | None = event
+        for mapped in self._mappings.get((link.name, direction), ()):
+            try:
+                found = mapped(found) if found is not None else None
+            # It may be code of the user.
+            except Exception as error:
+                link.counts.dropped["unmappable"] += 1
+                link.counts.last_error = f"service `{link.name}`: event `{event.id}`: {error}"
+                return None
+            if found is None:
+                link.counts.dropped["mapped away"] += 1
+        return found
+
+    def _clock(self) -> float:
+        """Seconds in which the gateway could hear its neighbours.
+
+        A process that was stopped, or busy, has not heard them meanwhile, and that tells nothing.
+        """
+        now = time.monotonic()
+        missed = now - self._last_moment
+        if missed > 3 * self.settings.beat:
+            self._stalled += missed
+        self._last_moment = now
+        return now - self._stalled
 
     # --- neighbours ---------------------------------------------------------------------------
 
@@ -190,7 +256,7 @@ class Gateway:
             return
         if getattr(said, "instance", None) == self._instance:
             return
-        now = time.monotonic()
+        now = self._clock()
         match said:
             case control.Hello():
                 if said.gateway == self.name:
@@ -220,8 +286,14 @@ class Gateway:
                 self._pass_on(said, said.id, link)
 
     def _say(self, link: Link) -> None:
-        """Hello, and what is wanted, where that has changed since it was last said."""
-        now = time.monotonic()
+        """Hello, and what is wanted, where that has changed since it was last said.
+
+        A gateway that has just come says nothing of its place in the tree before it knows it: its
+        neighbours go by what it said before it went.
+        """
+        if not self._has_settled:
+            return
+        now = self._clock()
         stated = self._interest.statement(link.name, self.name, self._instance)
         if self._digests.get(link.name) != stated.digest:
             self._digests[link.name] = stated.digest
@@ -236,23 +308,34 @@ class Gateway:
             )
         )
 
-    def _say_all(self) -> None:
+    def _ask_all(self) -> None:
         for link in self._links.values():
             link.tell(control.write(control.Asked(self.name, self._instance)))
 
     def _update(self) -> None:
         """Bring everything up to what is known now."""
-        now = time.monotonic()
+        now = self._clock()
         tree_changed = self._tree.settle(now)
         self._interest.activate(self._tree.active)
+        for link in self._links.values():
+            if link.name in self._tree.active:
+                link.send_held()
+                for incoming, ticket in link.wake():
+                    self._route_one(link, incoming, ticket)
+                    ticket.confirm()
+            else:
+                link.release(time.monotonic() - 2 * self.settings.patience)
         self._interest.forget(now - self.settings.memory)
         # Who wants something may have been away as this gateway was.
         may_forget = now - self._began > self.settings.patience
         for link in self._links.values():
-            link.want(self._interest.wanted_from(link.name), may_forget)
+            link.want(self._wanted_from(link), may_forget)
             digest = self._interest.statement(link.name, self.name, self._instance).digest
             if tree_changed or self._digests.get(link.name) != digest:
                 self._say(link)
+
+    def _wanted_from(self, link: Link) -> list[Filter]:
+        return self._interest.wanted_from(link.name, link.service.kind)
 
     async def _maintain(self) -> None:
         while True:
@@ -305,7 +388,7 @@ class Gateway:
             problem = str(error)
         if not services and not problem:
             return
-        if any(self._tree.neighbours(each, time.monotonic()) for each in self._links):
+        if any(self._tree.neighbours(each, self._clock()) for each in self._links):
             await asyncio.sleep(_PAUSE_FOR_NEIGHBOURS)
         done = control.Done(control.new_id(), request.id, self.name, services, problem)
         self._known[done.id] = None
@@ -382,7 +465,7 @@ class Gateway:
 
     def _remember(self) -> None:
         requests, stated = self._memory.load()
-        now = time.monotonic()
+        now = self._clock()
         for service, text in requests:
             wanted = control.filter_of(text)
             if service in self._links and wanted is not None:
@@ -409,7 +492,7 @@ class Gateway:
 
     def status(self) -> list[dict[str, Any]]:
         """The figures of every link."""
-        now = time.monotonic()
+        now = self._clock()
         return [
             {
                 "service": link.name,
@@ -428,7 +511,7 @@ class Gateway:
                 "lag": link.counts.lag,
                 "neighbours": self._tree.neighbours(link.name, now),
                 "requests": [str(each) for each in self._interest.requests(link.name)],
-                "wanted": [str(each) for each in self._interest.wanted_from(link.name)],
+                "wanted": [str(each) for each in self._wanted_from(link)],
             }
             for link in self._links.values()
         ]

@@ -11,7 +11,8 @@ the brokers). A filter that asks a history is told on as the single events that 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from ensue.brokers.weakening import needs_of
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.federation.control import Stated, filter_of
+from ensue.federation.distribution import events_of
 from ensue.history import History
 from ensue.subscriptions import Filter, Index
 
@@ -58,8 +60,19 @@ class Interest:
         self._index = Index(history=history)
         self._entries: set[Entry] = set()
         self._active: frozenset[str] = frozenset(self._places)
-        covers = Covering(None).surely_covers
-        self._told = {each: Forwarding(covers) for each in self._places}
+        self._is_changing = False
+        self._covering = Covering(None)
+        self._told = {each: Forwarding(self._covering) for each in self._places}
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Several changes at once: what follows from them is found at the end."""
+        self._is_changing = True
+        try:
+            yield
+        finally:
+            self._is_changing = False
+            self._refresh()
 
     # --- what comes in ------------------------------------------------------------------------
 
@@ -127,15 +140,29 @@ class Interest:
     # --- what goes out ------------------------------------------------------------------------
 
     def destinations(self, event: Event) -> dict[str, bool]:
-        """The services that an event goes to; true where it goes in transit only."""
+        """The services that want an event; true where it goes in transit only."""
         found: dict[str, bool] = {}
         for service, in_transit, _ in self._index.match(event):
             found[service] = found.get(service, True) and in_transit
         return found
 
-    def wanted_from(self, service: str) -> list[Filter]:
-        """The most general filters of what is wanted elsewhere from a service."""
-        return self._told[service].said
+    def wanted_from(self, service: str, kind: str) -> list[Filter]:
+        """The most general filters of what is wanted elsewhere from a service.
+
+        Where no other gateway is, only the service's own events can come from there, and what is
+        asked of others need not be asked of it. Where there are others, this gateway may have to
+        take the place of one, and must know by then what they have brought.
+        """
+        said = self._told[service].said
+        resting = self._places.keys() - self._active
+        if resting:
+            places = resting if service in resting else {*resting, service}
+            spare = (each for name in places for _, each in self._wishes(self._places[name]))
+            said = list(dict.fromkeys((*said, *spare)))
+        if self._places[service].stated:
+            return said
+        own = events_of(service, kind)
+        return [each for each in said if not self._covering.are_apart(each, own)]
 
     def requests(self, service: str) -> list[Filter]:
         return list(self._places[service].requests)
@@ -143,7 +170,8 @@ class Interest:
     def statement(self, service: str, gateway: str, instance: str) -> Stated:
         """What this gateway states at a service."""
         wants = tuple(sorted(map(str, self._places[service].requests)))
-        interest = tuple(sorted(map(str, self._told[service].said)))
+        said = self._told[service].said if service in self._active else ()
+        interest = tuple(sorted(map(str, said)))
         digest = hashlib.blake2b(repr((wants, interest)).encode(), digest_size=8).hexdigest()
         return Stated(gateway, instance, digest, wants, interest)
 
@@ -152,9 +180,11 @@ class Interest:
         return [each.texts for each in self._places[service].stated.values()]
 
     def _refresh(self) -> None:
+        if self._is_changing:
+            return
         wanted = {
             Entry(service, in_transit, each)
-            for service in self._active
+            for service in self._places
             for in_transit, each in self._wishes(self._places[service])
         }
         for entry in self._entries - wanted:
@@ -166,7 +196,7 @@ class Interest:
             elsewhere = {
                 need
                 for entry in wanted
-                if entry.service != service and service in self._active
+                if entry.service != service and entry.service in self._active
                 for need in needs_of(entry.filter)
             }
             for each in sorted(elsewhere - set(forwarding), key=str):

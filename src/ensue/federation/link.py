@@ -28,6 +28,8 @@ from ensue.subscriptions import Filter
 
 MOST_IN_FLIGHT = 4000
 """Events of one service that wait for their destinations; then no more are received."""
+MOST_RESTING = 3000
+"""Events that a link keeps which carries none."""
 MOST_AT_ONCE = 500
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 _CONTROL_KEPT = 1000
@@ -83,6 +85,8 @@ class Link:
         self._queued: dict[int, Queued] = {}
         self._filled = asyncio.Event()
         self._tickets: deque[Ticket] = deque()
+        self._resting: deque[tuple[float, Incoming, Ticket]] = deque()
+        self._held: dict[int, tuple[float, Event, bool]] = {}
         self._done: list[Any] = []
         self._acknowledging: list[Any] = []
         self._to_acknowledge = asyncio.Event()
@@ -128,7 +132,8 @@ class Link:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def _is_busy(self) -> bool:
-        return bool(self._queue or self._tickets or self._done or self._acknowledging)
+        on_its_way = len(self._tickets) - len(self._resting)
+        return bool(self._queue or on_its_way > 0 or self._done or self._acknowledging)
 
     def receive(self) -> None:
         """Begin to hand over events: the gateway knows by now who wants them."""
@@ -195,6 +200,50 @@ class Link:
             self._to_acknowledge.set()
         if len(self._tickets) < MOST_IN_FLIGHT:
             self._has_room.set()
+
+    def rest(self, incoming: Incoming) -> None:
+        """Keep an event of a link that carries none: another gateway brings it where it is wanted.
+
+        If that one fails, the event is still here when this link takes its place.
+        """
+        if incoming.event is not None:
+            self.note(identity_of(incoming.event))
+        ticket = self.ticket(incoming.token)
+        ticket.waiting = 1
+        self._resting.append((time.monotonic(), incoming, ticket))
+        while len(self._resting) > MOST_RESTING:
+            self._resting.popleft()[2].confirm()
+
+    def hold(self, event: Event, in_transit: bool, identity: int) -> None:
+        """Keep an event for a service that another gateway brings it to, until it is seen there."""
+        if identity not in self.seen:
+            self._held[identity] = time.monotonic(), event, in_transit
+            if len(self._held) > MOST_RESTING:
+                self._held.pop(next(iter(self._held)))
+
+    def note(self, identity: int) -> None:
+        """The service has the event."""
+        self.seen.add(identity)
+        self._held.pop(identity, None)
+
+    def release(self, before: float) -> None:
+        """Let go of events that others must have brought on by now."""
+        while self._resting and self._resting[0][0] < before:
+            self._resting.popleft()[2].confirm()
+        while self._held and next(iter(self._held.values()))[0] < before:
+            self._held.pop(next(iter(self._held)))
+
+    def send_held(self) -> None:
+        """The link carries events from now on: what was kept for the service goes there."""
+        held, self._held = self._held, {}
+        for identity, (_, event, in_transit) in held.items():
+            self.send(event, in_transit, identity, None)
+
+    def wake(self) -> list[tuple[Incoming, Ticket]]:
+        """The events that were kept, for a link that carries events from now on."""
+        kept = [(incoming, ticket) for _, incoming, ticket in self._resting]
+        self._resting.clear()
+        return kept
 
     async def announce(self, offered: Filter, is_offered: bool) -> None:
         if self._adapter is not None:
@@ -276,6 +325,7 @@ class Link:
         """What was on its way from the service comes again; what waits for it may be there."""
         self._session += 1
         self._tickets.clear()
+        self._resting.clear()
         self._done.clear()
         self._acknowledging.clear()
         self._has_room.set()
@@ -305,14 +355,48 @@ class Link:
     async def _receive(
         self, adapter: Adapter, listener: Listener, listening: asyncio.Event
     ) -> None:
-        while True:
-            await listening.wait()
-            await self._is_receiving.wait()
-            await self._has_room.wait()
-            incoming = await adapter.receive()
-            await self._is_receiving.wait()
-            self.counts.received += len(incoming)
-            listener.route(self, incoming)
+        await listening.wait()
+        coming = asyncio.create_task(adapter.receive())
+        try:
+            held, coming = await self._look_ahead(adapter, coming)
+            if held:
+                self.counts.received += len(held)
+                listener.route(self, held)
+            while True:
+                # What a driver has handed out must not be let go, so the task is never cancelled
+                # while the connection stands.
+                incoming = await coming
+                await self._is_receiving.wait()
+                self.counts.received += len(incoming)
+                listener.route(self, incoming)
+                await listening.wait()
+                await self._has_room.wait()
+                coming = asyncio.create_task(adapter.receive())
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+
+    async def _look_ahead(
+        self, adapter: Adapter, coming: asyncio.Task[list[Incoming]]
+    ) -> tuple[list[Incoming], asyncio.Task[list[Incoming]]]:
+        """Events that came before the gateway knows its neighbours.
+
+        They are only noted until then: others may have brought them here while it was away, and it
+        may be about to bring them here itself.
+        """
+        held: list[Incoming] = []
+        allowed = asyncio.create_task(self._is_receiving.wait())
+        try:
+            while not allowed.done() and len(held) < MOST_IN_FLIGHT:
+                await asyncio.wait((coming, allowed), return_when=asyncio.FIRST_COMPLETED)
+                if coming.done():
+                    held += coming.result()
+                    self.seen.update(identity_of(each.event) for each in held if each.event)
+                    coming = asyncio.create_task(adapter.receive())
+            await allowed
+        finally:
+            allowed.cancel()
+        return held, coming
 
     async def _publish(self, adapter: Adapter) -> None:
         while True:

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame
 from ensue.errors import UsageError
 from ensue.library import LibraryLike
 from ensue.spark.batch.job import BatchOptions, Job
-from ensue.spark.streaming.job import correlate_stream, rejected_stream
+from ensue.spark.sql.mapping import Columns
+from ensue.spark.streaming.job import StreamOptions, correlate_stream, rejected_stream
 
 _ONLY_BOUNDED = {
     "until": "`until` ends a bounded input, and a stream goes on: an event, of any type, moves its"
@@ -30,8 +31,10 @@ _ONLY_BOUNDED = {
 def correlate(
     events: DataFrame,
     library: LibraryLike,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     *,
+    type: str | None = None,  # noqa: A002 - the name that users know
+    timezone: str | None = None,
     until: str | datetime | None = None,
     correlations: Sequence[str] | None = None,
     order: bool = False,
@@ -44,9 +47,11 @@ def correlate(
 ) -> DataFrame:
     """The outputs of a library over the events of a DataFrame, one row an output. Nothing runs yet.
 
-    `library` is a `Library`, its text, or the path of its file. `columns` maps the names of event
-    attributes to the names of columns where they differ:
-    `{"type": "event_name", "time": "ts", "id": "uuid"}`.
+    `library` is a `Library`, its text, or the path of its file. `columns` says, by the names of
+    event attributes, which column is what where the names differ: a column, a path into structs, a
+    column of numbers since 1970 with their unit, or any `Column`:
+    `{"time": "ts:ms", "user": "actor.name", "host": sf.lower("node")}`. `type` is the type of all
+    events where no column tells it, and `timezone` the zone of times that have no offset.
 
     `correlations` selects correlations by name; without it, all of them run. With `whole_events` a
     column `event` holds each output as CloudEvents JSON, with undeclared data included. Events of
@@ -79,6 +84,8 @@ def correlate(
             correlations=correlations,
             whole_events=whole_events,
             arrival=arrival,
+            type=type,
+            timezone=timezone,
             max_jump=max_jump,
         )
     if lateness is not None or buckets is not None:
@@ -86,12 +93,19 @@ def correlate(
             "`lateness` and `buckets` are for streams, and the DataFrame is bounded: it is read in"
             " the order of its times, so leave them out, or use `spark.readStream`"
         )
-    options = BatchOptions(until, correlations, order, whole_events, arrival, partitions, max_jump)
+    options = BatchOptions(
+        until, correlations, order, whole_events, arrival, partitions, type, timezone, max_jump
+    )
     return Job.of(events, library, columns, options).outputs()
 
 
 def rejected(
-    events: DataFrame, library: LibraryLike, columns: Mapping[str, str] | None = None
+    events: DataFrame,
+    library: LibraryLike,
+    columns: Columns | None = None,
+    *,
+    type: str | None = None,  # noqa: A002 - the name that users know
+    timezone: str | None = None,
 ) -> DataFrame:
     """The rows that `correlate` leaves out: `row` as JSON text, and all `problems` with it.
 
@@ -100,8 +114,10 @@ def rejected(
     out.
     """
     if events.isStreaming:
-        return rejected_stream(events, library, columns)
-    return Job.of(events, library, columns).rejected()
+        stream_options = StreamOptions(type=type, timezone=timezone)
+        return rejected_stream(events, library, columns, stream_options)
+    options = BatchOptions(type=type, timezone=timezone)
+    return Job.of(events, library, columns, options).rejected()
 
 
 def _refuse_bounded_options(given: Mapping[str, object]) -> None:

@@ -9,9 +9,9 @@ follows. What `correlate` refuses is refused here too.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pyspark.sql import DataFrame
 
@@ -19,6 +19,7 @@ from ensue.library import LibraryLike
 from ensue.spark.batch.job import BatchOptions, Job
 from ensue.spark.failures import FAILURES
 from ensue.spark.plan import Group
+from ensue.spark.sql.mapping import Columns
 from ensue.spark.sql.scan import Scan
 from ensue.spark.streaming.groups import StreamGroup
 from ensue.spark.streaming.job import StreamJob, StreamOptions
@@ -31,31 +32,34 @@ _UNLIMITED = 2**31 - 1
 def explain(
     events: DataFrame,
     library: LibraryLike,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     *,
+    type: str | None = None,  # noqa: A002 - the name that users know
+    timezone: str | None = None,
+    until: str | datetime | None = None,
     correlations: Sequence[str] | None = None,
     order: bool = False,
     whole_events: bool = False,
+    arrival: str | None = None,
     partitions: int | None = None,
     lateness: str | timedelta | None = None,
     buckets: int | None = None,
     spark_plan: bool = False,
 ) -> str:
-    """The plan of `correlate` with these arguments, as text.
+    """The plan of `correlate` with these arguments, which it takes all, as text.
 
     With `spark_plan`, Spark's physical plan stands at the end: the scan with the filters and
     columns that are pushed down to it, the shuffles, and the workers.
     """
     if events.isStreaming:
-        stream_options = StreamOptions(lateness, buckets, correlations, whole_events)
+        stream_options = StreamOptions(
+            lateness, buckets, correlations, whole_events, arrival, type, timezone
+        )
         streamed = StreamJob.of(events, library, columns, stream_options)
         lines, outputs = list(_stream(streamed)), streamed.outputs()
     else:
         options = BatchOptions(
-            correlations=correlations,
-            order=order,
-            whole_events=whole_events,
-            partitions=partitions,
+            until, correlations, order, whole_events, arrival, partitions, type, timezone
         )
         job = Job.of(events, library, columns, options)
         lines, outputs = list(_bounded(job)), job.outputs()

@@ -62,13 +62,18 @@ def prepare(
     library: str = LIBRARY,
     trigger: str = "available now",
     rules_table: bool = False,
+    together: bool = False,
 ) -> None:
-    """With `rules_table` the rules are in a table, which is still to be written."""
+    """With `rules_table` the rules are in a table, which is still to be written.
+
+    With `together` late events stand among the outputs.
+    """
     write_pieces(folder / "events", pieces)
     (folder / "rules").mkdir()
     if not rules_table:
         (folder / "rules" / "rules.cor").write_text(library)
     text = CONFIG.replace("buckets = 2", f'buckets = 2\ntrigger = "{trigger}"')
+    text += "together = true\n" if together else ""
     text += LATE_SINK if late_sink else ""
     text += RULES_TABLE if rules_table else ""
     (folder / "stream.toml").write_text(text.format(folder=folder))

@@ -74,3 +74,42 @@ def test_a_mistake_is_told_with_its_place(part: str, instead: str, told: str) ->
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         load_config(tmp_path / "stream.toml")
+
+
+def test_what_is_no_output_goes_beside_the_outputs_unless_it_is_said_otherwise() -> None:
+    config = parse_config(TEXT_WITH_A_FOLDER)
+
+    assert {name: sink.path for name, sink in config.sinks.items()} == {
+        "sink": "matches/",
+        "late": "matches-late",
+        "rejected": "matches-rejected",
+    }
+    assert list(parse_config(TEXT_WITH_A_FOLDER + "together = true").sinks) == ["sink"]
+    csv = parse_config(TEXT_WITH_A_FOLDER.replace("parquet", "csv"))
+    assert csv.sinks["late"].format == "json"
+
+
+def test_columns_are_mapped_as_everywhere() -> None:
+    mapped = '[columns]\ntime = "ts:ms"\nuser = { column = "a:s", unit = "s" }\n'
+    config = parse_config(mapped + TEXT_WITH_A_FOLDER)
+
+    assert config.columns["time"] == "ts:ms"
+    with pytest.raises(UsageError, match="there is no time zone `Mars`"):
+        parse_config(TEXT_WITH_A_FOLDER.replace('path = "e/', "timezone = 'Mars'\npath = \"e/"))
+    with pytest.raises(UsageError, match="`days` is no unit of `time`"):
+        parse_config('[columns]\ntime = { column = "x", unit = "days" }\n' + TEXT_WITH_A_FOLDER)
+
+
+TEXT_WITH_A_FOLDER = """
+[source]
+format = "csv"
+path = "e/"
+schema = "id string"
+
+[stream]
+checkpoint = "c/"
+
+[sink]
+format = "parquet"
+path = "matches/"
+"""

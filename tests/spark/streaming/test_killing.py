@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from .cutting import cut, write_pieces
@@ -69,7 +70,9 @@ def check_stream(spark: SparkSession, folder: Path, kills: int, random: Random) 
     files = [table(piece) for piece in pieces]
     bounds = [len(files) * life // (kills + 1) for life in range(kills + 2)]
     two_sinks = folder.name == "two sinks"
-    prepare(folder, files[: bounds[1]], late_sink=two_sinks, trigger="50 ms")
+    prepare(
+        folder, files[: bounds[1]], late_sink=two_sinks, together=not two_sinks, trigger="50 ms"
+    )
     for first, end in pairwise(bounds[1:]):
         kill_at_a_random_moment(folder, random)
         # Each life has files of its own: a fast driver would else have nothing left to do.
@@ -107,19 +110,20 @@ def kill_at_a_random_moment(folder: Path, random: Random) -> None:
     kill(process)
 
 
+@pytest.mark.parametrize("named", [True, False])
 def test_late_events_go_to_a_sink_of_their_own_and_progress_is_told(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, named: bool
 ) -> None:
     rows = readings(20, Random(2))
     late = rows[0] | {"id": "late"}
     last = [late, heartbeat(rows[-1]["time"] + 30_000_000)]
     pieces = [*cut(rows, Random(3), most=2), last]
-    prepare(tmp_path, [table(piece) for piece in pieces], late_sink=True)
+    prepare(tmp_path, [table(piece) for piece in pieces], late_sink=named)
 
     assert run_to_the_end(tmp_path) == 0, log_of(tmp_path)
 
     got = [row.asDict() for row in spark.read.parquet(str(tmp_path / "sink")).collect()]
-    put_aside = spark.read.parquet(str(tmp_path / "late")).collect()
+    put_aside = spark.read.parquet(str(tmp_path / ("late" if named else "sink-late"))).collect()
     lines = [line for line in log_of(tmp_path).splitlines() if line.startswith("batch ")]
     assert found(got) == expected(rows)
     assert [row["id"] for row in put_aside] == ["late"]

@@ -40,7 +40,7 @@ def test_a_list_that_a_stream_has_made_fits_and_one_that_has_gone_is_told(
     rows = readings(12, Random(1))
     write_pieces(tmp_path / "events", [table(rows[:6]), table(rows[6:])])
     text = CONFIG.replace('"spark.sql.shuffle.partitions" = 1', "")
-    config = parse_config(text.format(folder=tmp_path))
+    config = parse_config(text.format(folder=tmp_path) + "together = true")
     library = ensue.parse(LIBRARY)
     pipeline.start(spark, library, config).awaitTermination()
     sink, checkpoint = str(config.sink.path), config.stream.checkpoint

@@ -76,7 +76,7 @@ def request(
     written: dict[str, Any] = {"where": str(Filter.parse(where))}
     if event is not None:
         written["event"] = _read_event(event)
-    asked = events.Request(events.new_id(), verb, at, tuple(services or ()), **written)  # type: ignore[arg-type]
+    asked = events.Request(events.new_id(), verb, at, tuple(services or ()), **written)
     sender = f"request-{socket.gethostname()}-{os.getpid()}"
     service = Service(via, kind_of(url, kind), url, control=control, gateway=sender)
     if not run_request(service, asked, wait, say):

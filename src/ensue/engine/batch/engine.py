@@ -152,20 +152,25 @@ class BatchEngine:
         """Which rows of a chunk are events of this library, and what is wrong with the others."""
         return self._intake.check(chunk)
 
-    def read_batch(self, batch: Batch) -> BatchOutputs:
-        """Read rows that were checked, and are in order; return what follows from them."""
-        self.counts.events += len(batch)
-        found = BatchOutputs(self._run(batch, None), self._types, self._is_linked)
-        self.counts.outputs += len(found)
-        self._clear_up()
-        return found
+    def read_batch(self, batch: Batch) -> Iterator[BatchOutputs]:
+        """Read rows that were checked, and are in order; out goes what follows from them.
 
-    def advance_to(self, time: int) -> BatchOutputs:
-        """Let the clock go on, and return what follows from that."""
-        found = self._run(EventBatch([], self._types), time)
-        outputs = BatchOutputs(found, self._types, self._is_linked)
-        self.counts.outputs += len(outputs)
-        return outputs
+        Rows that lie too far ahead are in `rejected` afterwards.
+        """
+        for near in self._intake.in_reach(batch):
+            for found in self._run_in_steps(near, self._whole):
+                self.counts.outputs += len(found)
+                yield found
+        self._clear_up()
+
+    def advance_to(self, time: int) -> Iterator[BatchOutputs]:
+        """Let the clock go on; out goes what follows from that."""
+        for found in self._advance_in_steps(time, self._whole):
+            self.counts.outputs += len(found)
+            yield found
+
+    def _whole(self, outputs: Sequence[Output]) -> BatchOutputs:
+        return BatchOutputs(outputs, self._types, self._is_linked)
 
     def no_outputs(self) -> pa.Table:
         """A table of outputs without any: the columns that outputs of this library have."""

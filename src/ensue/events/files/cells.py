@@ -21,8 +21,7 @@ from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.blocks import Blocks, not_utf8
-from ensue.events.files.chunk import Chunk, Mask, Rows
-from ensue.events.files.lines import RAW, ROW
+from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
 from ensue.events.mapping import Mapping
@@ -87,8 +86,13 @@ class CellChunks:
         self._lines = lines.count
         return block[lines.used :]
 
-    def chunk(self, block: bytes, is_last: bool) -> tuple[Chunk, int]:
-        """The whole records of a block, and how many bytes they have."""
+    def chunk(
+        self, block: bytes, is_last: bool, numbers_of_rows: Rows | None = None
+    ) -> tuple[Chunk, int]:
+        """The whole records of a block, and how many bytes they have.
+
+        `numbers_of_rows` stand in for ids, if not the numbers that follow.
+        """
         assert self._reader is not None
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
@@ -114,6 +118,8 @@ class CellChunks:
         )
         self._lines += lines
         kept = self._number(source, flagged[:rows])
+        if numbers_of_rows is not None:
+            source.row_numbers[:] = numbers_of_rows
         cells = _Cells(data, begins[:, :rows], ends[:, :rows], quoted[:, :rows])
         doubtful = (flagged[:rows] != 0) | not_utf8(
             block, source.begins, source.ends, (notes[:rows] & BEYOND_ASCII) != 0
@@ -167,7 +173,9 @@ class CellChunks:
         for name in [each for each in found if each in CONTEXT_COLUMNS]:
             columns[name] = found.pop(name).texts().column
         _fill_context(columns, source.row_numbers, self._name)
+        doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
+        is_known = codes >= 0
         declared = {each.name: each for each in self._declared.all}
         for name, each in found.items():
             known = declared.get(name)
@@ -176,7 +184,7 @@ class CellChunks:
                 columns[name] = each.texts().column
                 continue
             if known is not None and known.is_apart:
-                doubtful |= each.present
+                doubtful |= each.present & is_known
                 if known.type is not None:
                     columns[name] = pa.nulls(count, known.field.type)
                 continue
@@ -186,15 +194,23 @@ class CellChunks:
                 assert known is not None
                 assert known.type is not None
                 typed = each.typed(known.type, mapping.zone)
-            # In a row whose type does not declare it, a cell is text.
+            # In a row whose type does not declare it, a cell is text. Of an event whose type nobody
+            # declares, no rule asks for anything.
             others = False if known is None else each.present & ~known.by[codes]
-            doubtful |= typed.unread | others
+            doubtful |= (typed.unread | others) & is_known if unit is None else typed.unread
             columns[name] = typed.column
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         has_other_data = DATA_COLUMN in places or any(
             each.type is None for each in self._declared.all
         )
-        return Chunk(rows, doubtful, source.read, source.taken, has_other_data=has_other_data)
+        return Chunk(
+            rows,
+            doubtful,
+            source.read,
+            source.taken,
+            has_other_data=has_other_data,
+            header=self._header,
+        )
 
 
 def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
@@ -295,7 +311,7 @@ class _RecordSource:
         return self.reader.read(number, int(self.row_numbers[row]), cells, raw)
 
     def taken(self, rows: Rows) -> pa.RecordBatch:
-        raws = [self._raw(row) for row in rows.tolist()]
+        raws = [self._raw(row).rstrip(b"\r\n") + b"\n" for row in rows.tolist()]
         return pa.RecordBatch.from_arrays(
             [pa.array(raws, pa.binary()), pa.array(self.row_numbers[rows])], names=[RAW, ROW]
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,10 @@ Rows = npt.NDArray[np.int64]
 Singly = Callable[[Rows], list[Event | Rejected]]
 
 
+RAW, ROW = "\0raw", "\0row"
+"""Columns of records that were put aside: the bytes of a text file, and what stands in for ids."""
+
+
 @dataclass(frozen=True)
 class Chunk:
     """`singly` reads rows by themselves, by their places in the chunk.
@@ -29,7 +32,7 @@ class Chunk:
     `record` gives the records of rows in a form in which they can be put aside and read again:
     for a text file the bytes of each, for a table the rows themselves. `has_extensions` and
     `has_other_data` say that rows may have attributes that no column shows, and `is_clashing` that
-    one of them is named like a column.
+    one of them is named like a column. `header` has the names of the columns of a CSV file.
     """
 
     rows: pa.RecordBatch
@@ -39,10 +42,7 @@ class Chunk:
     has_extensions: bool = False
     has_other_data: bool = False
     is_clashing: bool = False
+    header: list[str] | None = None
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)
-
-
-def no_rows(count: int) -> Any:
-    return np.zeros(count, np.bool_)

@@ -20,7 +20,7 @@ from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED, Event, Rejected
 from ensue.events.files.attributes import Declared, DeclaredAttributes
 from ensue.events.files.blocks import Blocks, not_utf8, whole_lines
-from ensue.events.files.chunk import Chunk, Mask, Rows
+from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.name_tree import NameTree
 from ensue.events.files.places import Places
 from ensue.events.kernels import json_lines
@@ -108,12 +108,14 @@ class LineChunks:
             if len(chunk):
                 yield chunk
 
-    def chunk(self, block: bytes) -> Chunk:
-        """The lines of a block."""
+    def chunk(self, block: bytes, numbers: Rows | None = None) -> Chunk:
+        """The lines of a block; `numbers` stand in for ids, if not those that follow."""
         is_plain = self._mapping.is_plain
         scanned = _Scanned(block, self._tree, self._data_node, self._slots, not is_plain)
         line_numbers = scanned.numbers + self._lines
         row_numbers = np.arange(self._rows + 1, self._rows + 1 + scanned.count)
+        if numbers is not None:
+            row_numbers = numbers
         self._lines += scanned.lines
         self._rows += scanned.count
         begins, ends = scanned.line_begins, scanned.line_ends
@@ -122,6 +124,7 @@ class LineChunks:
         columns = (self._plain_context if is_plain else self._cloud_event)(
             scanned, row_numbers, doubtful
         )
+        doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
         for each, wanted in self._attributes:
             self._add_attribute(each, wanted, scanned, codes, columns, doubtful)
@@ -257,8 +260,9 @@ class LineChunks:
         places, kinds = scanned.places(wanted)
         if not self._mapping.is_plain:
             doubtful |= declared & (kinds == json_lines.ABSENT)
+        is_known = codes >= 0
         if each.is_apart:
-            doubtful |= places.present
+            doubtful |= places.present & is_known
             if each.type is not None:
                 columns[each.name] = pa.nulls(scanned.count, each.field.type)
             return
@@ -267,8 +271,9 @@ class LineChunks:
             found = places.typed(each.type, self._mapping.zone)
         else:
             found = places.times(None, wanted.unit)
-        # In a row whose type does not declare it, the value is an attribute of another kind.
-        doubtful |= found.unread | (places.present & ~declared)
+        # In a row whose type does not declare it, the value is an attribute of another kind. Of an
+        # event whose type nobody declares, no rule asks for anything.
+        doubtful |= (found.unread | (places.present & ~declared)) & is_known
         columns[each.name] = found.column
 
 
@@ -309,10 +314,6 @@ class _LineSource:
         ]
 
 
-RAW, ROW = "raw", "row"
-"""The columns of records that were put aside: their bytes, and what stands in for their ids."""
-
-
 @dataclass(frozen=True)
 class _Records:
     block: bytes
@@ -321,8 +322,9 @@ class _Records:
     row_numbers: Rows
 
     def taken(self, rows: Rows) -> pa.RecordBatch:
+        # Each with its line break, so that records make a file again.
         raws = [
-            self.block[begin:end]
+            self.block[begin:end] + b"\n"
             for begin, end in zip(self.begins[rows].tolist(), self.ends[rows].tolist(), strict=True)
         ]
         return pa.RecordBatch.from_arrays(

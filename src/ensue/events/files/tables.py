@@ -20,7 +20,7 @@ from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.columns import Layout, extension_column
 from ensue.events.event import Event, Rejected
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.chunk import Chunk, Mask, Rows
+from ensue.events.files.chunk import ROW, Chunk, Mask, Rows
 from ensue.events.mapping import Mapping
 from ensue.events.mapping.instants import TIME, instants_in, is_text
 from ensue.events.mapping.tables import apply_table
@@ -69,7 +69,9 @@ class TableChunks:
             pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
             doubtful,
             singly,
-            lambda places: rows.take(pa.array(places)),
+            lambda places: rows.take(pa.array(places)).append_column(
+                ROW, pa.array(numbers[places])
+            ),
             has_other_data=plain.has_other_data,
         )
 

@@ -2,7 +2,7 @@
 
 What is written goes to a new file beside the path, and takes its place when everything has reached
 the disk. Until then, and if that never happens, what stood there before stays. A pipe or a device
-is written to as it is.
+is written to as it is, and so is a file that is read while it grows.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import BinaryIO, Self
 class WholeFile:
     """A context in which a file is written: `file` takes its place at the end, unless it fails."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, grows: bool = False) -> None:
         # Through a link the file behind it is replaced, not the link.
         self._path = Path(os.path.realpath(path))
         self._beside: Path | None = None
-        if self._path.exists() and not self._path.is_file():
+        if grows or (self._path.exists() and not self._path.is_file()):
             self.file: BinaryIO = path.open("wb")
             return
         self._beside = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")

@@ -29,6 +29,9 @@ from ensue.events.sources.contents import (
 )
 from ensue.events.sources.finding import STDIN, find_files
 
+PIPE_BYTES = 1 << 30
+"""What a pipe is taken to bring that is filled faster than it is read."""
+
 Told = Callable[[int], None]
 """Is told how many bytes of a file have been taken from the disk; compressed bytes as they are."""
 
@@ -56,6 +59,14 @@ class Input:
     @property
     def is_stdin(self) -> bool:
         return self.path == STDIN
+
+    @property
+    def known_size(self) -> int:
+        """As many bytes as there are in any case: of a pipe, what it holds by now."""
+        if self.size is not None or self._opened is None:
+            return self.size or 0
+        waiting = len(cast(Any, self._opened).peek(HEAD_BYTES))
+        return waiting if waiting < HEAD_BYTES // 2 else PIPE_BYTES
 
     @property
     def is_file(self) -> bool:

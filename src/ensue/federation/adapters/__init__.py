@@ -18,9 +18,14 @@ KINDS: dict[str, tuple[str, str]] = {
     "nats": ("nats", "NatsAdapter"),
     "nats-jetstream": ("nats", "JetStreamAdapter"),
     "kafka": ("kafka", "KafkaAdapter"),
+    "amqp": ("amqp", "AmqpAdapter"),
     "http": ("http", "HttpAdapter"),
     "redis": ("redis", "StreamAdapter"),
     "redis-pubsub": ("redis", "PubSubAdapter"),
+    "zenoh": ("zenoh", "ZenohAdapter"),
+    "channel": ("channel", "ChannelAdapter"),
+    "broker": ("broker", "BrokerAdapter"),
+    "proximity": ("proximity", "ProximityAdapter"),
 }
 """The folder and the class of each kind."""
 

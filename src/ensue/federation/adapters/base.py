@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -101,12 +102,13 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message of the service: an event, or what is wrong with it. `token` acknowledges it."""
+    """A message of the service: an event, or why it is none. `token` acknowledges it."""
 
     event: Event | None
     token: Any = None
     in_transit: bool = False
     problems: tuple[str, ...] = ()
+    reason: str = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +189,9 @@ class Adapter(ABC):
         """How many events wait at the service for this gateway, where it can tell."""
         return None
 
-    def pushed_down(self, wanted: Sequence[Filter]) -> Filter:
-        """What the service applies of the filters: matches whatever one of them matches."""
-        return ANYTHING
+    def pushed_down(self, wanted: Sequence[Filter]) -> list[Filter]:
+        """What the service applies of the filters: what one of them matches, one of these does."""
+        return [ANYTHING] if wanted else []
 
 
 ANYTHING = Filter.parse("TRUE")
@@ -210,6 +212,14 @@ def driver(module: str, kind: str, extra: str | None = None) -> Any:
 
 
 def broken(service: Service, doing: str, error: BaseException) -> LinkError:
-    """The complaint of a driver as `LinkError`. An address may hold a password, and is left out."""
+    """The complaint of a driver as `LinkError`, with no secret in it."""
     said = str(error).strip() or type(error).__name__
+    for secret in _secrets_of(service):
+        said = said.replace(secret, "***")
     return LinkError(f"service `{service.name}`: {doing}: {said}")
+
+
+def _secrets_of(service: Service) -> list[str]:
+    given = [urlsplit(service.url).password]
+    given += [getattr(service.options, name, None) for name in ("password", "token")]
+    return [each for each in given if each]

@@ -47,7 +47,8 @@ def outputs_of_events(
 
 def ordered_outputs(job: Job, counts: Counts) -> Iterator[Event]:
     """The outputs of a job with the options `order` and `whole_events`, one by one."""
-    for row in job.outputs().orderBy("order").select("correlation", "event").toLocalIterator():
+    rows = job.outputs_and_counts().orderBy("order").select("correlation", "event")
+    for row in rows.toLocalIterator():
         output = decode(row["event"])
         if row["correlation"] == UNKEYED_COUNT:
             counts.without_key[output.source] += int(output.id)

@@ -26,6 +26,7 @@ from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Group, Plan, plan_of
 from ensue.spark.sql.conformance import attributes_read_in_python, check_columns, conforms
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
+from ensue.spark.sql.mapping import Columns, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, OUTPUT_DDL, REACH, REJECTED_DDL
@@ -34,6 +35,7 @@ from ensue.spark.worker.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import (
     CLOCK,
+    UNKEYED_COUNT,
     GroupTask,
     find_reach,
     latest_time,
@@ -61,6 +63,8 @@ class BatchOptions:
     whole_events: bool = False
     arrival: str | None = None
     partitions: int | None = None
+    type: str | None = None
+    timezone: str | None = None
     max_jump: JumpLike = None
     count_unkeyed: bool = False
     sort_buffer_bytes: int = SORT_BUFFER_BYTES
@@ -91,11 +95,13 @@ class Job:
         cls,
         events: DataFrame,
         library: LibraryLike,
-        columns: Mapping[str, str] | None = None,
+        columns: Columns | None = None,
         options: BatchOptions | None = None,
     ) -> Self:
         """Raises `UsageError` for what cannot work, naming column and rule."""
         options = options or BatchOptions()
+        mapped = mapped_events(events, columns, options.type, options.timezone)
+        events = mapped.events
         if events.isStreaming:
             raise UsageError(
                 "the DataFrame is a stream, and this call reads bounded ones: use `spark.read`"
@@ -103,7 +109,7 @@ class Job:
             )
         loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, options.correlations)
-        layout = layout_of(events, columns)
+        layout = layout_of(events, mapped.renames, mapped.times)
         check_arrival(events, options.arrival)
         types = loaded.checked.types
         check_columns(layout, types, plan.rules_over_input)
@@ -119,6 +125,7 @@ class Job:
             with_order=options.order,
             with_event=options.whole_events,
             sort_buffer_bytes=options.sort_buffer_bytes,
+            times=mapped.times,
         )
         return cls(
             events,
@@ -135,6 +142,13 @@ class Job:
         )
 
     def outputs(self) -> DataFrame:
+        made = self.outputs_and_counts()
+        if self.task.mode != "count":
+            return made
+        return made.filter(sf.col("correlation") != UNKEYED_COUNT)
+
+    def outputs_and_counts(self) -> DataFrame:
+        """The outputs and, with `count_unkeyed`, a row for each rule that missed keys."""
         selected = set(self.plan.selected)
         wanted = [
             group

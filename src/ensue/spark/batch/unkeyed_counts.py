@@ -39,7 +39,7 @@ class CountedOutputs:
             else:
                 self._by_workers += [rule.name for rule in group.rules]
         self._observation = Observation() if self._by_workers else None
-        self.rows = self._without_counts(job.outputs())
+        self.rows = self._without_counts(job.outputs_and_counts())
 
     def _without_counts(self, made: DataFrame) -> DataFrame:
         if self._observation is None:
@@ -81,4 +81,4 @@ def _counts_of_group(job: Job, group: Group) -> DataFrame:
         # Python reads these rows, since the scan in SQL drops them.
         scans={each.number: "events without a key are counted" for each in job.plan.groups},
     )
-    return alone.outputs().filter(sf.col("correlation") == UNKEYED_COUNT)
+    return alone.outputs_and_counts().filter(sf.col("correlation") == UNKEYED_COUNT)

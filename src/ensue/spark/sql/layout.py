@@ -2,7 +2,7 @@
 
 In come a DataFrame and the renames of its columns; out goes a `DataFrameLayout`: for each attribute
 of an event its `Column` and its kind. A struct `data` is opened into its fields. Columns that SQL
-does not read exactly as Python does (JSON text, times as text, decimals, maps) are listed in
+does not read exactly as Python does (JSON text, numbers as text, decimals, maps) are listed in
 `python_reasons`; rows then become events in Python, before the shuffle. Columns that no event can
 hold (bytes, intervals, variants) are left out. `conformance` says which values fit.
 """
@@ -10,7 +10,7 @@ hold (bytes, intervals, variants) are left out. `conformance` says which values 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -26,7 +26,8 @@ from ensue.events.columns import (
 )
 from ensue.events.columns import Layout as RowLayout
 from ensue.lang.diagnostics import did_you_mean
-from ensue.spark.worker.event_rows import DEFAULT_SOURCE, ROW
+from ensue.spark.sql.instants import instant_of_local, instant_of_number, instant_of_text
+from ensue.spark.worker.event_rows import DEFAULT_SOURCE, NO_TIMES, ROW, Times
 
 _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _REALS = (st.FloatType, st.DoubleType)
@@ -101,8 +102,13 @@ class DataFrameLayout:
         return sf.when(given.column != "", given.column).otherwise(sf.lit(DEFAULT_SOURCE))
 
 
-def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> DataFrameLayout:
-    """Raises `UsageError` for columns that do not make events, naming them."""
+def layout_of(
+    events: DataFrame, columns: Mapping[str, str] | None = None, times: Times = NO_TIMES
+) -> DataFrameLayout:
+    """Raises `UsageError` for columns that do not make events, naming them.
+
+    `columns` has columns by the names of attributes where they differ.
+    """
     case_sensitive = events.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
     _refuse_equal_names("the DataFrame has two columns", events.columns, case_sensitive)
     fields = {each.name: each.dataType for each in events.schema.fields}
@@ -121,6 +127,7 @@ def layout_of(events: DataFrame, columns: Mapping[str, str] | None = None) -> Da
     data: Column | None = None
     for name, origin in renamed:
         source = _source(origin, sf.col(_quoted(origin)), fields[origin])
+        source = _as_instant(name, source, times, python_reasons)
         if name == DATA_COLUMN:
             if isinstance(source.type, st.StructType):
                 data = source.column
@@ -221,11 +228,10 @@ def _check_context(name: str, source: InputColumn) -> list[str]:
     if name == "time":
         if source.kind == "timestamp":
             return []
-        if source.kind == "string":
-            return [f"`{source.origin}` holds times as text"]
+        number = ", or say in which unit it counts, as `ts:ms`" if source.kind else ""
         raise UsageError(
             f"the column `{source.origin}`, which is to be the `time` of events, is"
-            f" {_shown(source.type)}: it must be a timestamp, or RFC 3339 text"
+            f" {_shown(source.type)}: it must be a timestamp, or RFC 3339 text{number}"
         )
     if source.kind == "string" or (name == "id" and source.kind == "integer"):
         return []
@@ -233,6 +239,38 @@ def _check_context(name: str, source: InputColumn) -> list[str]:
         f"the column `{source.origin}`, which is to be the `{name}` of events, is"
         f" {_shown(source.type)}: it must be a string"
     )
+
+
+def _as_instant(
+    name: str, source: InputColumn, times: Times, python_reasons: list[str]
+) -> InputColumn:
+    """A column of times as timestamps, where SQL reads them as Python does.
+
+    Raises `UsageError` for a unit where there are no numbers.
+    """
+    units, zone = dict(times[0]), times[1]
+    unit = units.get(name)
+    if unit is not None:
+        if isinstance(source.type, (*_INTEGERS, *_REALS)):
+            return _instant_column(source, instant_of_number(source.column, source.type, unit))
+        if not isinstance(source.type, st.StringType | st.DecimalType | st.NullType):
+            raise UsageError(
+                f"the column `{source.origin}` is {_shown(source.type)}, which is no number since"
+                f" 1970: leave out the unit `{unit}`"
+            )
+        python_reasons.append(
+            f"`{source.origin}` holds numbers since 1970 as {_shown(source.type)}"
+        )
+        return _instant_column(source, sf.lit(None).cast("timestamp"))
+    if name == "time" and source.kind == "string":
+        return _instant_column(source, instant_of_text(source.column, zone))
+    if zone is not None and isinstance(source.type, st.TimestampNTZType):
+        return _instant_column(source, instant_of_local(instant(source), zone))
+    return source
+
+
+def _instant_column(source: InputColumn, column: Column) -> InputColumn:
+    return replace(source, column=column, type=st.TimestampType(), kind="timestamp")
 
 
 def _source(origin: str, column: Column, type_: st.DataType, in_data: bool = False) -> InputColumn:

@@ -28,7 +28,9 @@ from ensue.spark.streaming.groups import StreamGroup, stream_groups
 from ensue.spark.streaming.measures import Measures, write_measures
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
+    NO_TIMES,
     ROW,
+    Times,
     read_rows,
     rejected_batch,
     rejected_records,
@@ -87,6 +89,7 @@ class StreamTask(NamedTuple):
     with_event: bool = False
     max_jump: float = UNBOUNDED
     of_records: bool = False
+    times: Times = NO_TIMES
 
 
 @lru_cache(maxsize=16)
@@ -236,7 +239,9 @@ def _rejected_in(task: StreamTask, column: pa.Array) -> list[Rejected]:
     if column.null_count == len(column):
         return []
     types = planned(task.library, task.selected)[0].library.types
-    return rejected_records(pa.RecordBatch.from_arrays([column.flatten()], [ROW]), types)
+    return rejected_records(
+        pa.RecordBatch.from_arrays([column.flatten()], [ROW]), types, task.times
+    )
 
 
 def _packed(packer: _Packer, task: StreamTask, table: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -267,7 +272,7 @@ def pack_events(
     """Rows of any columns; rows that are no events, or do not fit, come out as rejected."""
     task = StreamTask(*given)
     types = planned(task.library, task.selected)[0].library.types
-    yield from pack_read(task, read_rows(batches, types, with_arrival=task.has_arrival))
+    yield from pack_read(task, read_rows(batches, types, task.times, task.has_arrival))
 
 
 def pack_read(

@@ -9,8 +9,9 @@ columns of the source fit the rules is told when the source has been opened, bef
     path = "events/"
     schema = "id string, type string, time timestamp, Sensor int, Value double"
 
-    [columns]                   # where the names differ
-    type = "event_name"
+    [columns]                   # where the names differ: columns, paths, numbers with a unit
+    time = "ts:ms"
+    user = "actor.name"
 
     [stream]
     checkpoint = "checkpoint/"
@@ -27,11 +28,11 @@ columns of the source fit the rules is told when the source has been opened, bef
     format = "parquet"
     path = "matches/"
 
-    [late]                      # without it, late events are among the rows of the sink
+    [late]                      # late events; without it they go to "matches-late/"
     format = "parquet"
     path = "late/"
 
-    [rejected]                  # the same for rows and records that are no events
+    [rejected]                  # rows that are no events; without it, to "matches-rejected/"
     format = "parquet"
     path = "rejected/"
 """
@@ -46,12 +47,14 @@ import msgspec
 
 from ensue.engine.jumps import AUTO, NONE
 from ensue.errors import EnsueError, UsageError
+from ensue.events.mapping import Mapping as UserMapping
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
 
 KAFKA = "kafka"
 CONSOLE = "console"
-FILE_FORMATS = ("parquet", "json", "csv", "orc", "delta")
+PLAIN_FORMATS = ("parquet", "json", "csv", "orc")
+FILE_FORMATS = (*PLAIN_FORMATS, "delta")
 SOURCE_FORMATS = (*FILE_FORMATS, KAFKA)
 SINK_FORMATS = (*FILE_FORMATS, KAFKA, CONSOLE)
 AVAILABLE_NOW = "available now"
@@ -62,12 +65,15 @@ Option = str | int | float | bool
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Files have a `path`; records of Kafka have `servers`, and `topics` or a `pattern` of them.
 
-    `schema` is in Spark's words; a folder of Parquet that has files tells its own. `start` says
-    where a topic is begun, as long as there is no checkpoint.
+    `schema` is in Spark's words; a folder of Parquet that has files tells its own. `type` is the
+    type of all events, and `timezone` the zone of times without an offset. `start` says where a
+    topic is begun, as long as there is no checkpoint.
     """
 
     format: str
     path: str | None = None
+    type: str | None = None
+    timezone: str | None = None
     schema: str | None = None
     servers: str | None = None
     topics: list[str] | None = None
@@ -87,7 +93,8 @@ class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`mode` is how events are written to a topic; `servers` default to those of the source.
 
     `partition_by` names the columns by which a folder of files is partitioned; `ensue_date` is the
-    day of an output.
+    day of an output. With `together`, late events and rejected rows that have no sink of their own
+    stand among the outputs, told apart by `ensue_kind`.
     """
 
     format: str
@@ -96,6 +103,7 @@ class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: str | None = None
     mode: Literal["binary", "structured"] = "structured"
     partition_by: list[str] = []
+    together: bool = False
     options: dict[str, Option] = {}
 
 
@@ -136,15 +144,31 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sink: Sink
     late: Sink | None = None
     rejected: Sink | None = None
-    columns: dict[str, str] = {}
+    columns: dict[str, str | dict[str, str]] = {}
     rules: Rules | None = None
     spark: dict[str, Option] = {}
 
     @property
     def sinks(self) -> dict[str, Sink]:
-        """The sinks of the configuration, by the name of their table."""
+        """The sinks by the name of their table; a folder of outputs has two beside it."""
         named = {"sink": self.sink, "late": self.late, "rejected": self.rejected}
-        return {name: sink for name, sink in named.items() if sink is not None}
+        return {
+            name: found
+            for name, sink in named.items()
+            if (found := sink or self._beside(name)) is not None
+        }
+
+    def _beside(self, name: str) -> Sink | None:
+        """The folder for what is no output, where it was given none.
+
+        None for a console, and for a table that only its own format can write to.
+        """
+        sink = self.sink
+        if sink.path is None or sink.together or sink.format not in PLAIN_FORMATS:
+            return None
+        # CSV has no lists, and what is left out has a list of problems.
+        format_ = "json" if sink.format == "csv" else sink.format
+        return Sink(format_, f"{sink.path.rstrip('/')}-{name}")
 
     @property
     def uses_kafka(self) -> bool:
@@ -192,6 +216,7 @@ def parse_config(text: str) -> PipelineConfig:
     except msgspec.ValidationError as error:
         raise UsageError(_in_words(str(error))) from None
     _check_source(config)
+    UserMapping.of(config.columns, config.source.type, config.source.timezone)
     for name, sink in config.sinks.items():
         _check_sink(name, sink, config)
     _check_places(config)
@@ -239,7 +264,7 @@ def _check_source(config: PipelineConfig) -> None:
         if source.path is None:
             raise UsageError("missing required field `path`, in `[source]`")
         return
-    _refuse("source", source, ("path", "schema"))
+    _refuse("source", source, ("path", "schema", "type", "timezone"))
     if not source.servers:
         raise UsageError('`[source]` of format `kafka` needs `servers`, as `servers = "host:9092"`')
     if bool(source.topics) == bool(source.pattern):

@@ -12,7 +12,7 @@ microsecond, and nothing is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +29,7 @@ from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Plan, plan_of
 from ensue.spark.sql.conformance import attributes_read_in_python, check_columns, conforms
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
+from ensue.spark.sql.mapping import Columns, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of, wanted_by_rule
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.streaming.bucket import (
@@ -58,7 +59,7 @@ from ensue.spark.streaming.figures import (
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
 from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
-from ensue.spark.worker.tasks import rejected_rows
+from ensue.spark.worker.tasks import GroupTask, rejected_rows
 
 BUCKETS_PER_PARTITION = 4
 """Several buckets for each partition even out the hashing of keys..."""
@@ -75,6 +76,8 @@ class StreamOptions:
     correlations: Sequence[str] | None = None
     whole_events: bool = False
     arrival: str | None = None
+    type: str | None = None
+    timezone: str | None = None
     max_jump: JumpLike = None
 
     @property
@@ -91,13 +94,15 @@ class StreamOptions:
 def correlate_stream(
     events: DataFrame,
     library: LibraryLike,
-    columns: Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     *,
     lateness: str | timedelta | None = None,
     buckets: int | None = None,
     correlations: Sequence[str] | None = None,
     whole_events: bool = False,
     arrival: str | None = None,
+    type: str | None = None,  # noqa: A002 - the name that users know
+    timezone: str | None = None,
     max_jump: JumpLike = None,
 ) -> DataFrame:
     """The outputs of a library over a stream of events: the columns of `correlate`, and three more.
@@ -114,7 +119,9 @@ def correlate_stream(
             "the DataFrame is bounded, and this call reads streams: use `spark.readStream`, or"
             " `ensue.spark.correlate`"
         )
-    options = StreamOptions(lateness, buckets, correlations, whole_events, arrival, max_jump)
+    options = StreamOptions(
+        lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump
+    )
     with only_one_in_a_query():
         outputs = StreamJob.of(events, library, columns, options).outputs()
         # Through Spark Connect a plan is analysed only when its schema is asked for.
@@ -166,10 +173,13 @@ def split(made: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def rejected_stream(
-    events: DataFrame, library: LibraryLike, columns: Mapping[str, str] | None = None
+    events: DataFrame,
+    library: LibraryLike,
+    columns: Columns | None = None,
+    options: StreamOptions | None = None,
 ) -> DataFrame:
     """The rejected rows of a stream, as a stream of its own that keeps no state."""
-    return StreamJob.of(events, library, columns).rejected()
+    return StreamJob.of(events, library, columns, options).rejected()
 
 
 @dataclass(frozen=True)
@@ -191,14 +201,16 @@ class StreamJob:
         cls,
         events: DataFrame,
         library: LibraryLike,
-        columns: Mapping[str, str] | None = None,
+        columns: Columns | None = None,
         options: StreamOptions | None = None,
     ) -> StreamJob:
         """Raises `UsageError` for what cannot work, naming column and rule."""
         options = options or StreamOptions()
+        mapped = mapped_events(events, columns, options.type, options.timezone)
+        events = mapped.events
         loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, options.correlations)
-        layout = layout_of(events, columns)
+        layout = layout_of(events, mapped.renames, mapped.times)
         check_arrival(events, options.arrival)
         types = loaded.checked.types
         check_columns(layout, types, plan.rules_over_input)
@@ -224,6 +236,7 @@ class StreamJob:
             "events" if python_reasons else "columns",
             has_arrival=options.arrival is not None,
             with_event=options.whole_events,
+            times=mapped.times,
             max_jump=max_jump(loaded.checked, options.max_jump),
         )
         if not python_reasons:
@@ -254,7 +267,8 @@ class StreamJob:
         rows = self.events
         if self.task.form == "columns":
             rows = rows.filter(~conforms(self.layout, self.plan.library.types))
-        task = (Library(self.plan.library).tables(), self.plan.selected)
+        tables = Library(self.plan.library).tables()
+        task = GroupTask(tables, self.plan.selected, 0, times=self.task.times)
         read = rows.select(self.layout.row())
         return read.mapInArrow(for_workers(rejected_rows, task), REJECTED_DDL)
 

@@ -56,6 +56,8 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
         correlations=stream.correlations,
         whole_events=whole_events,
         arrival=stream.arrival,
+        type=config.source.type,
+        timezone=config.source.timezone,
         max_jump=stream.max_jump,
     )
 

@@ -46,8 +46,9 @@ def splits_batches(config: PipelineConfig) -> bool:
 
 def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
     """The function that writes a micro-batch."""
-    own_sink = [LATE_KIND] if config.late is not None else []
-    own_sink += [REJECTED_KIND] if config.rejected is not None else []
+    late, refused_to = config.sinks.get("late"), config.sinks.get("rejected")
+    own_sink = [LATE_KIND] if late is not None else []
+    own_sink += [REJECTED_KIND] if refused_to is not None else []
     only_outputs = len(own_sink) == 2
 
     def write(batch: DataFrame, number: int) -> None:
@@ -57,15 +58,19 @@ def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
             kept = made.drop(KIND, LEFT_OUT, PROBLEMS) if only_outputs else made
             _write(kept, config, config.sink, number)
             _, left_out = split(batch)
-            if config.late is not None:
+            # Mostly there are none, and an empty folder that nobody has asked for says nothing.
+            kinds = {row[0] for row in left_out.select("kind").distinct().collect()}
+            kinds |= {LATE_KIND} if config.late else set()
+            kinds |= {REJECTED_KIND} if config.rejected else set()
+            if late is not None and LATE_KIND in kinds:
                 came_late = left_out.filter(sf.col("kind") == LATE_KIND).drop("kind")
-                _write(came_late, config, config.late, number)
-            if config.rejected is not None and config.source.format == KAFKA:
-                _write_refused(refused(batch), config, config.rejected, number)
-            elif config.rejected is not None:
-                rows = left_out.filter(sf.col("kind") == REJECTED_KIND)
-                rows = rows.select(sf.col("event").alias("row"), "problems")
-                _write_refused(rows, config, config.rejected, number)
+                _write(came_late, config, late, number)
+            if refused_to is not None and REJECTED_KIND in kinds:
+                rows = refused(batch)
+                if config.source.format != KAFKA:
+                    rows = left_out.filter(sf.col("kind") == REJECTED_KIND)
+                    rows = rows.select(sf.col("event").alias("row"), "problems")
+                _write_refused(rows, config, refused_to, number)
         finally:
             batch.unpersist()
 

@@ -9,6 +9,7 @@ each bucket that reads it. An event travels as bytes of msgpack. Rows that are n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import msgspec
 import pyarrow as pa
@@ -18,6 +19,7 @@ from ensue.events.arrow import read_batches
 from ensue.events.cloudevents import decode, encode, text_problem
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping, Origin
 from ensue.events.types import TypeSystem
 from ensue.spark.worker import positions
 from ensue.spark.worker.routing import EventRouter
@@ -43,6 +45,11 @@ EVENT_SCHEMA = pa.schema(
 EVENT_DDL = "position binary, author string, bucket bigint, mask bigint, payload binary"
 OUTPUT_DDL = "position binary, author string, payload binary"
 REJECTED_DDL = "row string, problems array<string>"
+
+Times = tuple[tuple[tuple[str, str], ...], str | None]
+"""Units of times that are numbers, by the names of their columns, and the zone of times without an
+offset: what a worker needs of the mapping of a user."""
+NO_TIMES: Times = ((), None)
 
 _write_event = msgspec.msgpack.Encoder().encode
 _read_event = msgspec.msgpack.Decoder(Event).decode
@@ -92,17 +99,35 @@ def _batch(rows: list[tuple[bytes, str | None, int, int, bytes]]) -> pa.RecordBa
 Record = tuple[int, Event | Rejected]
 
 
+@lru_cache(maxsize=16)
+def _mapping(times: Times) -> Mapping | None:
+    units, timezone = times
+    if not units and timezone is None:
+        return None
+    return Mapping({name: Origin(name, unit) for name, unit in units}, timezone=timezone)
+
+
 def read_rows(
-    batches: Iterator[pa.RecordBatch], types: TypeSystem, with_arrival: bool = True
+    batches: Iterator[pa.RecordBatch],
+    types: TypeSystem,
+    times: Times = NO_TIMES,
+    with_arrival: bool = True,
 ) -> Iterator[Record]:
     """Each row (`ROW`) as an event or as `Rejected`, with its arrival."""
     done = 0
+    mapping = _mapping(times)
     for given in batches:
         arrivals = given.column(ARRIVAL).to_pylist() if with_arrival else [0] * given.num_rows
         batch = pa.RecordBatch.from_struct_array(given.column(ROW))
         ids = batch.column(batch.schema.get_field_index("id"))
         records = read_batches(
-            [batch], batch.schema, types, DEFAULT_SOURCE, where="the DataFrame", rows_before=done
+            [batch],
+            batch.schema,
+            types,
+            DEFAULT_SOURCE,
+            where="the DataFrame",
+            rows_before=done,
+            mapping=mapping,
         )
         for arrival, record, identity in zip(arrivals, records, ids, strict=True):
             if not identity.is_valid:
@@ -124,9 +149,11 @@ def positioned(
             yield positions.event_position(record.time, arrival), None, record
 
 
-def rejected_records(batch: pa.RecordBatch, types: TypeSystem) -> list[Rejected]:
+def rejected_records(
+    batch: pa.RecordBatch, types: TypeSystem, times: Times = NO_TIMES
+) -> list[Rejected]:
     """The rows (`ROW`) of a batch that are no events or do not fit their types."""
-    found = [record for _, record in read_rows(iter([batch]), types, with_arrival=False)]
+    found = [record for _, record in read_rows(iter([batch]), types, times, with_arrival=False)]
     return [record for record in found if isinstance(record, Rejected)]
 
 

@@ -32,7 +32,9 @@ from ensue.spark.worker import positions
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
     DEFAULT_SOURCE,
+    NO_TIMES,
     REACH,
+    Times,
     disagreement,
     event_rows,
     positioned,
@@ -65,7 +67,8 @@ class GroupTask(NamedTuple):
     `rows` (the result), `feed` (outputs for a later stage) or `count` (the result, and how many
     events had no key). `names` are the names of the columns as `ensue.events.columns` reads them,
     `nulls` the attributes that were not shuffled, and `packed` the types that are numbers in the
-    column of arrivals, if they are (`packed_types`).
+    column of arrivals, if they are (`packed_types`). `times` says how rows that Python reads hold
+    their times.
     """
 
     library: bytes
@@ -78,6 +81,7 @@ class GroupTask(NamedTuple):
     nulls: tuple[str, ...] = ()
     sort_buffer_bytes: int = SORT_BUFFER_BYTES
     packed: tuple[str, ...] = ()
+    times: Times = NO_TIMES
     max_jump: float = UNBOUNDED
 
 
@@ -233,7 +237,7 @@ def map_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     """Rows of any columns as the events that a group wants."""
     task = GroupTask(*given)
     plan, group, _ = _prepared(task)
-    records = read_rows(batches, plan.library.types)
+    records = read_rows(batches, plan.library.types, task.times)
     router = EventRouter(plan, group, keep_unkeyed=task.mode == "count")
     yield from event_rows(positioned(records), router)
 
@@ -363,7 +367,7 @@ def _refused(
     """The rows that are no events, do not fit, or lie too far ahead, with their arrivals."""
     has_reach = REACH in batch.schema.names
     reach = batch.column(REACH)[0].as_py() if has_reach and batch.num_rows else None
-    for arrival, each in read_rows(iter([batch]), types, with_arrival=with_arrival):
+    for arrival, each in read_rows(iter([batch]), types, task.times, with_arrival=with_arrival):
         if isinstance(each, Rejected):
             yield arrival, each
         elif reach is not None and each.time > reach:
@@ -384,10 +388,11 @@ def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
 
 def latest_time(given: tuple[Any, ...], batches: Batches) -> Batches:
     """The latest time of the events of a partition."""
-    types = _plan(given[0], given[1]).library.types
+    task = GroupTask(*given)
+    types = _plan(task.library, task.selected).library.types
     times = [
         record.time
-        for _, record in read_rows(batches, types, with_arrival=False)
+        for _, record in read_rows(batches, types, task.times, with_arrival=False)
         if isinstance(record, Event)
     ]
     if times:

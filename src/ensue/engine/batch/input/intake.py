@@ -127,12 +127,17 @@ class Intake:
 
     def _in_time(self, batch: Batch, clock: int | None) -> Iterator[Batch]:
         """The rows that do not come too late, or lie too far ahead."""
-        self._counts.events += len(batch)
         if clock is not None and len(batch) and batch.times[0] < clock:
             early = int(np.searchsorted(batch.times, clock))
             self.late += [batch.event(row) for row in range(early)]
+            self._counts.events += early
             self._counts.late += early
             batch = batch.since(early)
+        yield from self.in_reach(batch)
+
+    def in_reach(self, batch: Batch) -> Iterator[Batch]:
+        """The rows, in order, that do not lie too far ahead; the others are rejected."""
+        self._counts.events += len(batch)
         near = self._near(batch.times)
         if near < len(batch):
             self._refuse_ahead([batch.event(row) for row in range(near, len(batch))])

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ensue.engine.batch.kernels.exact_sums import rounded_sum, whole_sum
-from ensue.engine.batch.related.condition import REALS, Step
 from ensue.engine.core.jit import inlined, uncounted
+from ensue.engine.core.relating.condition import REALS, Step
 
 COUNT, SUM, AVERAGE, DISTINCT, LEAST, GREATEST, FIRST, LAST = range(8)
 """The kinds of aggregates."""
@@ -32,6 +32,7 @@ _DIVIDE, _REMAINDER = int(Step.DIVIDE), int(Step.REMAINDER)
 _EQUAL, _NOT_EQUAL, _LESS = int(Step.EQUAL), int(Step.NOT_EQUAL), int(Step.LESS)
 _AT_MOST, _GREATER, _AT_LEAST = int(Step.AT_MOST), int(Step.GREATER), int(Step.AT_LEAST)
 _SMALLEST = np.int64(-(2**63))
+_U0, _U1, _TOP = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
 
 
 @inlined
@@ -81,10 +82,11 @@ def integer_step(step: int, x: int, y: int) -> Any:
     if step == _AT_LEAST:
         return np.int64(x >= y), True
     if step == _ADD:
-        total = x + y
+        # Unsigned, for the compiler takes it that signed numbers never overflow.
+        total = np.int64(np.uint64(x) + np.uint64(y))
         return total, ((x ^ total) & (y ^ total)) >= 0
     if step == _SUBTRACT:
-        total = x - y
+        total = np.int64(np.uint64(x) - np.uint64(y))
         return total, ((x ^ y) & (x ^ total)) >= 0
     if step == _MULTIPLY:
         return times(x, y)
@@ -102,15 +104,14 @@ def integer_step(step: int, x: int, y: int) -> Any:
 @uncounted
 def times(x: int, y: int) -> Any:
     """The product of two integers, and whether 64 bits hold it."""
-    product = x * y
-    if x == 0 or y == 0:
-        return np.int64(0), True
-    if (x == -1 and y == _SMALLEST) or (y == -1 and x == _SMALLEST):
+    left = np.uint64(x) if x >= 0 else _U0 - np.uint64(x)
+    right = np.uint64(y) if y >= 0 else _U0 - np.uint64(y)
+    is_negative = (x < 0) != (y < 0)
+    largest = _TOP if is_negative else _TOP - _U1
+    if right != _U0 and left > largest // right:
         return np.int64(0), False
-    if x == -1 or y == -1:
-        return product, True
-    exact = product // y == x and product - (product // y) * y == 0
-    return product, exact
+    size = left * right
+    return np.int64(_U0 - size if is_negative else size), True
 
 
 @uncounted

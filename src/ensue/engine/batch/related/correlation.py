@@ -30,7 +30,6 @@ from ensue.engine.batch.output.firings import Firings
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
 from ensue.engine.batch.related.events import Events
-from ensue.engine.batch.related.form import COMPUTED, Form
 from ensue.engine.batch.single.correlation import (
     SMALLEST_CLEARING,
     Gathered,
@@ -43,6 +42,7 @@ from ensue.engine.batch.single.correlation import (
 )
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.relating.form import COMPUTED, Form
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.names import Parts, names_in
@@ -126,7 +126,9 @@ class RelatedCorrelation:
         number = remembered.next - len(found.rows)
         if self._counting is not None:
             try:
-                self._counting.check(np.arange(number, remembered.next))
+                self._counting.check(
+                    np.arange(number, remembered.next), found.bits.astype(np.uint64)
+                )
             except LeavesColumnsError:
                 remembered.take_back()
                 raise
@@ -303,7 +305,7 @@ class RelatedCorrelation:
         self._floors[:] = 0
         self._events.clear(number)
         if self._counting is not None and len(letters):
-            self._counting.check(np.arange(number, number + len(letters)))
+            self._counting.check(np.arange(number, number + len(letters)), letters)
             self._counting.widen()
         if self._counting is not None:
             self._counting.clear()
@@ -319,7 +321,7 @@ class RelatedCorrelation:
 
     def clear_up(self) -> None:
         """Let go of readings that no key remembers any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self._held.size // 2):
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._held)):
             self.read_again(self.live())
 
 

@@ -52,7 +52,7 @@ def encode_related(running: RelatedCorrelation) -> bytes:
 def _saved(running: RelatedCorrelation) -> SavedEvents:
     keys, rows = running.live()
     letters, times = running.facts_of(rows)
-    events = _events(running, rows)
+    events = _events(running, rows, times.tolist())
     read: dict[int, list[tuple[int, list[str], SavedEvent | None]]] = {}
     ports: dict[int, list[str]] = {}
     for key, letter, time, event in zip(
@@ -84,7 +84,7 @@ def _saved(running: RelatedCorrelation) -> SavedEvents:
     return SavedEvents(running.clock, None, rule)
 
 
-def _events(running: RelatedCorrelation, rows: Any) -> list[Event]:
+def _events(running: RelatedCorrelation, rows: Any, times: list[int]) -> list[Event]:
     if not len(rows):
         return []
     kept = running.remembered.taken(rows)
@@ -92,7 +92,8 @@ def _events(running: RelatedCorrelation, rows: Any) -> list[Event]:
         return kept.whole
     names = list(kept.columns)
     values = zip(*(kept.columns[name].to_list() for name in names), strict=True)
-    return [event_of(_present(names, each)) for each in values]
+    found = (event_of(_present(names, each)) for each in values)
+    return [msgspec.structs.replace(e, time=time) for e, time in zip(found, times, strict=True)]
 
 
 def _present(names: list[Parts], values: tuple[Any, ...]) -> dict[Parts, Any]:

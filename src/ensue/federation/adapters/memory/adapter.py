@@ -10,6 +10,7 @@ from ensue.errors import LinkError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.federation.adapters.base import Adapter, Capabilities, Incoming, Outgoing, Service
+from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.adapters.memory.hub import Connection, hub
 from ensue.subscriptions import Filter
 
@@ -32,6 +33,11 @@ class MemoryAdapter(Adapter):
         super().__init__(service)
         self._hub = hub(service.url.removeprefix("memory:") or service.name)
         self._connection = Connection(service.gateway)
+
+    @property
+    def events(self) -> Inbox[Incoming]:
+        """What is on the way to the gateway."""
+        return self._connection.events
 
     async def connect(self) -> None:
         self._check()

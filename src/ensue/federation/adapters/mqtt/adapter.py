@@ -3,6 +3,9 @@
 The broker keeps what comes while the gateway is away, as long as `session` says. A message is
 acknowledged to the broker only when the gateway has passed it on (`manual_ack` of the driver).
 Attributes of binary events are user properties, as the MQTT binding of CloudEvents has them.
+
+The driver connects, subscribes and runs the client under it (Paho); messages go straight to and
+from that client, since a task and a future for each would halve the pace.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from ensue.errors import EventError, UsageError
+from ensue.errors import EventError, LinkError, UsageError
 from ensue.events.event import Event
 from ensue.federation.adapters.base import (
     Adapter,
@@ -29,7 +32,7 @@ from ensue.federation.adapters.base import (
 )
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.attributes import EXPIRY, expiry_of
-from ensue.federation.bindings import Binding, Message
+from ensue.federation.bindings import STRUCTURED_TYPE, Binding, Message
 from ensue.subscriptions import Filter
 
 aiomqtt: Any = driver("aiomqtt", "mqtt")
@@ -68,7 +71,8 @@ class MqttAdapter(Adapter):
         super().__init__(service)
         self._options: MqttOptions = service.options or MqttOptions()
         self._client: Any = None
-        self._reader: asyncio.Task[None] | None = None
+        self._unconfirmed: set[int] = set()
+        self._confirmed = asyncio.Event()
         self._events: Inbox[Incoming] = Inbox()
         self._control: Inbox[bytes] = Inbox()
 
@@ -98,13 +102,16 @@ class MqttAdapter(Adapter):
             max_inflight_messages=MOST_IN_FLIGHT,
             max_queued_outgoing_messages=0,
         )
-        self._client.pending_calls_threshold = 1 << 30
-        self._client._client.manual_ack_set(True)
-        self._client._client._connect_timeout = float(_SECONDS_TO_CONNECT)
+        paho = self._client._client
+        paho.manual_ack_set(True)
+        paho.connect_timeout = float(_SECONDS_TO_CONNECT)
+        paho.on_message = self._received
+        paho.on_publish = self._published
         self._events, self._control = Inbox(), Inbox()
+        self._unconfirmed = set()
         try:
             await self._client.__aenter__()
-            self._reader = asyncio.create_task(self._read())
+            self._client._disconnected.add_done_callback(self._lost)
             await self._client.subscribe(service.control_address, qos=1)
         except (aiomqtt.MqttError, OSError) as error:
             await self.close()
@@ -127,55 +134,82 @@ class MqttAdapter(Adapter):
                 self._client._client.ack(mid, qos)
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        calls = [self._publish_one(each) for each in outgoing]
-        await self._do("cannot publish", asyncio.gather(*calls))
+        for each in outgoing:
+            self._publish_one(each)
+        await self._all_confirmed()
 
     async def tell(self, message: bytes) -> None:
-        sent = self._client.publish(self.service.control_address, message, qos=1)
-        await self._do("cannot publish", sent)
+        self._put(self.service.control_address, message, 1, None)
+        await self._all_confirmed()
 
     async def hear(self) -> list[bytes]:
         return await self._control.take()
 
     async def close(self) -> None:
-        reader, client = self._reader, self._client
-        self._reader = self._client = None
-        if client is not None:
-            with contextlib.suppress(aiomqtt.MqttError, OSError):
-                await client.__aexit__(None, None, None)
-        if reader is not None:
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
+        client, self._client = self._client, None
+        if client is None:
+            return
+        if not self._events.is_failed:
+            # An answer tells that the broker has read all acknowledgements; the next connection of
+            # this name could otherwise overtake them.
+            with contextlib.suppress(aiomqtt.MqttError, OSError, TimeoutError):
+                await client.unsubscribe(f"{self.service.control_address}/nobody", timeout=2)
+        with contextlib.suppress(aiomqtt.MqttError, OSError):
+            await client.__aexit__(None, None, None)
 
-    async def _publish_one(self, outgoing: Outgoing) -> None:
+    def _publish_one(self, outgoing: Outgoing) -> None:
         event, service = outgoing.event, self.service
-        mode = "structured" if outgoing.in_transit else service.encoding
-        message = BINDING.write(event, mode)
-        given = _properties("PUBLISH")
-        given.ContentType = message.content_type
-        if message.headers:
-            given.UserProperty = list(message.headers.items())
-        if (expiry := expiry_of(event)) is not None:
-            left = expiry // 1_000_000 - int(time.time())
-            given.MessageExpiryInterval = min(max(left, 1), 0xFFFFFFFF)
+        message = BINDING.write(event, "structured" if outgoing.in_transit else service.encoding)
+        expiry = expiry_of(event)
+        given = _STRUCTURED
+        if message.headers or expiry is not None or message.content_type != STRUCTURED_TYPE:
+            given = _properties("PUBLISH")
+            given.ContentType = message.content_type
+            if message.headers:
+                given.UserProperty = list(message.headers.items())
+            if expiry is not None:
+                left = expiry // 1_000_000 - int(time.time())
+                given.MessageExpiryInterval = min(max(left, 1), 0xFFFFFFFF)
         topic = service.transit_address if outgoing.in_transit else service.address
-        qos = 1 if outgoing.in_transit else self._options.qos
-        await self._client.publish(topic, message.body, qos=qos, properties=given)
+        self._put(topic, message.body, 1 if outgoing.in_transit else self._options.qos, given)
 
-    async def _read(self) -> None:
-        service = self.service
-        try:
-            async for message in self._client.messages:
-                topic = message.topic.value
-                if topic == service.control_address:
-                    self._control.put(bytes(message.payload))
-                    self._client._client.ack(message.mid, message.qos)
-                else:
-                    self._events.put(self._incoming(message, topic == service.transit_address))
-        except (aiomqtt.MqttError, OSError) as error:
-            lost = broken(service, "the connection is lost", error)
-            self._events.fail(lost)
-            self._control.fail(lost)
+    def _put(self, topic: str, body: bytes, qos: int, given: Any) -> None:
+        if self._client is None or self._events.is_failed:
+            raise LinkError(f"service `{self.service.name}`: the connection is lost")
+        info = self._client._client.publish(topic, body, qos, properties=given)
+        if info.rc not in (0, _QUEUED):
+            raise LinkError(f"service `{self.service.name}`: cannot publish: code {info.rc}")
+        if not info.is_published():
+            self._unconfirmed.add(info.mid)
+
+    async def _all_confirmed(self) -> None:
+        while self._unconfirmed:
+            if self._events.is_failed:
+                raise LinkError(f"service `{self.service.name}`: cannot publish: connection lost")
+            self._confirmed.clear()
+            await self._confirmed.wait()
+
+    # --- callbacks of the client, in the loop -------------------------------------------------
+
+    def _published(self, _client: Any, _data: Any, mid: int, *_: Any) -> None:
+        self._unconfirmed.discard(mid)
+        if not self._unconfirmed:
+            self._confirmed.set()
+
+    def _received(self, client: Any, _data: Any, message: Any) -> None:
+        topic = message.topic
+        if topic == self.service.control_address:
+            self._control.put(bytes(message.payload))
+            client.ack(message.mid, message.qos)
+        else:
+            self._events.put(self._incoming(message, topic == self.service.transit_address))
+
+    def _lost(self, ended: asyncio.Future[None]) -> None:
+        error = None if ended.cancelled() else ended.exception()
+        lost = LinkError(f"service `{self.service.name}`: the connection is lost: {error or ''}")
+        self._events.fail(lost)
+        self._control.fail(lost)
+        self._confirmed.set()
 
     def _incoming(self, message: Any, in_transit: bool) -> Incoming:
         token = (message.mid, message.qos)
@@ -201,8 +235,16 @@ class MqttAdapter(Adapter):
         return f"ensue-{service.gateway}-{service.name}-{mark}"
 
 
+_QUEUED = 15
+"""Paho's code for a message that waits until the broker takes more."""
+
+
 def _properties(packet: str) -> Any:
     return properties.Properties(getattr(packettypes.PacketTypes, packet))
+
+
+_STRUCTURED = _properties("PUBLISH")
+_STRUCTURED.ContentType = STRUCTURED_TYPE
 
 
 def _decoded(text: str | None) -> str | None:

@@ -15,9 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
-
-import numpy as np
 
 from ensue.events.types import ValueType
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
@@ -99,13 +96,11 @@ class Condition:
 
     operands: tuple[Expression, ...]
     kinds: tuple[str, ...]
-    steps: Any
-    integers: Any
-    reals: Any
-
-    @property
-    def has_program(self) -> bool:
-        return len(self.steps) > 0
+    steps: tuple[tuple[int, ...], ...] = ()
+    integers: tuple[int, ...] = ()
+    reals: tuple[float, ...] = ()
+    names: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """The kinds that names of operands are taken to have."""
 
 
 def condition_of(
@@ -119,8 +114,7 @@ def condition_of(
     `names` are the declared attributes of each port. Raises `NotInProgramError`.
     """
     if not any(True for _ in aggregates_in(having)):
-        none = np.zeros((0, 4), np.int64)
-        return Condition((having,), ("boolean",), none, np.zeros(0, np.int64), np.zeros(0))
+        return Condition((having,), ("boolean",))
     compiler = _Compiler(aggregates, results, names)
     register, kind = compiler.compile(having)
     if kind != "boolean":
@@ -139,15 +133,17 @@ class _Compiler:
     steps: list[list[int]] = field(default_factory=list)
     integers: list[int] = field(default_factory=list)
     reals: list[float] = field(default_factory=list)
+    kind_of_names: dict[tuple[str, ...], str] = field(default_factory=dict)
     used: int = 1
 
     def condition(self) -> Condition:
         return Condition(
             tuple(self.operands),
             tuple(self.kinds),
-            np.array(self.steps, np.int64).reshape(-1, 4),
-            np.array(self.integers, np.int64),
-            np.array(self.reals, np.float64),
+            tuple(tuple(each) for each in self.steps),
+            tuple(self.integers),
+            tuple(self.reals),
+            dict(self.kind_of_names),
         )
 
     def step(self, step: int, to: int, x: int, y: int = 0) -> int:
@@ -259,20 +255,31 @@ class _Compiler:
             self.steps[jump][3] = len(self.steps)
         return found
 
+    def _named(self, parts: tuple[str, ...]) -> str | None:
+        port, *path = parts
+        declared = self.names.get(port, {}).get(".".join(path))
+        kind = declared.kind if declared is not None else None
+        if path == ["time"] and declared is None:
+            kind = "timestamp"
+        if kind is not None:
+            self.kind_of_names[parts] = kind
+        return kind
+
     def _kind(self, x: Expression) -> str | None:
         """The kind of an expression without aggregates, where it can be told beforehand."""
         match x:
             case Literal(value):
                 return kind_of(value)
-            case Name((port, *path)):
-                declared = self.names.get(port, {}).get(".".join(path))
-                return None if declared is None else declared.kind
+            case Name(parts):
+                return self._named(parts)
             case Not() | Comparison() | Logic() | Like() | In() | Exists():
                 return "boolean"
             case Negate(operand):
                 return self._kind(operand)
             case Arithmetic(first, rest):
                 kinds = {self._kind(each) for each in (first, *(part for _, part in rest))}
+                if kinds == {"timestamp"} and [sign for sign, _ in rest] == ["-"]:
+                    return "real"
                 if not kinds <= set(NUMBERS):
                     return None
                 return "integer" if kinds == {"integer"} else "real"

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ensue.engine.batch.related.condition import Condition, NotInProgramError, condition_of
 from ensue.engine.core.effects import Action, Push, Sent, Shape
+from ensue.engine.core.relating.condition import Condition, NotInProgramError, condition_of
 from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression, Name

@@ -1,0 +1,220 @@
+"""A bounded run from files to outputs in columns, on the engine `batch`.
+
+Chunks of the files go to the engine as they come, as long as they are in the order of their times.
+Once they are not, what was put out is taken back, and the records are sorted first. A record that
+is refused is told of once, in the order of the files.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from importlib.abc import MetaPathFinder
+from typing import TYPE_CHECKING, Any
+
+from ensue.cli.asides import RefusedRecords
+from ensue.cli.hints import SeenEvents
+from ensue.cli.outputs import Outputs
+from ensue.cli.progress import Progress
+from ensue.cli.terminal import say
+from ensue.engine.counts import Counts
+from ensue.engine.jumps import check_advance
+from ensue.events.cloudevents import decode
+from ensue.events.event import Rejected
+from ensue.events.mapping import Mapping
+from ensue.events.sources import Input
+from ensue.lang.checked import CheckedLibrary
+
+if TYPE_CHECKING:
+    from ensue.engine.batch.input.batches import Batch
+    from ensue.engine.batch.output.whole import BatchOutputs
+
+SMALL_BYTES = 1 << 20
+"""Up to so many bytes, loading what reads columns takes longer than reading row by row."""
+
+
+def is_for_columns(inputs: Sequence[Input]) -> bool:
+    """Whether reading in columns is worth its start."""
+    sizes = [each.known_size for each in inputs]
+    is_table = any(each.format in ("parquet", "arrow") for each in inputs)
+    return is_table or sum(sizes) > SMALL_BYTES
+
+
+is_own_process = False
+"""Whether this process is the command and nothing else, so that it may leave out what it does not
+need."""
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def load_pyarrow() -> None:
+    """Load pyarrow, in a process of our own without pandas.
+
+    pyarrow loads pandas where it is installed, to know its objects when it meets them. A run of
+    files has none, and a quarter of a second to lose.
+    """
+    if "pyarrow" in sys.modules or not is_own_process:
+        return
+    blocked = _NoPandas()
+    sys.meta_path.insert(0, blocked)
+    try:
+        import pyarrow as pa
+
+        # It looks for pandas once, when it is first given something to convert.
+        pa.array([1])
+    finally:
+        sys.meta_path.remove(blocked)
+
+
+class ColumnRun:
+    """One run in columns, and what it has seen."""
+
+    def __init__(
+        self,
+        library: CheckedLibrary,
+        inputs: Sequence[Input],
+        mapping: Mapping,
+        outputs: Outputs,
+        refused: RefusedRecords,
+        strict: bool,
+        bars: Progress,
+        max_jump: float,
+    ) -> None:
+        self._library = library
+        self._inputs = inputs
+        self._mapping = mapping
+        self._outputs = outputs
+        self._refused = refused
+        self._strict = strict
+        self._bars = bars
+        self._max_jump = max_jump
+        self._told_chunks = 0
+        self._start()
+
+    def _start(self) -> None:
+        load_pyarrow()
+        from ensue.engine.batch import BatchEngine
+
+        self.seen = SeenEvents()
+        self.latest: int | None = None
+        self._engine = BatchEngine(self._library, max_jump=self._max_jump)
+        self._none = self._engine.no_outputs()
+
+    @property
+    def counts(self) -> Counts:
+        return self._engine.counts
+
+    def read(self) -> bool:
+        """Read everything; False if a refused record has stopped it."""
+        if any(each.size is None for each in self._inputs):
+            # What can be read only once is kept until all of it is there.
+            return self._read_sorted(is_known=False)
+        self._outputs.hold_back()
+        with closing(self._chunks()) as chunks:
+            for number, (file, chunk) in enumerate(chunks):
+                checked = self._engine.check(chunk)
+                if not self._tell(number, file, checked.rejected):
+                    return False
+                if not self._is_in_order(checked.batch):
+                    break
+                if not self._run(checked.batch):
+                    return False
+            else:
+                return True
+        self._outputs.restart()
+        self._start()
+        return self._read_sorted(is_known=True)
+
+    def finish(self, until: int | None) -> None:
+        if until is not None:
+            check_advance(until, -math.inf if self.latest is None else self.latest, self._max_jump)
+            self._write(self._engine.advance_to(until))
+        self._outputs.finish(self._none)
+
+    def _chunks(self) -> Any:
+        from ensue.events.files.ahead import ahead
+        from ensue.events.files.reading import read_chunks
+
+        types = self._library.types
+        return ahead(read_chunks(self._inputs, types, self._mapping, self._bars.reading))
+
+    def _read_sorted(self, is_known: bool) -> bool:
+        from ensue.events.files.ahead import ahead
+        from ensue.events.files.ordered import OrderedRecords
+
+        records = OrderedRecords(self._inputs, self._library.types, self._mapping)
+        with closing(self._chunks()) as chunks:
+            for number, (file, chunk) in enumerate(chunks):
+                checked = self._engine.check(chunk)
+                if not self._tell(number, file, checked.rejected):
+                    return False
+                records.add(file, chunk, checked.kept, checked.batch.times)
+        if records.is_outside_memory:
+            say("the events are sorted by time outside of memory, since they are too many", "dim")
+        elif is_known:
+            say("the events are not in the order of their times, and are sorted first", "dim")
+        with closing(ahead(records.chunks())) as in_order:
+            for chunk in in_order:
+                if not self._run(self._engine.check(chunk).batch):
+                    return False
+        return True
+
+    def _tell(self, number: int, file: Input, rejected: Sequence[Rejected]) -> bool:
+        """Tell of what is refused in a chunk, once; False if that stops the run."""
+        if number < self._told_chunks:
+            return True
+        self._told_chunks = number + 1
+        for each in rejected:
+            path = None if file.is_stdin else file.path
+            self._refused.take(Rejected(each.number, each.raw, each.problems, path))
+            if self._strict:
+                return False
+        return True
+
+    def _is_in_order(self, batch: Batch) -> bool:
+        times = batch.times
+        if not len(times):
+            return True
+        if self.latest is not None and times[0] < self.latest:
+            return False
+        return bool((times[1:] >= times[:-1]).all())
+
+    def _run(self, batch: Batch) -> bool:
+        """Run the rows of a batch; False if one that lies too far ahead stops the run."""
+        if not len(batch):
+            return True
+        self._note_types(batch)
+        self._write(self._engine.read_batch(batch))
+        rejected = self._engine.rejected
+        near = len(batch) - len(rejected)
+        self.latest = int(batch.times[near - 1]) if near else self.latest
+        self._bars.counted(self._engine.counts.events, self._outputs.written)
+        for each in rejected:
+            self._refused.take(each, f"event `{decode(each.raw).id}`")
+            if self._strict:
+                return False
+        rejected.clear()
+        return True
+
+    def _write(self, outputs: Iterable[BatchOutputs]) -> None:
+        """Write outputs as they are made: a clock that jumps may fire very many timers."""
+        for each in outputs:
+            self._outputs.write_columns(each, self._none)
+
+    def _note_types(self, batch: Batch) -> None:
+        import numpy as np
+        import pyarrow.compute as pc
+
+        types = batch.column(("type",)).values
+        for each in pc.value_counts(types):
+            name = each["values"].as_py()
+            self.seen.types[name] += each["counts"].as_py()
+            if name not in self.seen.examples:
+                row = int(np.argmax(np.asarray(pc.equal(types, name))))
+                self.seen.examples[name] = batch.event(row)

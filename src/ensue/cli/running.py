@@ -1,0 +1,199 @@
+"""A run event by event, and what is told of any run when it has ended.
+
+Events and refused records come in, in the order in which they are read; outputs go to `Outputs`.
+Without a lateness the input is read whole and put in the order of its times; with one it streams.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from ensue.cli import hints
+from ensue.cli.asides import LateEvents, RefusedRecords
+from ensue.cli.outputs import Outputs
+from ensue.cli.progress import Progress
+from ensue.cli.reasons import tell_what_is_missing, tell_why
+from ensue.cli.terminal import counted, say
+from ensue.engine import jumps
+from ensue.engine.counts import Counts
+from ensue.engine.run import Run
+from ensue.errors import EventError
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event, Rejected
+from ensue.events.times import format_time
+from ensue.library import Library
+
+OUTPUTS_AT_ONCE = 1024
+"""How many outputs are written at once."""
+MOST_TIMERS_AT_ONCE = 1000
+"""So many timers fire before it is looked again whether an event has come, or the end."""
+
+
+class Running:
+    """One run and everything that leaves it."""
+
+    def __init__(
+        self,
+        run: Run,
+        refused: RefusedRecords,
+        late: LateEvents,
+        outputs: Outputs,
+        is_live: bool,
+        by_wall_clock: bool,
+        strict: bool,
+        explain: bool,
+    ) -> None:
+        self.run = run
+        self.late = late
+        self.latest: int | None = None
+        self.seen = hints.SeenEvents()
+        self._refused = refused
+        self._outputs = outputs
+        self._is_live = is_live
+        self._by_wall_clock = by_wall_clock
+        self._strict = strict
+        self._explain = explain
+
+    @property
+    def counts(self) -> Counts:
+        return self.run.counts
+
+    def feed(
+        self, records: Iterator[Event | Rejected | None], in_order: bool, bars: Progress
+    ) -> bool:
+        """Read everything; False if a refused record has stopped it."""
+        if in_order:
+            return self._stream(records)
+        events: list[Event] = []
+        for record in records:
+            if isinstance(record, Event):
+                events.append(record)
+            elif record is not None:
+                self._refused.take(record)
+                if self._strict:
+                    return False
+        # The sort is stable: events of one time stay in the order given.
+        events.sort(key=lambda event: event.time)
+        if self.run.reads_many:
+            near = self.run.too_far_ahead(events)
+            ahead, events = events[near:], events[:near]
+            self.latest = events[-1].time if events else None
+            self.seen.take_all(events)
+            self._write_all(self.run.push_all_iter(bars.running(events)))
+            return all(self._push(event) for event in ahead)
+        return self._stream(bars.running(events))
+
+    def _stream(self, records: Iterator[Event | Rejected | None]) -> bool:
+        for record in records:
+            if record is None:
+                self._wait()
+            if isinstance(record, Event):
+                if not self._push(record):
+                    return False
+                self.late.take(self.run.late)
+            if isinstance(record, Rejected):
+                self._refused.take(record)
+                if self._strict:
+                    return False
+        return True
+
+    def _push(self, event: Event) -> bool:
+        """Read an event that may be refused for its time, or by a history; False to stop."""
+        try:
+            if self._by_wall_clock:
+                jumps.check_ahead_of_now(event.time, time.time_ns() // 1000, self.run.max_jump)
+            self._write_all(self.run.push_iter(event))
+        except EventError as error:
+            self._refused.take(Rejected(0, encode(event), error.problems), f"event `{event.id}`")
+            return not self._strict
+        if self.latest is None or event.time > self.latest:
+            self.latest = event.time
+        self.seen.take(event)
+        return True
+
+    def _wait(self) -> None:
+        """Nothing has come: timers that are due by the clock of this machine fire.
+
+        The clock of the run goes to the moments at which something is due, and not to now: an event
+        that was on its way in between is not late for that.
+        """
+        if self._by_wall_clock:
+            now = time.time_ns() // 1000
+            for _ in range(MOST_TIMERS_AT_ONCE):
+                due = self.run.next_due()
+                if due is None or due > now:
+                    break
+                self._write_all(self.run.advance_iter(due))
+
+    def finish(self, until: int | None) -> None:
+        self._write_all(self.run.finish_iter(until))
+        self._outputs.finish()
+
+    def _write_all(self, outputs: Iterator[Event]) -> None:
+        """Write outputs as they are made: a clock that jumps may fire very many timers."""
+        while written := list(islice(outputs, OUTPUTS_AT_ONCE)):
+            self._write(written)
+
+    def _write(self, outputs: list[Event]) -> None:
+        wanted = self._outputs.write_events(outputs) if outputs else []
+        if not wanted:
+            return
+        if self._explain:
+            tell_why(self.run, wanted)
+        if self._is_live:
+            self._outputs.flush()
+
+
+@dataclass(frozen=True)
+class Report:
+    """What there is to tell of a run that has ended."""
+
+    library: Library
+    counts: Counts
+    seen: hints.SeenEvents
+    latest: int | None
+    refused: RefusedRecords
+    outputs: Outputs
+    late: LateEvents | None = None
+    explained: Run | None = None
+    only: str | None = None
+
+    def tell(self, out: Path | None, until: int | None) -> None:
+        """How it went, in a line."""
+        if until is not None and self.latest is not None and until < self.latest:
+            say(
+                f"`--until` lies before the last event ({format_time(self.latest)}):"
+                " it has changed nothing",
+                "yellow",
+            )
+        if self.explained is not None:
+            names = self.library.correlations.names if self.only is None else [self.only]
+            tell_what_is_missing(self.explained, names)
+        self._give_hints()
+        parts = [f"{counted(self.counts.events, 'event')} read"]
+        parts += [self.refused.summary()] if self.refused.count else []
+        parts += [self.late.summary()] if self.late is not None and self.counts.late else []
+        parts += [
+            f"{self.counts.without_key[name]:,} without a key for `{name}`"
+            for name in self.library.correlations.names
+            if self.counts.without_key[name]
+        ]
+        place = f" in `{out}`" if out else ""
+        say(f"{', '.join(parts)}; {counted(self.outputs.written, 'output')}{place}", "dim")
+
+    def _give_hints(self) -> None:
+        checked = self.library.checked
+        found = self.refused.hints(self.counts.events)
+        about_types = hints.about_types(self.seen.types, checked, bool(self.outputs.written))
+        found += [] if about_types is None else [about_types]
+        found += hints.about_keys(self.counts.without_key, self.seen.examples, checked)
+        for hint in found:
+            say(hint, "yellow")
+
+    @property
+    def could_read_nothing(self) -> bool:
+        return bool(self.refused.count) and not self.counts.events

@@ -1,0 +1,183 @@
+"""The records of several files in the order of their times, as chunks.
+
+In come chunks as files give them, each with the rows that are events and their times; out go chunks
+in the order of the times. Records are put aside as they stand in their files, and read again when
+their turn comes: what a record is needs no form of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ensue.events.event import Event, Rejected
+from ensue.events.files.attributes import DeclaredAttributes
+from ensue.events.files.cells import CellChunks
+from ensue.events.files.chunk import RAW, ROW, Chunk, Rows
+from ensue.events.files.lines import LineChunks
+from ensue.events.files.sorting import TIME, Cursor, Sorter, merged
+from ensue.events.files.tables import TableChunks
+from ensue.events.mapping import Mapping
+from ensue.events.sources import LINES, Input
+from ensue.events.types import TypeSystem
+
+FILE = "\0file"
+_CONTEXT = ("id", "source", "type", "time")
+
+
+class OrderedRecords:
+    """Puts the records of files in order. `is_outside_memory` says that they were too many."""
+
+    def __init__(
+        self, inputs: Sequence[Input], types: TypeSystem, mapping: Mapping | None = None
+    ) -> None:
+        self._inputs = inputs
+        self._types = types
+        self._mapping = mapping
+        self._sorters: dict[Any, Sorter] = {}
+        self._headers: dict[int, list[str]] = {}
+        self._places = {id(each): place for place, each in enumerate(inputs)}
+        self._declared = {each.name for each in DeclaredAttributes(types).all}
+
+    @property
+    def is_outside_memory(self) -> bool:
+        return any(sorter.is_outside_memory for sorter in self._sorters.values())
+
+    def add(self, file: Input, chunk: Chunk, kept: Rows, times: Any) -> None:
+        """Take the rows of a chunk that are events."""
+        records = chunk.record(kept)
+        place = self._places[id(file)]
+        if RAW in records.schema.names and chunk.header is not None:
+            self._headers[place] = chunk.header
+        given = records.append_column(FILE, pa.array(np.full(len(kept), place, np.int32)))
+        key = "text" if RAW in records.schema.names else str(records.schema)
+        self._sorters.setdefault(key, Sorter()).add(times, given)
+
+    def chunks(self) -> Iterator[Chunk]:
+        sorters = list(self._sorters.values())
+        if len(sorters) == 1:
+            for rows in sorters[0].batches():
+                yield self._chunk([rows])
+            return
+        for slices in merged([Cursor(each.batches()) for each in sorters]):
+            yield self._chunk([rows for _, rows in slices])
+
+    def _chunk(self, batches: Sequence[pa.RecordBatch]) -> Chunk:
+        """One chunk of batches whose rows have their own files."""
+        parts: list[Chunk] = []
+        times: list[Any] = []
+        first = 0
+        origins: list[Any] = []
+        for rows in batches:
+            files = rows.column(rows.schema.get_field_index(FILE)).to_numpy()
+            for file in np.unique(files).tolist():
+                places = np.flatnonzero(files == file)
+                own = rows if len(places) == len(rows) else rows.take(pa.array(places))
+                parts.append(self._read_again(file, own))
+                times.append(own.column(own.schema.get_field_index(TIME)).to_numpy())
+                # Where records of several files have one time, they stay as they were given.
+                origins.append(places + first)
+            first += len(rows)
+        if len(parts) == 1:
+            return parts[0]
+        order = np.lexsort((np.concatenate(origins), np.concatenate(times)))
+        return joined(parts, order, self._declared)
+
+    def _read_again(self, place: int, rows: pa.RecordBatch) -> Chunk:
+        file = self._inputs[place]
+        if file.format not in ("parquet", "arrow"):
+            raws = rows.column(rows.schema.get_field_index(RAW))
+            numbers = rows.column(rows.schema.get_field_index(ROW)).to_numpy()
+            block = b"".join(raws.to_pylist())
+            if file.format == LINES:
+                return LineChunks(self._types, file.name, self._mapping).chunk(block, numbers)
+            cells = CellChunks(self._types, file.name, file.delimiter, self._mapping)
+            cells.use_header(self._headers[place])
+            return cells.chunk(block, True, numbers)[0]
+        numbers = rows.column(rows.schema.get_field_index(ROW)).to_numpy()
+        own = rows.drop_columns([FILE, TIME, ROW])
+        where = f"`{file.name}`"
+        chunks = TableChunks(own.schema, self._types, file.name, where, self._mapping)
+        return chunks.chunk(own, numbers)
+
+
+def joined(parts: Sequence[Chunk], order: Rows, declared: set[str]) -> Chunk:
+    """Chunks one after the other, then in another order.
+
+    A column that not all of them have, and that is no declared attribute, is left out: what it
+    says is then asked of the events themselves.
+    """
+    names = {name: None for part in parts for name in part.rows.schema.names}
+    kept = [
+        name
+        for name in names
+        if name in declared or all(name in part.rows.schema.names for part in parts)
+    ]
+    sizes = np.array([len(part) for part in parts])
+    begins = np.cumsum(sizes) - sizes
+    index = pa.array(order)
+    columns: dict[str, pa.Array] = {}
+    is_clashing = any(part.is_clashing for part in parts)
+    for name in kept:
+        arrays = [_column(part.rows, name) for part in parts]
+        column = _concatenated(arrays, sizes)
+        if column is None:
+            is_clashing |= name in declared or name in _CONTEXT
+            continue
+        columns[name] = column.take(index)
+    is_hidden = len(columns) < len(names)
+    doubtful = np.concatenate([part.doubtful for part in parts])[order]
+
+    def singly(rows: Rows) -> list[Event | Rejected]:
+        places = order[rows]
+        homes = np.searchsorted(begins, places, side="right") - 1
+        found: list[Any] = [None] * len(rows)
+        for home in np.unique(homes).tolist():
+            at = np.flatnonzero(homes == home)
+            read = parts[home].singly(places[at] - begins[home])
+            for place, each in zip(at.tolist(), read, strict=True):
+                found[place] = each
+        return found
+
+    return Chunk(
+        pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
+        doubtful,
+        singly,
+        _not_again,
+        has_extensions=is_hidden or any(part.has_extensions for part in parts),
+        has_other_data=is_hidden or any(part.has_other_data for part in parts),
+        is_clashing=is_clashing,
+    )
+
+
+def _not_again(_: Rows) -> pa.RecordBatch:
+    raise AssertionError("what is in order is not put aside again")
+
+
+def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:
+    place = rows.schema.get_field_index(name)
+    if place < 0:
+        return None
+    column = rows.column(place)
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _concatenated(arrays: Sequence[pa.Array | None], sizes: Any) -> pa.Array | None:
+    """Arrays one after the other in one type; None if there is none for all of them."""
+    fields = [pa.field("c", each.type) for each in arrays if each is not None]
+    try:
+        type_ = (
+            pa.unify_schemas([pa.schema([field]) for field in fields], promote_options="permissive")
+            .field(0)
+            .type
+        )
+        held = [
+            pa.nulls(size, type_) if each is None else each.cast(type_)
+            for each, size in zip(arrays, sizes.tolist(), strict=True)
+        ]
+        return pa.concat_arrays(held)
+    except pa.ArrowException:
+        return None
