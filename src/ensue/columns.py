@@ -12,6 +12,8 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ensue.engine import jumps
+from ensue.engine.jumps import JumpLike
 from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.library import LibraryLike, as_library
 
@@ -26,6 +28,7 @@ def correlate(
     columns: Mapping[str, Any] | None = None,
     type: str | None = None,  # noqa: A002 - the CloudEvents name
     timezone: str | None = None,
+    max_jump: JumpLike = None,
 ) -> pa.Table:
     """Everything that follows from the events of a table, in the order of their times.
 
@@ -33,13 +36,15 @@ def correlate(
     or path is what, as `{"time": "ts:ms", "user": "actor.name"}`; `type` is the type of all events,
     where no column has it, and in `timezone` are times without an offset. Rows that do not fit
     their event types are left out, and a rule with `by` does not read rows without its key; a
-    warning says how many of either there were. Raises `UsageError` if the columns do not make
-    events.
+    warning says how many of either there were. So are rows that lie further ahead of those before
+    them than `max_jump` (a duration, or `none`), which is bounded by the rules' timers unless it is
+    given. Raises `UsageError` if the columns do not make events.
     """
     from ensue.engine.batch import BatchEngine
 
     mapping = ColumnMapping.of(columns, type, timezone)
-    engine = BatchEngine(as_library(library).checked)
+    checked = as_library(library).checked
+    engine = BatchEngine(checked, max_jump=jumps.max_jump(checked, max_jump, bounded=True))
     found = engine.push_batch(table, mapping=mapping)
     if engine.rejected:
         first = engine.rejected[0]

@@ -20,12 +20,13 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
+from ensue.engine.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.events.columns import Layout
 from ensue.events.times import datetime_of
 from ensue.library import Library
 from ensue.spark.batch.events import EncodedEventJob
-from ensue.spark.batch.job import BatchOptions, Job
+from ensue.spark.batch.job import BatchOptions, Job, reach_of
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.batch.unkeyed_counts import CountedOutputs
 from ensue.spark.failures import FAILURES, reason_of
@@ -43,6 +44,7 @@ from ensue.spark.worker.line_records import (
     read_csv_cells,
     read_csv_payloads,
     read_json_lines,
+    refuse_ahead,
 )
 from ensue.spark.worker.output_lines import LINES_DDL, join_lines
 from ensue.spark.worker.remote_call import for_workers
@@ -68,7 +70,7 @@ class Input:
     files: int
     events: DataFrame
     rejected: RejectedRecords | None = None
-    observed: Observation | None = None
+    observed: Observation | DataFrame | None = None
     is_encoded: bool = False
     rows: DataFrame | None = None
 
@@ -92,6 +94,7 @@ class FileRun:
         until: int | None = None,
         correlation: str | None = None,
         line_breaks: bool = False,
+        jump: JumpLike = None,
     ) -> Self:
         """Raises `UsageError` for files that cannot be opened, or columns that do not fit.
 
@@ -101,13 +104,14 @@ class FileRun:
             until=None if until is None else datetime_of(until),
             correlations=None if correlation is None else [correlation],
             arrival=ARRIVAL,
+            max_jump=jump,
             count_unkeyed=True,
         )
         if format_ == "parquet":
             return cls(_parquet(spark, paths), library, options)
         if format_ == "jsonl":
-            return cls(_json_lines(spark, paths, library), library, options)
-        return cls(_csv(spark, paths, library, line_breaks), library, options)
+            return cls(_json_lines(spark, paths, library, jump), library, options)
+        return cls(_csv(spark, paths, library, line_breaks, jump), library, options)
 
     def outputs(self, in_lines: bool) -> FileOutputs:
         """Run the library; with `in_lines` the outputs are JSON lines in order."""
@@ -117,7 +121,10 @@ class FileRun:
         kind = EncodedEventJob if self._input.is_encoded else Job
         job = _without_arrival(kind.of(self._input.events, self._library, options=options))
         rejected = self._input.rejected
-        if rejected is None:
+        if rejected is not None:
+            # What lies too far ahead was rejected when lines were read.
+            job = replace(job, max_jump=UNBOUNDED)
+        else:
             assert self._input.rows is not None
             plain = _without_arrival(Job.of(self._input.rows, self._library, options=self._options))
             rejected = RejectedRecords.of_job(plain, _paths(self._input.rows))
@@ -132,7 +139,11 @@ class FileOutputs:
     """
 
     def __init__(
-        self, job: Job, rejected: RejectedRecords, observed: Observation | None, in_lines: bool
+        self,
+        job: Job,
+        rejected: RejectedRecords,
+        observed: Observation | DataFrame | None,
+        in_lines: bool,
     ) -> None:
         self.rejected = rejected
         self.counts = Counts()
@@ -193,7 +204,7 @@ def dated(rows: DataFrame) -> DataFrame:
 
 def _counts(job: Job) -> Mapping[str, int]:
     """The number of events and of rejected rows, in one pass over the columns that decide it."""
-    if job.python_reasons:
+    if job.python_reasons or job.is_bounded:
         total, rejected = job.events.count(), job.rejected().count()
     else:
         is_event = conforms(job.layout, job.plan.library.types)
@@ -202,8 +213,8 @@ def _counts(job: Job) -> Mapping[str, int]:
     return {"events": total - rejected, "rejected": rejected}
 
 
-def _observed_counts(observed: Observation) -> Mapping[str, int]:
-    found = observed.get
+def _observed_counts(observed: Observation | DataFrame) -> Mapping[str, int]:
+    found = observed.get if isinstance(observed, Observation) else observed.collect()[0].asDict()
     return {name: found[name] or 0 for name in ("events", "rejected", "open")}
 
 
@@ -286,16 +297,32 @@ def _text(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     )
 
 
-def _json_lines(spark: SparkSession, paths: Sequence[str], library: Library) -> Input:
+def _json_lines(
+    spark: SparkSession, paths: Sequence[str], library: Library, jump: JumpLike
+) -> Input:
     lines = _text(spark, paths)
     task = LineTask(library.tables(), _paths(lines))
     records = lines.mapInArrow(for_workers(read_json_lines, task), PAYLOAD_DDL)
-    return _encoded(records, RejectedRecords.of_lines(records, lines, "jsonl"), len(task.files))
+    records, joined = _near(records, library, jump)
+    return _encoded(
+        records, RejectedRecords.of_lines(records, lines, "jsonl"), len(task.files), joined
+    )
 
 
-def _encoded(records: DataFrame, rejected: RejectedRecords, files: int) -> Input:
+def _near(records: DataFrame, library: Library, jump: JumpLike) -> tuple[DataFrame, bool]:
+    """Records of which those that lie too far ahead are rejected; and whether any may be."""
+    allowed = max_jump(library.checked, jump, bounded=True)
+    if allowed == UNBOUNDED:
+        return records, False
+    times = records.filter(sf.col("problems").isNull()).select(sf.unix_micros("time").alias("time"))
+    known = records.crossJoin(sf.broadcast(reach_of(times, int(allowed), None)))
+    task = (library.tables(), allowed)
+    return known.mapInArrow(for_workers(refuse_ahead, task), PAYLOAD_DDL), True
+
+
+def _encoded(records: DataFrame, rejected: RejectedRecords, files: int, joined: bool) -> Input:
     """Events in bytes."""
-    observed, counted = _counted(records)
+    observed, counted = _counted(records, joined)
     events = counted.filter(sf.col("problems").isNull()).select(
         ARRIVAL,
         "payload",
@@ -305,34 +332,48 @@ def _encoded(records: DataFrame, rejected: RejectedRecords, files: int) -> Input
     return Input(files, events, rejected, observed, is_encoded=True)
 
 
-def _counted(records: DataFrame) -> tuple[Observation, DataFrame]:
-    """The records, counted while they are read."""
-    observed = Observation()
+def _counted(
+    records: DataFrame, in_a_join: bool = False
+) -> tuple[Observation | DataFrame, DataFrame]:
+    """The records, counted while they are read; in one more pass where they come from a join.
+
+    Spark does not observe the side of a join that it finds it need not read.
+    """
     is_open = sf.array_contains("problems", sf.lit(OPEN_QUOTE))
-    counted = records.observe(
-        observed,
+    counts = [
         sf.count_if(sf.col("problems").isNull()).alias("events"),
         sf.count("problems").alias("rejected"),
         sf.count_if(is_open).alias("open"),
-    )
-    return observed, counted
+    ]
+    if in_a_join:
+        return records.agg(*counts), records
+    observed = Observation()
+    return observed, records.observe(observed, *counts)
 
 
 # --- CSV ----------------------------------------------------------------------------------------
 
 
-def _csv(spark: SparkSession, paths: Sequence[str], library: Library, line_breaks: bool) -> Input:
+def _csv(
+    spark: SparkSession, paths: Sequence[str], library: Library, line_breaks: bool, jump: JumpLike
+) -> Input:
     lines = _text(spark, paths)
     files = _paths(lines)
     header, names = csv_header(lines, _shown(paths))
     if line_breaks:
-        return _csv_with_line_breaks(spark, paths, LineTask(library.tables(), files, header, names))
+        task = LineTask(library.tables(), files, header, names)
+        return _csv_with_line_breaks(spark, paths, task, library, jump)
     types = library.checked.types
     kinds = column_kinds(names, types)
-    if kinds is None or not _has_columns(library, names):
+    # A record that may be rejected for its time is kept as a whole until that is known.
+    is_bounded = max_jump(library.checked, jump, bounded=True) != UNBOUNDED
+    if kinds is None or is_bounded or not _has_columns(library, names):
         task = LineTask(library.tables(), files, header, names)
         records = lines.mapInArrow(for_workers(read_csv_payloads, task), PAYLOAD_DDL)
-        return _encoded(records, RejectedRecords.of_lines(records, lines, "csv"), len(files))
+        records, joined = _near(records, library, jump)
+        return _encoded(
+            records, RejectedRecords.of_lines(records, lines, "csv"), len(files), joined
+        )
     typed = CsvTask(library.tables(), files, header, names, kinds)
     fields = event_fields(typed)
     ddl = ", ".join([LINE_DDL, *(f"`{name}` {spark_type}" for name, _, spark_type in fields)])
@@ -382,7 +423,9 @@ def _has_columns(library: Library, names: tuple[str, ...]) -> bool:
     return True
 
 
-def _csv_with_line_breaks(spark: SparkSession, paths: Sequence[str], task: LineTask) -> Input:
+def _csv_with_line_breaks(
+    spark: SparkSession, paths: Sequence[str], task: LineTask, library: Library, jump: JumpLike
+) -> Input:
     """The cells as Spark parts them; a row of another number of cells comes as its text."""
     names = [f"c{number}" for number in range(len(task.names))]
     schema = ", ".join(f"`{name}` string" for name in (*names, "corrupt"))
@@ -395,4 +438,7 @@ def _csv_with_line_breaks(spark: SparkSession, paths: Sequence[str], task: LineT
         sf.col("corrupt").cast("binary").alias("value"),
     )
     records = rows.mapInArrow(for_workers(read_csv_cells, task), PAYLOAD_DDL)
-    return _encoded(records, RejectedRecords.of_lines(records, None, "csv"), len(task.files))
+    records, joined = _near(records, library, jump)
+    return _encoded(
+        records, RejectedRecords.of_lines(records, None, "csv"), len(task.files), joined
+    )

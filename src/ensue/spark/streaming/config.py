@@ -16,6 +16,7 @@ columns of the source fit the rules is told when the source has been opened, bef
     [stream]
     checkpoint = "checkpoint/"
     lateness = "10 s"
+    max_jump = "1 d"            # an event further ahead of the stream is rejected; or "none"
     trigger = "5 s"             # or "available now": read what is there, and end
 
     [rules]                     # in place of files: a table with columns `name` and `text`
@@ -44,6 +45,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ensue.engine.jumps import AUTO, NONE
 from ensue.errors import EnsueError, UsageError
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.lang.diagnostics import did_you_mean
@@ -126,6 +128,7 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     buckets: int | None = None
     correlations: list[str] | None = None
     arrival: str | None = None
+    max_jump: str = AUTO
 
     @property
     def trigger_milliseconds(self) -> int | None:
@@ -218,6 +221,8 @@ def parse_config(text: str) -> PipelineConfig:
         _check_sink(name, sink, config)
     _check_places(config)
     _check_duration("lateness", config.stream.lateness)
+    if config.stream.max_jump not in (AUTO, NONE):
+        _check_duration("max_jump", config.stream.max_jump, f', `"{AUTO}"` or `"{NONE}"`')
     if config.rules is not None:
         _check_rules(config.rules)
     if config.stream.trigger != AVAILABLE_NOW:

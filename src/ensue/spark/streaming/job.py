@@ -21,6 +21,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ensue.engine.jumps import JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.library import Library, LibraryLike, as_library, duration_microseconds
 from ensue.spark.batch.job import shuffle_partitions
@@ -77,6 +78,7 @@ class StreamOptions:
     arrival: str | None = None
     type: str | None = None
     timezone: str | None = None
+    max_jump: JumpLike = None
 
     @property
     def lateness_microseconds(self) -> int:
@@ -101,11 +103,13 @@ def correlate_stream(
     arrival: str | None = None,
     type: str | None = None,  # noqa: A002 - the name that users know
     timezone: str | None = None,
+    max_jump: JumpLike = None,
 ) -> DataFrame:
     """The outputs of a library over a stream of events: the columns of `correlate`, and three more.
 
     `ensue_kind` is `output`, `late` for an event that came later than `lateness` allows, or
-    `rejected` for a row that is no event or does not fit its type. Late events and rejected rows
+    `rejected` for a row that is no event, does not fit its type, or lies further ahead of the
+    stream than `max_jump`. Late events and rejected rows
     stand in `ensue_left_out` as JSON, with the reasons in `ensue_problems`; `split` separates them
     from the outputs. A checkpoint keeps the number of `buckets` that it was begun with. Start the
     query with the output mode `append`.
@@ -115,7 +119,9 @@ def correlate_stream(
             "the DataFrame is bounded, and this call reads streams: use `spark.readStream`, or"
             " `ensue.spark.correlate`"
         )
-    options = StreamOptions(lateness, buckets, correlations, whole_events, arrival, type, timezone)
+    options = StreamOptions(
+        lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump
+    )
     with only_one_in_a_query():
         outputs = StreamJob.of(events, library, columns, options).outputs()
         # Through Spark Connect a plan is analysed only when its schema is asked for.
@@ -231,6 +237,7 @@ class StreamJob:
             has_arrival=options.arrival is not None,
             with_event=options.whole_events,
             times=mapped.times,
+            max_jump=max_jump(loaded.checked, options.max_jump),
         )
         if not python_reasons:
             names = tuple(dict.fromkeys(name for each in scans for name, _ in each.shuffled))

@@ -260,6 +260,10 @@ class ColumnCorrelation:
         else:
             self._linear.grow(self.keys.count)
 
+    def reach(self, clock: int) -> None:
+        """The clock has come to a time, whether or not this rule has read anything since."""
+        self._latest = clock if self._latest is None else max(self._latest, clock)
+
     def drop_expired(self) -> None:
         """Let every key drop what has left its window by the last moment that was read."""
         if self._linear is None and self._latest is not None:
