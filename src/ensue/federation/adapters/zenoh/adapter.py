@@ -96,6 +96,7 @@ class ZenohAdapter(Adapter):
     async def unlisten(self) -> None:
         while len(self._subscribers) > 1:
             self._subscribers.pop().undeclare()
+        await asyncio.sleep(_SECONDS_TO_SPREAD)
         self._events = Inbox()
 
     async def receive(self) -> list[Incoming]:
