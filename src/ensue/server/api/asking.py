@@ -18,6 +18,7 @@ from ensue.server.access.tokens import Principal
 from ensue.server.api.problems import ProblemError
 from ensue.server.api.reading import (
     Parameters,
+    answered,
     libraries_of,
     principal_of,
     station_of,
@@ -31,10 +32,6 @@ from ensue.subscriptions import Filter
 DEFAULT_LIMIT = 100
 
 
-def _answer(value: Any) -> Response:
-    return Response(msgspec.json.encode(value), media_type="application/json")
-
-
 async def history(request: Request) -> Response:
     """Published events that match a filter, in the order of their times."""
     principal = principal_of(request, "history")
@@ -46,7 +43,7 @@ async def history(request: Request) -> Response:
     since, until = given.instant("since"), given.instant("until")
     await station.caught_up()
     query = _Query(station, principal, limit)
-    return _answer(await asyncio.to_thread(query.answer, filter_, since, until))
+    return answered(await asyncio.to_thread(query.answer, filter_, since, until))
 
 
 class _Query:
@@ -110,7 +107,7 @@ async def outputs(request: Request) -> Response:
         for each in found
         if not principal.is_limited or principal.may_read(decode(each.body))
     ]
-    return _answer({"outputs": shown, "more": len(found) == limit})
+    return answered({"outputs": shown, "more": len(found) == limit})
 
 
 async def output(request: Request) -> Response:
@@ -130,7 +127,7 @@ async def output(request: Request) -> Response:
         for each in made.causes
         if each.event is None or principal.may_read(decode(bytes(each.event)))
     ]
-    return _answer(msgspec.structs.replace(made, causes=allowed))
+    return answered(msgspec.structs.replace(made, causes=allowed))
 
 
 async def types(request: Request) -> Response:
@@ -146,14 +143,14 @@ async def types(request: Request) -> Response:
             entry = found.setdefault(each.name, {"name": each.name, "libraries": {}})
             attributes = {name: str(kind) for name, kind in system.attributes(each.name).items()}
             entry["libraries"][hosted.name] = {"base": each.parent, "attributes": attributes}
-    return _answer(sorted(found.values(), key=lambda each: str(each["name"])))
+    return answered(sorted(found.values(), key=lambda each: str(each["name"])))
 
 
 async def ontology(request: Request) -> Response:
     """The ontology that filters and libraries may ask."""
     principal_of(request)
     Parameters(request, ())
-    return _answer(_ontology(station_of(request)))
+    return answered(_ontology(station_of(request)))
 
 
 def _ontology(station: Station) -> dict[str, Any]:
@@ -176,7 +173,7 @@ async def ontology_read(request: Request) -> Response:
         raise UnknownError("the server has no ontology: name its files in `[ontology] files`")
     await asyncio.to_thread(station.ontology.reload)
     await station.audited(principal.name, "reload", "ontology")
-    return _answer(_ontology(station))
+    return answered(_ontology(station))
 
 
 async def audit(request: Request) -> Response:
@@ -187,7 +184,7 @@ async def audit(request: Request) -> Response:
     limit = given.number("limit", DEFAULT_LIMIT, 1, station.limits.answers)
     before = given.number("before", 2**62, 0, 2**62)
     found = await asyncio.to_thread(station.registry.audited, limit, before)
-    return _answer(
+    return answered(
         [
             {
                 "number": each.number,

@@ -17,6 +17,7 @@ from ensue.server.access.tokens import Principal
 from ensue.server.api.problems import diagnostic
 from ensue.server.api.reading import (
     Parameters,
+    answered,
     body_of,
     libraries_of,
     principal_of,
@@ -33,10 +34,6 @@ CHECK_SECONDS = 2.0
 """How long a put looks for warnings that need an analysis."""
 
 
-def _answer(value: Any, status: int = 200) -> Response:
-    return Response(msgspec.json.encode(value), status, media_type="application/json")
-
-
 def _author(request: Request, name: str) -> Principal:
     principal = principal_of(request, "rules")
     require_subject(principal, name, "to work on library")
@@ -48,7 +45,7 @@ async def listed(request: Request) -> Response:
     Parameters(request, ())
     station, libraries = station_of(request), libraries_of(request)
     found = [each for each in station.registry.in_force() if principal.may_have(each.name)]
-    return _answer([_summary(station, each, libraries.version(each.name)) for each in found])
+    return answered([_summary(station, each, libraries.version(each.name)) for each in found])
 
 
 def _summary(station: Station, in_force: InForce, version: Version) -> dict[str, Any]:
@@ -76,7 +73,7 @@ async def got(request: Request) -> Response:
     in_force, version = libraries.in_force(name), libraries.version(name)
     hosted = station.hosted.get(name)
     refusals = list(hosted.refusals) if hosted else []
-    return _answer(
+    return answered(
         {
             **_summary(station, in_force, version),
             "text": version.text,
@@ -99,7 +96,7 @@ async def put(request: Request) -> Response:
     library = await asyncio.to_thread(libraries_of(request).library, name)
     found = await asyncio.to_thread(warnings_of, library, text, name)
     status = 201 if change.is_new and change.version == 1 else 200
-    return _answer({**msgspec.to_builtins(change), "warnings": found}, status)
+    return answered({**msgspec.to_builtins(change), "warnings": found}, status)
 
 
 def warnings_of(library: Library, text: str, name: str) -> list[dict[str, Any]]:
@@ -123,7 +120,7 @@ async def versions(request: Request) -> Response:
     Parameters(request, ())
     libraries = libraries_of(request)
     in_force = libraries.in_force(name)
-    return _answer(
+    return answered(
         [
             {
                 "version": each.version,
@@ -150,7 +147,7 @@ async def _switched(request: Request, is_on: bool) -> Response:
     name = request.path_params["name"]
     principal = _author(request, name)
     Parameters(request, ())
-    return _answer(await libraries_of(request).enable(name, is_on, principal.name))
+    return answered(await libraries_of(request).enable(name, is_on, principal.name))
 
 
 class RollBack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -166,7 +163,7 @@ async def rolled_back(request: Request) -> Response:
     libraries.in_force(name)
     if not 0 < wanted.version < 2**31:
         raise refused(f"`version` is a number from 1 on; given is {wanted.version}")
-    return _answer(await libraries.roll_back(name, wanted.version, principal.name))
+    return answered(await libraries.roll_back(name, wanted.version, principal.name))
 
 
 class DryRunOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -202,7 +199,7 @@ async def tried(request: Request) -> Response:
     made = await asyncio.to_thread(
         dry_run, station.history, library, in_force, since, until, seconds
     )
-    return _answer(made)
+    return answered(made)
 
 
 def _instant(text: str | None, name: str) -> int | None:

@@ -23,7 +23,7 @@ from ensue.events.event import Event
 from ensue.library import Library
 from ensue.server.api.libraries import warnings_of
 from ensue.server.api.problems import ProblemError, diagnostic
-from ensue.server.api.reading import Parameters, body_of, principal_of, station_of
+from ensue.server.api.reading import Parameters, answered, body_of, principal_of, station_of
 from ensue.server.api.rules import drawn
 from ensue.server.station.station import Station
 
@@ -60,7 +60,7 @@ async def play(request: Request) -> Response:
             f"the playground takes {MOST_EVENTS:,} lines of events: use `ensue run` for more",
         )
     made = await asyncio.to_thread(_played, station, wanted)
-    return Response(msgspec.json.encode(made), media_type="application/json")
+    return answered(made)
 
 
 def _played(station: Station, wanted: Tried) -> dict[str, Any]:

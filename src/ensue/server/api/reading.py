@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response
 
 from ensue.events.times import parse_time
 from ensue.lang.diagnostics import did_you_mean
@@ -147,5 +148,6 @@ def _words(error: Exception) -> str:
     return f"{text[:1].lower()}{text[1:]}"
 
 
-def json_text(value: Any) -> bytes:
-    return msgspec.json.encode(value)
+def answered(value: Any, status: int = 200) -> Response:
+    """A value as the JSON of an answer."""
+    return Response(msgspec.json.encode(value), status, media_type="application/json")

@@ -20,6 +20,7 @@ from ensue.machine.drawing import to_svg
 from ensue.machine.prepared import plan_in
 from ensue.server.api.reading import (
     Parameters,
+    answered,
     libraries_of,
     principal_of,
     require_subject,
@@ -71,7 +72,7 @@ async def listed(request: Request) -> Response:
         if principal.may_have(hosted.name)
         for rule in hosted.library.correlations.names
     ]
-    return Response(msgspec.json.encode(found), media_type="application/json")
+    return answered(found)
 
 
 def _counted(station: Station, hosted: Hosted, rule: str) -> dict[str, Any]:
@@ -168,4 +169,4 @@ async def why(request: Request) -> Response:
         events,
         station.limits.query_seconds,
     )
-    return Response(msgspec.json.encode(found), media_type="application/json")
+    return answered(found)

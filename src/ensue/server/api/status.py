@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ensue.server.api.problems import ProblemError
-from ensue.server.api.reading import Parameters, principal_of, station_of
+from ensue.server.api.reading import Parameters, answered, principal_of, station_of
 from ensue.server.station.figures import BUCKETS, KEPT_SECONDS
 from ensue.server.station.station import Station
 from ensue.version import __version__
@@ -63,7 +63,7 @@ async def figures(request: Request) -> Response:
         "history_lag": station.indexer.lag,
         "samples": list(islice(samples, max(0, len(samples) - seconds), None)),
     }
-    return Response(msgspec.json.encode(body), media_type="application/json")
+    return answered(body)
 
 
 async def gateways(request: Request) -> Response:

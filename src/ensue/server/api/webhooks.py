@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ensue.server.api.reading import Parameters, body_of, libraries_of, principal_of
+from ensue.server.api.reading import Parameters, answered, body_of, libraries_of, principal_of
 from ensue.server.webhooks.sending import Standing, Webhook, Webhooks
 
 
@@ -27,7 +27,7 @@ async def listed(request: Request) -> Response:
     principal_of(request, "admin")
     Parameters(request, ())
     found = [_shown(name, *each) for name, each in _webhooks(request).listed().items()]
-    return Response(msgspec.json.encode(found), media_type="application/json")
+    return answered(found)
 
 
 async def put(request: Request) -> Response:
@@ -40,7 +40,7 @@ async def put(request: Request) -> Response:
     webhooks = _webhooks(request)
     await webhooks.put(name, webhook, principal.name)
     made = _shown(name, *webhooks.listed()[name])
-    return Response(msgspec.json.encode(made), media_type="application/json")
+    return answered(made)
 
 
 async def deleted(request: Request) -> Response:

@@ -29,6 +29,7 @@ from ensue.server.station.figures import Figures
 from ensue.server.station.hosted import Hosted
 from ensue.server.station.indexing import Indexer
 from ensue.server.station.journal import Journal
+from ensue.server.station.registry import Registry, Saved
 
 GROUP_EVENTS: Final = 10_000
 """Events of one transaction, at most, beyond those of the publication that fills it."""
@@ -81,6 +82,7 @@ class Owner(Protocol):
     """What the line works on; a `Station`."""
 
     journal: Journal
+    registry: Registry
     indexer: Indexer
     figures: Figures
     hosted: dict[str, Hosted]
@@ -340,10 +342,8 @@ class Line:
         self.failure = None
 
     def _save(self, hosted: Hosted) -> None:
-        from ensue.server.station.registry import Registry, Saved
-
         state, counts = hosted.state()
-        Registry(self._owner.journal).save_state(
+        self._owner.registry.save_state(
             Saved(hosted.name, hosted.version, self._owner.seq, state, counts)
         )
         hosted.saved_seq = self._owner.seq
