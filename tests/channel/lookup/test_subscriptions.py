@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 
 import pytest
@@ -313,10 +314,13 @@ def test_event_that_is_wanted_before_and_after_a_change_finds_its_target() -> No
                 index.put(target, each)
 
     changing = threading.Thread(target=change)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     changing.start()
     found = [list(index.find(event("Notify", SourceID=4))) for _ in range(5_000)]
     is_over.set()
     changing.join()
+    sys.setswitchinterval(before)
 
     assert all(each == [target] for each in found)
 
