@@ -36,6 +36,8 @@ class Batch(ABC):
 
     times: Instants
     types: TypeSystem
+    held_bytes = 0
+    """How much memory is held on to with a batch, where that may be much."""
 
     def __init__(self) -> None:
         self._columns: dict[Parts, Column] = {}
@@ -152,6 +154,7 @@ class TableBatch(Batch):
         self._type_codes = type_codes
         self._chunk = chunk
         self._places = places
+        self.held_bytes = chunk.held_bytes
 
     @cached_property
     def type_codes(self) -> npt.NDArray[np.int32]:

@@ -254,7 +254,8 @@ class CellGroup:
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.visited.cells.size // 2):
+        enough = max(SMALLEST_CLEARING, self.visited.cells.size // 2)
+        if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             held = []
             for member in self.members.values():
                 member.drop_expired()

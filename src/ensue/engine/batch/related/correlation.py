@@ -321,7 +321,8 @@ class RelatedCorrelation:
 
     def clear_up(self) -> None:
         """Let go of readings that no key remembers any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._held)):
+        enough = max(SMALLEST_CLEARING, len(self._held))
+        if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             self.read_again(self.live())
 
 

@@ -271,7 +271,8 @@ class ColumnCorrelation:
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.held.slots.size // 2):
+        enough = max(SMALLEST_CLEARING, self.held.slots.size // 2)
+        if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             self.forget_unheld()
 
     def forget_unheld(self) -> None:
