@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 
 import pytest
@@ -294,22 +295,32 @@ def test_the_look_up_finds_exactly_whom_asking_everybody_would_find(seed: int) -
 
 
 def test_event_that_is_wanted_before_and_after_a_change_finds_its_target() -> None:
-    """Wants are replaced in one thread while another asks."""
+    """Wants are replaced in one thread while another asks: by predicate, always, by kind."""
     index: Index[Named] = Index(LIBRARY.checked.types)
     target, is_over = Named(1), threading.Event()
-    wider = [want("Notify", where=f"SourceID < {number}") for number in range(5, 12)]
-    index.put(target, wider[:4])
+    index.put(Named(2), [want("Notify", where=f"SourceID > {number}") for number in range(7, 9)])
+    ways = [
+        [want("Notify", where="SourceID < 5"), want("Notify", where="SourceID < 6")],
+        [want("Notify")],
+        [want(where="SourceID = 4")],
+        [want("Notify", where="SourceID IN (3, 4)"), want("Other")],
+        [want()],
+    ]
+    index.put(target, ways[0])
 
     def change() -> None:
         while not is_over.is_set():
-            index.put(target, wider[3:])
-            index.put(target, wider[:4])
+            for each in ways:
+                index.put(target, each)
 
     changing = threading.Thread(target=change)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
     changing.start()
-    found = [list(index.find(event("Notify", SourceID=4))) for _ in range(2_000)]
+    found = [list(index.find(event("Notify", SourceID=4))) for _ in range(5_000)]
     is_over.set()
     changing.join()
+    sys.setswitchinterval(before)
 
     assert all(each == [target] for each in found)
 

@@ -9,14 +9,10 @@ the same events, in the same rounds. Growth, inserts and memory are taken over i
 from __future__ import annotations
 
 import gc
-import mmap
-import sys
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 
@@ -169,8 +165,6 @@ def _growth(effort: Effort) -> Iterator[Finding]:
     index = Index()
     matching: list[tuple[float, tuple[float, ...]]] = []
     inserting: list[tuple[float, tuple[float, ...]]] = []
-    holding: list[tuple[float, tuple[float, ...]]] = []
-    empty = _resident()
     for size in sizes:
         # Filters are made and thrown away in parts: the index keeps none of them.
         spent, begin = 0.0, len(index)
@@ -186,33 +180,27 @@ def _growth(effort: Effort) -> Iterator[Finding]:
         taken = seconds(Work(partial(_one_by_one, index, events)), effort.times(3))
         matching.append((size, tuple(each / len(events) * 1e6 for each in taken)))
         inserting.append((size, (spent / (size - begin) * 1e6,)))
-        holding.append((size, ((_resident() - empty) / MEBIBYTE,)))
     yield Curve("subscriptions-index", "one event", "filters", "µs/event", tuple(matching))
     yield Curve("subscriptions-inserts", "one insert", "filters", "µs/filter", tuple(inserting))
-    if empty:
-        yield Curve("subscriptions-memory", "an index", "filters", "MiB", tuple(holding))
-    held = _bytes_a_filter(market, effort.size(50_000, 500))
-    yield cost("memory of an index", "bytes/filter", [held], note="names included")
+    yield from _memory(Market(4), sizes)
 
 
-def _resident() -> int:
-    """The memory of the process in bytes; 0 where the system does not tell."""
-    gc.collect()
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * mmap.PAGESIZE
-
-
-def _bytes_a_filter(market: Market, count: int) -> float:
-    """What an index of its own holds, by Python's account; arrays are counted in it."""
-    filters: list[Any] = market.filters(count)
+def _memory(market: Market, sizes: Sequence[int]) -> Iterator[Finding]:
+    """What an index holds, by Python's account; arrays are counted in it."""
+    index = Index()
+    holding: list[tuple[float, tuple[float, ...]]] = []
     tracemalloc.start()
-    index = index_of(filters)
-    size, _ = tracemalloc.get_traced_memory()
+    for size in sizes:
+        while len(index) < size:
+            for each in market.filters(min(10_000, size - len(index))):
+                index.add(len(index), each)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+        holding.append((size, (held / MEBIBYTE,)))
     tracemalloc.stop()
-    return (size + sys.getsizeof(index)) / count
+    yield Curve("subscriptions-memory", "an index", "filters", "MiB", tuple(holding))
+    each_holds = holding[-1][1][0] * MEBIBYTE / sizes[-1]
+    yield cost("memory of an index", "bytes/filter", [each_holds], note="names included")
 
 
 def _compared(name: str, sign: str, constant: str | int | float) -> Expression:

@@ -48,7 +48,9 @@ class Index(Generic[Target]):
                     self._buckets[kind] = Bucket()
                     self._sources_of[each.type] = self._sources_of.get(each.type, 0) + 1
                 self._buckets[kind].add(target, each.where)
-            # Afterwards, so that an event that is wanted before and after finds the target.
+            # Old wants go once plans with the new ones are asked for: so an event that is wanted
+            # before and after finds the target. Who has asked an old plan meanwhile asks again.
+            self._clear_plans()
             kept = {(each.type, each.source, each.where) for each in given}
             self._drop(target, before, kept)
             self._clear_plans()
@@ -75,10 +77,16 @@ class Index(Generic[Target]):
 
     def find(self, event: Event) -> Sequence[Target]:
         """The targets that want the event, each once, in order of rank."""
-        plan = self._plans.get((event.type, event.source))
-        if plan is None:
-            plan = self._plan(event.type, event.source)
-        return plan.find(event) if plan.asked else plan.always
+        while True:
+            plans = self._plans
+            plan = plans.get((event.type, event.source))
+            if plan is None:
+                plan = self._plan(event.type, event.source)
+            if not plan.asked:
+                return plan.always
+            found = plan.find(event)
+            if plans is self._plans:
+                return found
 
     def prepare(self, type_: str, source: str) -> None:
         """Compute the plan of a kind of event before its first event comes."""
