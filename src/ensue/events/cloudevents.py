@@ -119,8 +119,7 @@ def plain_json(value: Any) -> Any:
     if type(value) in _UNCHANGED:
         return value
     if isinstance(value, datetime):
-        # A refused row may hold times of which nobody knows the zone.
-        return format_time(microseconds_of(value)) if value.tzinfo else value.isoformat()
+        return format_time(microseconds_of(value))
     if isinstance(value, Mapping):
         return {str(name): plain_json(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -201,10 +201,19 @@ def run(
     streams = allowed_lateness is not None or follow or live
     if follow or live:
         _check_streaming(engine, "--follow" if follow else "--live")
-    if engine == SPARK and mapping.is_default and is_for_executors(events, format):
+    if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(
-                library, tuple(events), format, out, dead_letter, correlation, end, strict
+                library,
+                tuple(events),
+                format,
+                delimiter,
+                mapping,
+                out,
+                dead_letter,
+                correlation,
+                end,
+                strict,
             ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )

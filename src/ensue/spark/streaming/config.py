@@ -16,6 +16,7 @@ columns of the source fit the rules is told when the source has been opened, bef
     [stream]
     checkpoint = "checkpoint/"
     lateness = "10 s"
+    idle = "1 min"              # after so long without events the wall clock moves timers
     trigger = "5 s"             # or "available now": read what is there, and end
 
     [rules]                     # in place of files: a table with columns `name` and `text`
@@ -126,6 +127,7 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     buckets: int | None = None
     correlations: list[str] | None = None
     arrival: str | None = None
+    idle: str | None = None
 
     @property
     def trigger_milliseconds(self) -> int | None:
@@ -218,6 +220,8 @@ def parse_config(text: str) -> PipelineConfig:
         _check_sink(name, sink, config)
     _check_places(config)
     _check_duration("lateness", config.stream.lateness)
+    if config.stream.idle is not None:
+        _check_duration("idle", config.stream.idle)
     if config.rules is not None:
         _check_rules(config.rules)
     if config.stream.trigger != AVAILABLE_NOW:

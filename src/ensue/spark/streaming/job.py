@@ -26,7 +26,12 @@ from ensue.library import Library, LibraryLike, as_library, duration_microsecond
 from ensue.spark.batch.job import shuffle_partitions
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Plan, plan_of
-from ensue.spark.sql.conformance import attributes_read_in_python, check_columns, conforms
+from ensue.spark.sql.conformance import (
+    attributes_read_in_python,
+    check_columns,
+    conforms,
+    mention_unusable_keys,
+)
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
 from ensue.spark.sql.mapping import Columns, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of, wanted_by_rule
@@ -48,6 +53,7 @@ from ensue.spark.streaming.chunks import (
     StreamTask,
     pack_columns,
     pack_events,
+    pack_ticks,
 )
 from ensue.spark.streaming.figures import (
     OBSERVED_INPUT,
@@ -60,6 +66,7 @@ from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import GroupTask, rejected_rows
 
+MICROSECONDS_A_TICK = 1_000_000
 BUCKETS_PER_PARTITION = 4
 """Several buckets for each partition even out the hashing of keys..."""
 MANY_BUCKETS = 64
@@ -77,6 +84,17 @@ class StreamOptions:
     arrival: str | None = None
     type: str | None = None
     timezone: str | None = None
+    idle: str | timedelta | None = None
+
+    @property
+    def idle_microseconds(self) -> int | None:
+        """Raises `UsageError` for less than a second, which is how often ticks come."""
+        if self.idle is None:
+            return None
+        found = duration_microseconds(self.idle)
+        if found < MICROSECONDS_A_TICK:
+            raise UsageError(f"`idle` is {self.idle}: at least a second is needed")
+        return found
 
     @property
     def lateness_microseconds(self) -> int:
@@ -101,21 +119,24 @@ def correlate_stream(
     arrival: str | None = None,
     type: str | None = None,  # noqa: A002 - the name that users know
     timezone: str | None = None,
+    idle: str | timedelta | None = None,
 ) -> DataFrame:
     """The outputs of a library over a stream of events: the columns of `correlate`, and three more.
 
     `ensue_kind` is `output`, `late` for an event that came later than `lateness` allows, or
     `rejected` for a row that is no event or does not fit its type. Late events and rejected rows
     stand in `ensue_left_out` as JSON, with the reasons in `ensue_problems`; `split` separates them
-    from the outputs. A checkpoint keeps the number of `buckets` that it was begun with. Start the
-    query with the output mode `append`.
+    from the outputs. A checkpoint keeps the number of `buckets` that it was begun with, and with or
+    without `idle`. Start the query with the output mode `append`.
     """
     if not events.isStreaming:
         raise UsageError(
             "the DataFrame is bounded, and this call reads streams: use `spark.readStream`, or"
             " `ensue.spark.correlate`"
         )
-    options = StreamOptions(lateness, buckets, correlations, whole_events, arrival, type, timezone)
+    options = StreamOptions(
+        lateness, buckets, correlations, whole_events, arrival, type, timezone, idle
+    )
     with only_one_in_a_query():
         outputs = StreamJob.of(events, library, columns, options).outputs()
         # Through Spark Connect a plan is analysed only when its schema is asked for.
@@ -125,6 +146,11 @@ def correlate_stream(
 
 def bucket_outputs(packed: DataFrame, task: StreamTask, columns: OutputColumns) -> DataFrame:
     """The rows that buckets make of their chunks, and observed measures of each micro-batch."""
+    if task.idle is not None:
+        # Spark logs the offsets of this source, so that a repeated micro-batch has the same ticks.
+        source = packed.sparkSession.readStream.format("rate").option("rowsPerSecond", 1)
+        ticks = source.option("numPartitions", 1).load().select(sf.unix_micros("timestamp"))
+        packed = packed.union(ticks.mapInArrow(for_workers(pack_ticks, task), CHUNK_DDL))
     results = packed.groupBy("group", "bucket").applyInPandasWithState(
         for_workers(run_bucket, task), RESULT_DDL, STATE_DDL, "append", "NoTimeout"
     )
@@ -208,6 +234,7 @@ class StreamJob:
         check_arrival(events, options.arrival)
         types = loaded.checked.types
         check_columns(layout, types, plan.rules_over_input)
+        mention_unusable_keys(layout, loaded.checked)
         groups = stream_groups(plan)
         python_reasons = [
             *layout.python_reasons,
@@ -231,6 +258,7 @@ class StreamJob:
             has_arrival=options.arrival is not None,
             with_event=options.whole_events,
             times=mapped.times,
+            idle=options.idle_microseconds,
         )
         if not python_reasons:
             names = tuple(dict.fromkeys(name for each in scans for name, _ in each.shuffled))

@@ -53,6 +53,7 @@ def correlate_kafka(
     buckets: int | None = None,
     correlations: Sequence[str] | None = None,
     whole_events: bool = False,
+    idle: str | timedelta | None = None,
 ) -> DataFrame:
     """The outputs of a library over Kafka records: the columns of `correlate` over a stream.
 
@@ -64,7 +65,7 @@ def correlate_kafka(
     _check(records)
     loaded = as_library(library).plain()
     plan = plan_of(loaded.checked, correlations)
-    options = StreamOptions(lateness, buckets)
+    options = StreamOptions(lateness, buckets, idle=idle)
     task = StreamTask(
         str(loaded),
         plan.selected,
@@ -73,6 +74,7 @@ def correlate_kafka(
         "events",
         has_arrival=True,
         with_event=whole_events,
+        idle=options.idle_microseconds,
     )
     packed = records.select(*COLUMNS).mapInArrow(for_workers(pack_records, task), CHUNK_DDL)
     packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))

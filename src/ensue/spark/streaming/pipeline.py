@@ -45,6 +45,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
             buckets=stream.buckets,
             correlations=stream.correlations,
             whole_events=whole_events,
+            idle=stream.idle,
         )
     return correlate_stream(
         events,
@@ -57,6 +58,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
         arrival=stream.arrival,
         type=config.source.type,
         timezone=config.source.timezone,
+        idle=stream.idle,
     )
 
 
