@@ -76,3 +76,30 @@ def test_nothing_is_said_where_everything_was_read() -> None:
         warnings.simplefilter("error")
 
         assert ensue.correlate(pings("a", "b"), TEXT).num_rows == 0
+
+
+def test_columns_may_have_names_of_their_own() -> None:
+    table = pa.table(
+        {
+            "ts": [1_714_979_289_000, 1_714_979_290_000],
+            "machine": pa.array([{"name": "a"}, {"name": "a"}]),
+        }
+    )
+    found = ensue.correlate(
+        table, TEXT, columns={"time": "ts:ms", "host": "machine.name"}, type="Ping"
+    )
+    assert found.to_pydict()["ce_causes"] == ["2"]
+    assert found.to_pydict()["time"][0].isoformat() == "2024-05-06T07:08:10+00:00"
+
+
+def test_times_without_an_offset_are_in_the_zone_that_is_named() -> None:
+    table = pa.table({"time": ["2024-05-06 09:00:00", "2024-05-06 09:00:01"], "host": ["a", "a"]})
+    with pytest.warns(UserWarning, match="2 rows are no events"):
+        assert ensue.correlate(table, TEXT, type="Ping").num_rows == 0
+    found = ensue.correlate(table, TEXT, type="Ping", timezone="Europe/Berlin")
+    assert found.to_pydict()["time"][0].isoformat() == "2024-05-06T07:00:01+00:00"
+
+
+def test_what_is_wrong_with_a_mapping_is_said() -> None:
+    with pytest.raises(ensue.UsageError, match="there is no time zone `Mars`"):
+        ensue.correlate(pings("a"), TEXT, timezone="Mars")

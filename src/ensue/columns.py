@@ -9,25 +9,38 @@ them, there is `ensue.engine.batch`.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.library import LibraryLike, as_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def correlate(table: Any, library: LibraryLike) -> pa.Table:
+def correlate(
+    table: Any,
+    library: LibraryLike,
+    *,
+    columns: Mapping[str, Any] | None = None,
+    type: str | None = None,  # noqa: A002 - the CloudEvents name
+    timezone: str | None = None,
+) -> pa.Table:
     """Everything that follows from the events of a table, in the order of their times.
 
-    The library may be a `Library`, its text, or the path of its file. Rows that do not fit their
-    event types are left out, and a rule with `by` does not read rows without its key; a warning
-    says how many of either there were. Raises `UsageError` if the columns do not make events.
+    The library may be a `Library`, its text, or the path of its file. `columns` says which column
+    or path is what, as `{"time": "ts:ms", "user": "actor.name"}`; `type` is the type of all events,
+    where no column has it, and in `timezone` are times without an offset. Rows that do not fit
+    their event types are left out, and a rule with `by` does not read rows without its key; a
+    warning says how many of either there were. Raises `UsageError` if the columns do not make
+    events.
     """
     from ensue.engine.batch import BatchEngine
 
+    mapping = ColumnMapping.of(columns, type, timezone)
     engine = BatchEngine(as_library(library).checked)
-    found = engine.push_batch(table)
+    found = engine.push_batch(table, mapping=mapping)
     if engine.rejected:
         first = engine.rejected[0]
         one = len(engine.rejected) == 1

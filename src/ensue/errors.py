@@ -10,6 +10,7 @@
     ├── OntologyError       an ontology, or a name in one, that cannot be used
     ├── HistoryError        a history that cannot be asked or written to at the moment, and why
     ├── JobError            a job of a cluster that has failed, and why
+    ├── LinkError           an event service that cannot be reached, or has broken off
     └── UsageError          an option or argument that does not fit
 
 Each carries its facts as attributes and survives pickling, since workers on other machines
@@ -101,6 +102,15 @@ class HistoryError(EnsueError):
 
 class JobError(EnsueError):
     """A job that was begun on a cluster and has failed there."""
+
+
+class LinkError(EnsueError):
+    """An event service that cannot be reached or has broken off. The link to it is made again.
+
+    `confirmed` tells how many events of a batch, from its begin, the service has taken before.
+    """
+
+    confirmed: int = 0
 
 
 class UsageError(EnsueError):

@@ -169,8 +169,10 @@ class Library:
         )
 
     def _repr_html_(self) -> str:
+        from ensue.lang.colouring import as_html
+
         drawn = "".join(_drawn(self._checked, each) for each in self.correlations)
-        return f"<pre>{escape(str(self))}</pre>{drawn}"
+        return f"{as_html(str(self))}{drawn}"
 
 
 LibraryLike = Library | str | PathLike[str]

@@ -99,7 +99,7 @@ def test_every_operator_of_ecl_has_a_line_with_its_meaning(ensue: Ensue, library
         "repeat(2)": "2 rounds",
         "unless": "but fails if this comes first",
         "select*": "fails if one fails",
-        "timeout(3 s)": "3 s after it was started",
+        "timeout(3 s)": "when 3 s have passed",
         "fail": "fails when this succeeds",
         "loop": "again until it fails",
         "persist": "again until it succeeds",
@@ -286,3 +286,21 @@ def test_a_path_that_leads_to_no_library_is_not_taken_for_a_name(
 
     assert answer.code == 2
     assert "name the library first" not in answer.err
+
+
+def test_clauses_over_several_events_are_told_in_words(ensue: Ensue, tmp_path: Path) -> None:
+    path = tmp_path / "clauses.cor"
+    path.write_text(
+        "eventtype A { attribute long n; }\neventtype Out {}\n"
+        "Out correlation R (A a, A b, A c where n = 0)\n"
+        "    a ; b ; timeout(5 min) unless c keep last bind latest having b.n > a.n\n"
+        "{ case true: push new Out {}; }\n"
+    )
+
+    out = " ".join(ensue("explain", path).out.split())
+
+    assert "`a`, then `b`, then 5 min passing" in out
+    assert "unless c `c` makes it forget all events that came before" in out
+    assert "keep last after a trigger only the event that completed it is remembered" in out
+    assert "having b.n > a.n asked at each match; if it is not true nothing happens" in out
+    assert "bind latest ports stand for the events of the latest match" in out

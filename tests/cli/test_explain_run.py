@@ -22,8 +22,8 @@ def test_each_output_is_told_with_its_label_and_the_events_that_caused_it(
     assert answer.err.splitlines()[:3] == [
         "`Alarm` from `Guessed` for key `ann`: "
         "completed by `3` at 2024-05-06T09:00:02Z, label `tried`",
-        "  because of `failed` by `1`, at 2024-05-06T09:00:00Z",
-        "  because of `done` by `3`, at 2024-05-06T09:00:02Z",
+        "  because `failed` was matched by event `1`, at 2024-05-06T09:00:00Z",
+        "  because `done` was matched by event `3`, at 2024-05-06T09:00:02Z",
     ]
 
 
@@ -45,7 +45,7 @@ def test_at_the_end_every_rule_says_what_it_waits_for_and_until_when(
 
     assert answer.err.splitlines() == [
         "`Guessed` for key `ann`: waits for `done`, no later than 2024-05-06T09:01:00Z",
-        "  complete is `failed` by `1`, at 2024-05-06T09:00:00Z",
+        "  `failed` was matched by event `1`, at 2024-05-06T09:00:00Z",
         "`NothingMore`: no event that it reads has come",
         "1 event read; 0 outputs",
     ]
@@ -61,7 +61,7 @@ def test_what_has_left_its_window_is_told_with_the_time_it_waited_to(
 
     assert answer.err.splitlines() == [
         "`Guessed` for key `ann`: waits for `failed`, then `done`",
-        "  outside of the window is `failed` by `1`, at 2024-05-06T09:00:00Z",
+        "  `failed` was matched by event `1`, at 2024-05-06T09:00:00Z, and has left the window",
         "    the rest had to come no later than 2024-05-06T09:01:00Z",
         "1 event of type `Other` is read by no rule",
         "2 events read; 0 outputs",
@@ -78,8 +78,8 @@ def test_the_clock_is_a_cause_too(ensue: Ensue, tmp_path: Path) -> None:
 
     assert answer.err.splitlines()[:3] == [
         "`Down` from `Silence` for key `ann`: completed by the clock at 2024-05-06T09:00:10Z",
-        "  because of `beat` by `1`, at 2024-05-06T09:00:00Z",
-        "  because of the clock, at 2024-05-06T09:00:10Z",
+        "  because `beat` was matched by event `1`, at 2024-05-06T09:00:00Z",
+        "  because the clock reached 2024-05-06T09:00:10Z",
     ]
 
 

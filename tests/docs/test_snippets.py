@@ -10,7 +10,8 @@
 - `console` blocks hold commands behind `$ ` and exactly what they write; `...` on a line of its
   own stands for any number of lines.
 - `jsonl` and `csv` blocks have a title and are used by a command or by Python of their page.
-- `text`, `mermaid` and `ebnf` blocks are not run, and `sh` only tells how to install and build.
+- `text`, `mermaid` and `ebnf` blocks are not run, nor are rules of other systems (`java`, `sql`,
+  `yaml`); `sh` only tells how to install and build.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ensue.engine.choosing import ENGINES
 from .pages import Block, Page, read_pages
 
 PAGES = read_pages()
-SHOWN_ONLY = {"text", "mermaid", "ebnf"}
+SHOWN_ONLY = {"text", "mermaid", "ebnf", "java", "sql", "yaml"}
 DATA_FILES = {"jsonl", "csv"}
 RUN = {"cor", "toml", "python", "console"}
 PAGES_WITH_SHELL = {"README.md", "CONTRIBUTING.md"}

@@ -1,14 +1,16 @@
 """One generator of random libraries for every test of rules that run together.
 
 A library is of a *kind*: plain filters, filters with windows, filters that switch labels, filters
-that bind the first event, expressions, rules with timers, or all of them mixed. All rules of a
-library share a key, so that an engine may hold them in one group; some are alike but for what their
-ports ask for and for the lengths of their windows and timers, so that they share a table.
+that bind the first event, expressions, rules with timers, or all of them mixed. A kind by itself,
+`related`, has the clauses over several events, which never run in a group. All rules of a library
+share a key, so that an engine may hold them in one group; some are alike but for what their ports
+ask for and for the lengths of their windows and timers, so that they share a table.
 """
 
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import ensue
 from ensue.events.event import Event
@@ -18,10 +20,12 @@ TYPES = """
 eventtype T { attribute string k; attribute long n; };
 eventtype U : T {};
 eventtype V : T {};
-eventtype Found { attribute long first; attribute long last; };
+eventtype Found { attribute long first; attribute long last; attribute double real; };
 eventtype When { attribute timestamp at; attribute long n; };
 eventtype Noted {};
+eventtype Keyed { attribute string k; attribute short n; attribute long other; };
 """
+RELATED_TYPES = TYPES.replace("attribute long n; };", "attribute long n; attribute double x; };", 1)
 PORTS = ("T a where n > 2", "U b", "V c where n = 1 OR n = 5", "T d where n < 2", "T e")
 KINDS = ("plain", "windows", "labels", "first", "expressions", "timers", "mixed")
 
@@ -29,7 +33,8 @@ KINDS = ("plain", "windows", "labels", "first", "expressions", "timers", "mixed"
 def library_text(seed: int, kind: str, rules: int = 9) -> str:
     random = Random(seed)
     key = random.choice(["by k", "by k", "by k, n", ""])
-    return TYPES + "\n".join(rule(f"R{number}", random, kind, key) for number in range(rules))
+    types = RELATED_TYPES if kind == "related" else TYPES
+    return types + "\n".join(rule(f"R{number}", random, kind, key) for number in range(rules))
 
 
 def rule(name: str, random: Random, kind: str, key: str) -> str:
@@ -51,6 +56,8 @@ def rule(name: str, random: Random, kind: str, key: str) -> str:
             return _filter(name, random, f"bind first {within}{key}")
         case "expressions":
             return _expression(name, random, key)
+        case "related":
+            return _related(name, random, key)
         case _:
             return (
                 _timed_filter(name, random, key) if _chance(random) else _timed(name, random, key)
@@ -125,6 +132,72 @@ def _switching(name: str, random: Random, key: str) -> str:
     return f"Found correlation {name} ({', '.join(PORTS)}) {story} {key} {{ {change} }}"
 
 
+def _related(name: str, random: Random, key: str) -> str:
+    """A filter whose clauses relate events: mostly a chain of groups, now and then anything."""
+    names = random.sample("abcde", random.choice([1, 1, 2, 2, 3]))
+    if _chance(random):
+        story = random.choice([" ; ", " ; ", " + "]).join(names)
+    else:
+        story = " ; ".join(
+            random.choice(
+                [f"({each} + {other})", each, f"{each}_:{each}", f"{each}{{2}}", f"{each}{{9}}"]
+            )
+            for each, other in zip(names, random.sample("abcde", len(names)), strict=True)
+        )
+    if random.random() < 0.1:
+        story = random.choice([f"({story}) | e", f"{story} ; timeout(2 ms)", f"{story} || e ; e"])
+    clauses = [random.choice(["", "keep all", "keep last", "keep none"])]
+    clauses.append(random.choice(["", "bind latest", "bind first", "bind last"]))
+    if random.random() < 0.3:
+        clauses.append(f"unless {random.choice('abcde')}")
+    if random.random() < 0.7:
+        clauses.append(f"within {random.choice([1, 2, 3, 5, 9, 40])} ms")
+    if random.random() < 0.8:
+        clauses.append(f"having {_condition(random, names)}")
+    first, last = random.choice(names), random.choice(names)
+    real = random.choice([_aggregate(random, names), f"{first}.x", f"{last}.x / 3"])
+    case = random.choice(
+        [
+            f"push new Found {{ first = {first}.n, last = {last}.n }};",
+            f"push new Found {{ first = count({last}), real = {real} }};",
+            f"push new Found {{ first = count({first}) }}; push new Found {{ real = {real} }};",
+        ]
+    )
+    return (
+        f"Found correlation {name} ({', '.join(PORTS)}) {story} {' '.join(clauses)} {key}"
+        f" {{ case true: {case} }}"
+    )
+
+
+def _aggregate(random: Random, names: list[str]) -> str:
+    function = random.choice(["count", "distinct", "sum", "avg", "min", "max", "first", "last"])
+    port = random.choice(names)
+    return f"count({port})" if function == "count" else f"{function}({port}.{random.choice('nx')})"
+
+
+def _condition(random: Random, names: list[str]) -> str:
+    """A condition, mostly one that numbers tell."""
+
+    def number() -> str:
+        value = f"{random.choice(names)}.{random.choice('nx')}"
+        plain = [value, f"0.95 * {value}", str(random.randrange(6)), f"({value} - 1) / 2"]
+        return random.choice([*plain, *(_aggregate(random, names) for _ in plain)])
+
+    sign = random.choice(["<", "<=", ">", ">=", "=", "!="])
+    one = f"{number()} {sign} {number()}"
+    more = [
+        one,
+        f"({one}) AND ({number()} > {number()})",
+        f"({one}) OR ({number()} < 3)",
+        f"NOT ({one})",
+        f"{number()} BETWEEN 1 AND {number()}",
+        f"({number()} % 3) * {number()} > -{number()}",
+        f"ABS({names[0]}.n - 4) > 1",
+        f"COALESCE({number()}, 0) > 2",
+    ]
+    return random.choice([*more[:3], *more])
+
+
 def _expression(name: str, random: Random, key: str) -> str:
     inner = random.choice(
         [
@@ -134,7 +207,8 @@ def _expression(name: str, random: Random, key: str) -> str:
             "select { sequential { a, b }, sequential { c, e, e } }",
         ]
     )
-    return f"Noted ecl {name} ({', '.join(PORTS)}) {key} {{ repeat {{ notify {{ {inner} }} }} }}"
+    output = random.choice(["Noted", "Keyed"])
+    return f"{output} ecl {name} ({', '.join(PORTS)}) {key} {{ repeat {{ notify {{ {inner} }} }} }}"
 
 
 def _length(random: Random) -> str:
@@ -161,7 +235,9 @@ def _timed(name: str, random: Random, key: str) -> str:
     ports = list(PORTS)
     if random.random() < 0.3:
         ports.append(f"{random.choice(['every', 'deadline'])} {_length(random)} t")
-    return f"Noted ecl {name} ({', '.join(ports)}) {key} {{ {body} }}"
+    output = random.choice(["Noted", "Keyed"])
+    body = body.replace("push(Noted)", f"push({output})")
+    return f"{output} ecl {name} ({', '.join(ports)}) {key} {{ {body} }}"
 
 
 def _timed_filter(name: str, random: Random, key: str) -> str:
@@ -189,13 +265,18 @@ def _timed_filter(name: str, random: Random, key: str) -> str:
     )
 
 
-def events(seed: int, count: int = 150) -> list[Event]:
+def events(seed: int, count: int = 150, with_reals: bool = False) -> list[Event]:
     """Some at one time, some far from those before, and some called as alarms are."""
     random = Random(seed)
     given, time = [], random.choice([0, -4000])
     for n in range(count):
         time += random.choice([0, 0, 200, 500, 500, 1000, 1000, 1500, 4000])
-        data = {"k": random.choice(["x", "y", "z", None]), "n": random.randrange(8)}
+        data: dict[str, Any] = {
+            "k": random.choice(["x", "y", "z", None]),
+            "n": random.randrange(8),
+        }
+        if with_reals:
+            data["x"] = random.choice([None, 0.1, 0.2, -0.0, 2.5, 1e17, -1e-9, 3.0, 1.0])
         name = random.choice([f"e{n}", f"e{n}", f"e{n}", "timer"])
         given.append(Event(name, "s", random.choice(["T", "U", "V"]), time, data))
     return given

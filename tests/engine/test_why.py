@@ -45,9 +45,9 @@ def test_an_output_is_told_by_its_events_its_label_and_their_times() -> None:
     ]
     assert str(why).splitlines() == [
         "`Alarm` from `Break` for key `eve`: completed by `e3` at 1970-01-01T00:00:03Z, label `l1`",
-        "  because of `bad` by `e1`, at 1970-01-01T00:00:01Z",
-        "  because of `bad` by `e2`, at 1970-01-01T00:00:02Z",
-        "  because of `good` by `e3`, at 1970-01-01T00:00:03Z",
+        "  because `bad` was matched by event `e1`, at 1970-01-01T00:00:01Z",
+        "  because `bad` was matched by event `e2`, at 1970-01-01T00:00:02Z",
+        "  because `good` was matched by event `e3`, at 1970-01-01T00:00:03Z",
     ]
 
 
@@ -63,8 +63,8 @@ def test_an_output_of_ecl_has_causes_here_since_its_expression_was_started() -> 
     assert first.extensions["causes"] == ""
     assert isinstance(why, WhyOutput)
     assert [str(each) for each in why.causes] == [
-        "`bad` by `e2`, at 1970-01-01T00:00:07Z",
-        "the clock, at 1970-01-01T00:00:12Z",
+        "`bad` was matched by event `e2`, at 1970-01-01T00:00:07Z",
+        "the clock reached 1970-01-01T00:00:12Z",
     ]
 
 
@@ -76,7 +76,7 @@ def test_a_rule_that_did_not_fire_says_what_is_complete_and_what_it_waits_for() 
     assert str(why).splitlines() == [
         "`Break` for key `eve`: waits for ((`bad`, then `good`) or `r`)"
         " (`bad` is `Login bad where ok = FALSE`)",
-        "  complete is `bad` by `e1`, at 1970-01-01T00:00:01Z",
+        "  `bad` was matched by event `e1`, at 1970-01-01T00:00:01Z",
     ]
 
 
@@ -121,7 +121,7 @@ def test_ecl_says_what_it_waits_for_with_the_time_of_its_timeout() -> None:
     assert str(why).splitlines() == [
         "`Silent` for key `eve`: waits for"
         " the clock to reach 1970-01-01T00:00:06Z, unless `r` comes first",
-        "  complete is `bad` by `e1`, at 1970-01-01T00:00:01Z",
+        "  `bad` was matched by event `e1`, at 1970-01-01T00:00:01Z",
     ]
 
 
@@ -204,7 +204,7 @@ def test_what_is_bound_in_an_alternative_that_is_not_complete_is_told_apart() ->
 
     assert [each.reading.event_id for each in why.causes] == ["e2"]
     assert [each.reading.event_id for each in why.bound] == ["e1"]
-    assert "  also bound is `a` by `e1`" in str(why)
+    assert "  and `a` was matched by event `e1`" in str(why)
 
 
 def test_what_is_still_in_the_window_is_not_told_as_outside_of_it() -> None:
@@ -234,7 +234,7 @@ def test_labels_that_are_aborted_are_named() -> None:
     run = explained("l1:a || l2:b { case l2: abort(l1); case l1: push new Alarm {}; }")
     run.push(login("e1", 1, "eve", True))
 
-    assert "  aborted is label `l1`" in str(run.why("R"))
+    assert "  label `l1` is aborted" in str(run.why("R"))
 
 
 def test_ecl_that_has_not_come_to_its_push_yet_is_not_called_finished() -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,12 +19,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-UNPRIVILEGED = "nobody"
+from tests.servers.programs import UNPRIVILEGED, MissingServerError, free_port, program
+
+__all__ = ["PROVIDERS", "Database", "MissingServerError"]
+
 PATIENCE = 60.0
-
-
-class MissingServerError(Exception):
-    """A program that is not installed."""
 
 
 @dataclass
@@ -43,7 +41,7 @@ class Database:
         self.folder = Path(tempfile.mkdtemp(prefix="ensue-server-"))
         if os.getuid() == 0:
             shutil.chown(self.folder, UNPRIVILEGED)
-        self.port = _free_port()
+        self.port = free_port()
         with (self.folder / "log").open("ab") as log:
             command = self.prepare_command(prepare)
             subprocess.run(command, stdout=log, stderr=log, check=True, user=self._user(), cwd="/")
@@ -120,7 +118,7 @@ class PostgreSQL(Database):
 
     def programs(self) -> tuple[str, str]:
         folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-        return _program("initdb", folders), _program("postgres", folders)
+        return program("initdb", folders), program("postgres", folders)
 
     def prepare_command(self, program: str) -> Sequence[str]:
         options = ("-U", "ensue", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
@@ -145,7 +143,7 @@ class PostgreSQL(Database):
 class MariaDB(Database):
     def programs(self) -> tuple[str, str]:
         folders = [Path("/usr/sbin"), Path("/usr/bin")]
-        return _program("mariadb-install-db", folders), _program("mariadbd", folders)
+        return program("mariadb-install-db", folders), program("mariadbd", folders)
 
     def prepare_command(self, program: str) -> Sequence[str]:
         options = ("--auth-root-authentication-method=normal", "--skip-test-db")
@@ -177,23 +175,6 @@ class MariaDB(Database):
 
 
 PROVIDERS: dict[str, type[Database]] = {"postgresql": PostgreSQL, "mariadb": MariaDB}
-
-
-def _program(name: str, folders: Sequence[Path]) -> str:
-    for folder in folders:
-        if (folder / name).exists():
-            return str(folder / name)
-    if found := shutil.which(name):
-        return found
-    raise MissingServerError(
-        f"`{name}` is not installed (tests/servers/install.sh brings it on Debian, as root)"
-    )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -1,19 +1,25 @@
 #!/bin/sh
-# Installs the database servers that tests/history starts, where that is possible without asking:
-# on Debian and its kin, as root. Elsewhere it says what is missing; the tests then skip, and say so.
+# Installs the servers that tests/history and tests/federation start, and the browser that tests/server
+# drives, where that is possible without asking: on Debian and its kin, as root. Elsewhere it says what
+# is missing; the tests then skip, and say so.
 set -eu
 
 missing=""
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null 2>&1 ||
     missing="postgresql"
 command -v mariadbd >/dev/null 2>&1 || [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
+command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 ||
+    missing="$missing chromium fonts-dejavu-core"
+for server in mosquitto nats-server rabbitmq-server redis-server; do
+    command -v "$server" >/dev/null 2>&1 || [ -x "/usr/sbin/$server" ] || missing="$missing $server"
+done
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] && sudo -n true 2>/dev/null; then
     exec sudo -n sh "$0"
 fi
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    echo "not installed: $missing (needs apt-get and root); the tests of these servers are skipped" >&2
+    echo "not installed: $missing (needs apt-get and root); the tests that need them are skipped" >&2
     exit 0
 fi
 
@@ -29,6 +35,6 @@ log=$(mktemp)
 # shellcheck disable=SC2086 - a list of words
 if ! { apt-get update && apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
     tail -n 5 "$log" >&2
-    echo "could not be installed: $missing; the tests of these servers are skipped" >&2
+    echo "could not be installed: $missing; the tests that need them are skipped" >&2
 fi
 rm -f "$log"

@@ -74,3 +74,5 @@ def test_rules_that_ask_the_history_are_not_for_spark(spark: SparkSession, folde
     """)
     with pytest.raises(UsageError, match="not replayed on Spark"):
         list(replayed(str(folder), asking))
+    with pytest.raises(UsageError, match="no history can be asked, event by event, and `Again`"):
+        correlate(spark.read.parquet(str(folder)), asking)

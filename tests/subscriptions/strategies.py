@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -134,10 +133,3 @@ events = st.builds(
         st.sampled_from(["subject", "x"]), st.sampled_from(["a", "abc", 1, True]), max_size=1
     ),
 )
-
-
-def finite(event: Event) -> bool:
-    """Whether an event holds only what JSON can say."""
-    return all(
-        not isinstance(each, float) or math.isfinite(each) for each in event.attributes.values()
-    )

@@ -14,11 +14,14 @@ SUBJECTS: Mapping[str, str] = {
     "machine": "loading rules, the step engine, many rules, snapshots, first use",
     "analyses": "comparing rules, and finding out what one can do",
     "batch": "events a second from Arrow tables, and of the loops alone",
+    "files": "whole runs over files, beside a bare read of the same file",
     "curves": "cost against expression, keys, rules and window",
     "channel": "latency, deadlines, spacing and look-up of the event channel, beside the paper",
     "subscriptions": "an index over very many filters, beside asking each of them",
     "history": "temporal filters over stored events, beside the paper; durable writes",
+    "server": "a server under load: publishing, WebSockets, subscribers, a kill",
     "spark": "rules on Spark, in batch and in streams, beside Spark itself and Flink",
+    "values": "rules over several events: conditions, aggregates, windows; beside Esper",
     "esper": "the same events and patterns through Esper, beside both engines",
 }
 """What can be measured; a subject is the module of that name."""

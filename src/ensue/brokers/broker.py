@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from secrets import token_hex
 
 from ensue.brokers.covering import Covering
 from ensue.brokers.forwarding import Changes
@@ -47,6 +48,7 @@ class Broker:
         if not name:
             raise UsageError("a broker needs a name, by which its neighbours know it")
         self.name = name
+        self.id = f"{name}#{token_hex(6)}"
         self.advertised = advertised
         self.turns = Turns()
         self._history = history
@@ -57,15 +59,17 @@ class Broker:
         self._advertisements: dict[str, Filter] = {}
         self._generation = None if ontology is None else ontology.generation
         self._covering = Covering(ontology)
-        covers = self._covering.surely_covers
-        self._asked = Standing(covers, partial(self._tell, "subscription"), self._may_be_met)
+        self._asked = Standing(
+            self._covering, partial(self._tell, "subscription"), self._may_be_met
+        )
         self._offered = Standing(
-            covers, partial(self._tell, "advertisement"), lambda *_: self.advertised
+            self._covering, partial(self._tell, "advertisement"), lambda *_: self.advertised
         )
         self.turns.first(self._notice_ontology)
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def turn(self) -> Iterator[None]:
+        """Keep all brokers of the process that are linked to this one to oneself, for a while."""
         while True:
             turns = self.turns
             with turns.taken():
@@ -90,7 +94,7 @@ class Broker:
         if name in self._deliver:
             raise UsageError(f"`{name}` is subscribed at `{self.name}` already: unsubscribe first")
         filter_ = Filter.parse(wanted) if isinstance(wanted, str) else wanted
-        with self._turn():
+        with self.turn():
             self._index.add((HERE, name), filter_)
             self._deliver[name] = filter_, deliver
             for each in needs_of(filter_):
@@ -100,7 +104,7 @@ class Broker:
         """Take a subscription back. What it covered travels again, if it is still wanted."""
         if name not in self._deliver:
             raise UsageError(f"`{name}` is not subscribed at `{self.name}`")
-        with self._turn():
+        with self.turn():
             filter_, _ = self._deliver.pop(name)
             self._index.remove((HERE, name))
             for each in needs_of(filter_):
@@ -119,14 +123,14 @@ class Broker:
             raise UsageError(
                 f"`{filter_}` asks a history, and an advertisement says what single events are"
             )
-        with self._turn():
+        with self.turn():
             self._advertisements[name] = filter_
             self._offered.add(HERE, filter_)
 
     def unadvertise(self, name: str) -> None:
         if name not in self._advertisements:
             raise UsageError(f"`{name}` is not advertised at `{self.name}`")
-        with self._turn():
+        with self.turn():
             self._offered.remove(HERE, self._advertisements.pop(name))
 
     def publish(self, event: EventLike) -> None:
@@ -140,7 +144,7 @@ class Broker:
             raise UsageError(
                 f"event `{published.id}` matches no advertisement at `{self.name}`: advertise first"
             )
-        with self._turn():
+        with self.turn():
             self.turns.post(partial(self._spread, HERE, published))
 
     def _is_advertised(self, event: Event) -> bool:
@@ -162,20 +166,24 @@ class Broker:
         """The subscriptions that this broker has sent to a neighbour."""
         return self._asked.said_to(neighbour)
 
+    def asked_by(self, neighbour: str) -> list[Filter]:
+        """The subscriptions that a neighbour has sent to this broker; none if it is not linked."""
+        return self._asked.said_by(neighbour) if neighbour in self._links else []
+
     def offers(self, neighbour: str) -> list[Filter]:
         """The advertisements that this broker has sent to a neighbour."""
         return self._offered.said_to(neighbour)
 
     def connect(self, link: Link) -> None:
         """Begin to speak over a link. Both ends are connected before either says anything."""
-        with self._turn():
+        with self.turn():
             self._links[link.far] = link
             self._offered.connect(link.far)
             self._asked.connect(link.far)
 
     def receive(self, far: str, message: Message) -> None:
         """What a neighbour has said. Links call it, in the order in which it was said."""
-        with self._turn():
+        with self.turn():
             if far not in self._links:
                 return
             match message:
@@ -183,7 +191,7 @@ class Broker:
                     self._spread(far, event)
                 case Said("subscription", filter_):
                     if self._asked.add(far, filter_):
-                        self._index.add((far, filter_), self._answerable(filter_))
+                        self._answer(far, filter_)
                 case TakenBack("subscription", filter_):
                     if self._asked.remove(far, filter_):
                         self._index.remove((far, filter_))
@@ -198,16 +206,20 @@ class Broker:
 
     def disconnect(self, far: str) -> None:
         """Forget a neighbour, and all that it has asked for and offered."""
-        with self._turn():
+        with self.turn():
             if self._links.pop(far, None) is None:
                 return
             for each in self._asked.disconnect(far):
                 self._index.remove((far, each))
             self._offered.disconnect(far)
 
-    def _answerable(self, filter_: Filter) -> Filter:
-        """A filter of a neighbour as this broker can ask it: without an ontology, wider."""
-        return without_concepts(filter_) if self._ontology is None else filter_
+    def _answer(self, far: str, filter_: Filter) -> None:
+        """Let events through that a neighbour asks for: more of them, where it asks by concepts
+        that are not known here."""
+        try:
+            self._index.add((far, filter_), filter_)
+        except UsageError:
+            self._index.add((far, filter_), without_concepts(filter_))
 
     def _spread(self, source: str, event: Event) -> None:
         to_links: dict[str, None] = {}

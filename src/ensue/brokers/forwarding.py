@@ -8,12 +8,12 @@ that is wanted finds no subscriber.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ensue.brokers.candidates import Candidates
+from ensue.brokers.covering import Covering
 from ensue.subscriptions import Filter
-
-Covers = Callable[[Filter, Filter], bool]
 
 
 @dataclass
@@ -37,8 +37,9 @@ class Changes:
 class Forwarding:
     """The filters of one direction of one link."""
 
-    def __init__(self, covers: Covers) -> None:
-        self._covers = covers
+    def __init__(self, covering: Covering) -> None:
+        self._covers = covering.surely_covers
+        self._candidates = Candidates(covering)
         self._behind: dict[Filter, dict[Filter, None]] = {}
         self._cover: dict[Filter, Filter] = {}
 
@@ -57,13 +58,16 @@ class Forwarding:
     def want(self, wanted: Filter) -> Changes:
         if wanted in self:
             return Changes()
-        for said in self._behind:
+        for said in self._candidates.that_may_cover(wanted):
             if self._covers(said, wanted):
                 self._put(wanted, said)
                 return Changes()
-        narrower = [said for said in self._behind if self._covers(wanted, said)]
+        candidates = self._candidates.that_may_be_covered_by(wanted)
+        narrower = [said for said in candidates if self._covers(wanted, said)]
         self._behind[wanted] = {}
+        self._candidates.add(wanted)
         for said in narrower:
+            self._candidates.remove(said)
             for each in (said, *self._behind.pop(said)):
                 self._put(each, wanted)
         return Changes([wanted], narrower)
@@ -77,6 +81,7 @@ class Forwarding:
             return Changes()
         changes = Changes([], [wanted])
         orphans = self._behind.pop(wanted)
+        self._candidates.remove(wanted)
         for each in orphans:
             del self._cover[each]
         for each in orphans:

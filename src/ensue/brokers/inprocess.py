@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from ensue.brokers.broker import Broker
+from ensue.brokers.membership import InnerEnd, all_brokers, brokers_of_process, tell_all
 from ensue.brokers.messages import Message, Parted
 from ensue.errors import UsageError
 
 
-class InProcessLink:
+class InProcessLink(InnerEnd):
     """The near end of a link: what it is given waits in the turns that both brokers share."""
 
     def __init__(self, near: Broker, far: Broker) -> None:
@@ -37,8 +38,7 @@ def link(one: Broker, other: Broker) -> None:
             f"`{one.name}` and `{other.name}` cannot be linked: one goes by advertisements, the "
             "other does not"
         )
-    joined, more = set(_tree(one)), _tree(other)
-    if other in joined:
+    if not all_brokers(one).isdisjoint(all_brokers(other)):
         raise UsageError(
             f"`{one.name}` and `{other.name}` are connected already: another link would be a circle"
         )
@@ -46,12 +46,14 @@ def link(one: Broker, other: Broker) -> None:
         if far.name in near.neighbours:
             raise UsageError(f"`{near.name}` has a neighbour `{far.name}` already: rename one")
     with one.turns.taken(), other.turns.taken():
+        more = [each for each in brokers_of_process(other) if isinstance(each, Broker)]
         one.turns.join(other.turns)
         for each in more:
             each.turns = one.turns
         ends = [(one, InProcessLink(one, other)), (other, InProcessLink(other, one))]
         for broker, end in ends:
             broker.connect(end)
+        tell_all(one)
 
 
 def unlink(one: Broker, other: Broker) -> None:
@@ -61,18 +63,9 @@ def unlink(one: Broker, other: Broker) -> None:
     with one.turns.taken():
         one.receive(other.name, Parted())
         other.receive(one.name, Parted())
+        tell_all(one)
+        tell_all(other)
 
 
 def _ends(broker: Broker) -> list[InProcessLink]:
     return [each for each in broker.links if isinstance(each, InProcessLink)]
-
-
-def _tree(broker: Broker) -> list[Broker]:
-    """All brokers that are linked to this one, itself first."""
-    found, waiting = {broker: None}, [broker]
-    while waiting:
-        for end in _ends(waiting.pop()):
-            if end.target not in found:
-                found[end.target] = None
-                waiting.append(end.target)
-    return list(found)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from ensue.brokers.forwarding import Changes, Covers, Forwarding
+from ensue.brokers.covering import Covering
+from ensue.brokers.forwarding import Changes, Forwarding
 from ensue.subscriptions import Filter
 
 HERE = ""
@@ -22,8 +23,8 @@ Gate = Callable[[str, Filter], bool]
 class Standing:
     """`gate(far, filter)` may hold a filter back from a link; `tell` sends what has changed."""
 
-    def __init__(self, covers: Covers, tell: Tell, gate: Gate) -> None:
-        self._covers = covers
+    def __init__(self, covering: Covering, tell: Tell, gate: Gate) -> None:
+        self._covering = covering
         self._tell = tell
         self._gate = gate
         self._said_by: dict[str, Counter[Filter]] = {HERE: Counter()}
@@ -31,7 +32,7 @@ class Standing:
 
     def connect(self, far: str) -> None:
         self._said_by[far] = Counter()
-        self._forwarding[far] = Forwarding(self._covers)
+        self._forwarding[far] = Forwarding(self._covering)
         self.look_again(far)
 
     def disconnect(self, far: str) -> list[Filter]:
@@ -69,7 +70,7 @@ class Standing:
     def start_over(self) -> None:
         """What covers what has changed: find anew what travels over each link."""
         for far, old in list(self._forwarding.items()):
-            new = self._forwarding[far] = Forwarding(self._covers)
+            new = self._forwarding[far] = Forwarding(self._covering)
             for each in old:
                 new.want(each)
             before, after = old.said, new.said

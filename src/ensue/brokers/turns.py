@@ -23,6 +23,7 @@ class Turns:
         self._depth = 0
         self._failures: list[Exception] = []
         self._first: list[Callable[[], None]] = []
+        self._afterwards: list[Callable[[], None]] = []
 
     def first(self, look: Callable[[], None]) -> None:
         """Have something done at the beginning of every turn."""
@@ -40,20 +41,31 @@ class Turns:
         """Keep an error of a subscriber's own code until everything else is done."""
         self._failures.append(error)
 
+    def afterwards(self, wait: Callable[[], None]) -> None:
+        """Have something waited for once the turn is over, and others may take theirs."""
+        self._afterwards.append(wait)
+
     @contextmanager
     def taken(self) -> Iterator[None]:
         """Raises what subscribers have raised, as one `ExceptionGroup`, once all is done."""
-        with self._lock:
-            self._depth += 1
-            try:
-                if self._depth == 1:
-                    for look in self._first:
-                        look()
-                yield
-                if self._depth == 1:
-                    self._work()
-            finally:
-                self._depth -= 1
+        waits: list[Callable[[], None]] = []
+        try:
+            with self._lock:
+                self._depth += 1
+                try:
+                    if self._depth == 1:
+                        for look in self._first:
+                            look()
+                    yield
+                    if self._depth == 1:
+                        self._work()
+                finally:
+                    self._depth -= 1
+                    if self._depth == 0:
+                        waits, self._afterwards = self._afterwards, []
+        finally:
+            for wait in waits:
+                wait()
 
     def _work(self) -> None:
         while self._waiting:

@@ -22,6 +22,7 @@ from ensue.events.reading import read_inputs
 from ensue.events.sources import open_inputs
 from ensue.events.types import TypeSystem
 from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.expressions.binding import Binding
 from ensue.lang.matching.wanted import types_read
 from ensue.library import Library, load, parse
 
@@ -61,9 +62,12 @@ class CaseResult:
         return not self.differences
 
 
-def run_case(case: Case, engine: str = "auto") -> CaseResult:
-    """Raises `UsageError` if there is no such engine; all else is in the result."""
-    library, found = _load(case)
+def run_case(case: Case, engine: str = "auto", ontology: Binding | None = None) -> CaseResult:
+    """Run a case; its library may ask the ontology.
+
+    Raises `UsageError` if there is no such engine; all else is in the result.
+    """
+    library, found = _load(case, ontology)
     errors = [each for each in found if each.severity == "error"]
     warnings = [each for each in found if each.severity == "warning"]
     differences = [_compare_findings("errors", case.expected.errors, errors)]
@@ -74,12 +78,12 @@ def run_case(case: Case, engine: str = "auto") -> CaseResult:
     return CaseResult(case, tuple(each for each in differences if each is not None))
 
 
-def _load(case: Case) -> tuple[Library | None, Sequence[Diagnostic]]:
+def _load(case: Case, ontology: Binding | None) -> tuple[Library | None, Sequence[Diagnostic]]:
     try:
         if isinstance(case.library, str):
-            library = parse(case.library, name=case.name)
+            library = parse(case.library, name=case.name, ontology=ontology)
         else:
-            library = load(case.library)
+            library = load(case.library, ontology=ontology)
     except LibraryError as error:
         return None, error.diagnostics
     return library, library.warnings

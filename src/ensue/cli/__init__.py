@@ -17,7 +17,24 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ensue.cli.commands import bench, check, compare, demo, explain, history, run, test
+from ensue.cli import in_columns
+from ensue.cli.commands import (
+    bench,
+    check,
+    compare,
+    context,
+    demo,
+    explain,
+    history,
+    publish,
+    request,
+    rules,
+    run,
+    serve,
+    tail,
+    test,
+    top,
+)
 from ensue.cli.commands.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
@@ -131,6 +148,13 @@ app.command("explain")(explain.explain)
 app.command("compare")(compare.compare_correlations)
 app.command("test")(test.run_cases)
 app.command("stream")(run_stream)
+app.command("serve")(serve.serve)
+app.command("publish")(publish.publish)
+app.command("tail")(tail.tail)
+app.add_typer(rules.app)
+app.command("top")(top.top)
+app.add_typer(context.app)
+app.command("request")(request.request)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 app.add_typer(history.app)
@@ -138,6 +162,7 @@ app.add_typer(history.app)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point of the `ensue` command. Ends the process."""
+    in_columns.is_own_process = True
     for stream in (sys.stdout, sys.stderr):
         # A name in a message may hold a character that the terminal cannot show.
         if hasattr(stream, "reconfigure"):

@@ -1,7 +1,8 @@
 """How a correlation runs, for `ensue explain`: its forms and why, and what the passes have left.
 
 In comes a correlation; out go pairs of a word and what there is to say. What decides the forms is
-`ensue.machine.plan` for the step engine and `path_of` for the batch engine; nothing is run here.
+`ensue.machine.plan` for the step engine and `path_alone` for the batch engine; nothing is run
+here.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ BATCH_PATHS = {
     "table": "in compiled loops over columns, on its table",
     "window": "in compiled loops over columns, on a table with the times of its window",
     "timed": "in compiled loops over columns, on a table with the times of its timers",
+    "related": "in compiled loops over columns, with the events of its latest match",
     "events": "event by event",
 }
 BATCH_LIMITS = {
@@ -51,7 +53,7 @@ def how_it_runs(
 ) -> Iterator[tuple[str, str]]:
     planned = plan_in(library, correlation)
     yield "step", f"{STEP_FORMS[planned.form]}: {planned.why}"
-    yield "batch", _batch(correlation, planned)
+    yield "batch", _batch(library, correlation, planned)
     if planned.built is None or planned.machine is None:
         return
     yield "built", _size(*_sizes(planned.built))
@@ -65,11 +67,11 @@ def how_it_runs(
         yield "whole table", _whole_table(planned.machine)
 
 
-def _batch(correlation: Correlation, planned: Plan) -> str:
+def _batch(library: CheckedLibrary, correlation: Correlation, planned: Plan) -> str:
     # Compiled loops take their time to load.
-    from ensue.engine.batch.single.correlation import path_of
+    from ensue.engine.batch.arrangement import path_alone
 
-    path, _ = path_of(correlation, planned)
+    path, _ = path_alone(correlation, planned, library.types)
     parts = [BATCH_PATHS.get(path.name, path.name)]
     parts += [each for each in (path.reason, BATCH_LIMITS.get(path.name)) if each]
     return ": ".join(parts)

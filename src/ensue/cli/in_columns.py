@@ -7,7 +7,10 @@ is refused is told of once, in the order of the files.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import closing
+from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
 from ensue.cli.asides import RefusedRecords
@@ -35,6 +38,36 @@ def is_for_columns(inputs: Sequence[Input]) -> bool:
     return is_table or sum(sizes) > SMALL_BYTES
 
 
+is_own_process = False
+"""Whether this process is the command and nothing else, so that it may leave out what it does not
+need."""
+
+
+class _NoPandas(MetaPathFinder):
+    def find_spec(self, name: str, *_: Any) -> None:
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def load_pyarrow() -> None:
+    """Load pyarrow, in a process of our own without pandas.
+
+    pyarrow loads pandas where it is installed, to know its objects when it meets them. A run of
+    files has none, and a quarter of a second to lose.
+    """
+    if "pyarrow" in sys.modules or not is_own_process:
+        return
+    blocked = _NoPandas()
+    sys.meta_path.insert(0, blocked)
+    try:
+        import pyarrow as pa
+
+        # It looks for pandas once, when it is first given something to convert.
+        pa.array([1])
+    finally:
+        sys.meta_path.remove(blocked)
+
+
 class ColumnRun:
     """One run in columns, and what it has seen."""
 
@@ -59,6 +92,7 @@ class ColumnRun:
         self._start()
 
     def _start(self) -> None:
+        load_pyarrow()
         from ensue.engine.batch import BatchEngine
 
         self.seen = SeenEvents()
@@ -76,16 +110,19 @@ class ColumnRun:
             # What can be read only once is kept until all of it is there.
             return self._read_sorted(is_known=False)
         self._outputs.hold_back()
-        for number, (file, chunk) in enumerate(self._chunks()):
-            checked = self._engine.check(chunk)
-            if not self._tell(number, file, checked.rejected):
-                return False
-            if not self._is_in_order(checked.batch):
-                self._outputs.restart()
-                self._start()
-                return self._read_sorted(is_known=True)
-            self._run(checked.batch)
-        return True
+        with closing(self._chunks()) as chunks:
+            for number, (file, chunk) in enumerate(chunks):
+                checked = self._engine.check(chunk)
+                if not self._tell(number, file, checked.rejected):
+                    return False
+                if not self._is_in_order(checked.batch):
+                    break
+                self._run(checked.batch)
+            else:
+                return True
+        self._outputs.restart()
+        self._start()
+        return self._read_sorted(is_known=True)
 
     def finish(self, until: int | None) -> None:
         if until is not None:
@@ -93,26 +130,30 @@ class ColumnRun:
         self._outputs.finish(self._none)
 
     def _chunks(self) -> Any:
+        from ensue.events.files.ahead import ahead
         from ensue.events.files.reading import read_chunks
 
         types = self._library.types
-        return read_chunks(self._inputs, types, self._mapping, self._bars.reading)
+        return ahead(read_chunks(self._inputs, types, self._mapping, self._bars.reading))
 
     def _read_sorted(self, is_known: bool) -> bool:
+        from ensue.events.files.ahead import ahead
         from ensue.events.files.ordered import OrderedRecords
 
         records = OrderedRecords(self._inputs, self._library.types, self._mapping)
-        for number, (file, chunk) in enumerate(self._chunks()):
-            checked = self._engine.check(chunk)
-            if not self._tell(number, file, checked.rejected):
-                return False
-            records.add(file, chunk, checked.kept, checked.batch.times)
+        with closing(self._chunks()) as chunks:
+            for number, (file, chunk) in enumerate(chunks):
+                checked = self._engine.check(chunk)
+                if not self._tell(number, file, checked.rejected):
+                    return False
+                records.add(file, chunk, checked.kept, checked.batch.times)
         if records.is_outside_memory:
             say("the events are sorted by time outside of memory, since they are too many", "dim")
         elif is_known:
             say("the events are not in the order of their times, and are sorted first", "dim")
-        for chunk in records.chunks():
-            self._run(self._engine.check(chunk).batch)
+        with closing(ahead(records.chunks())) as in_order:
+            for chunk in in_order:
+                self._run(self._engine.check(chunk).batch)
         return True
 
     def _tell(self, number: int, file: Input, rejected: Sequence[Rejected]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from ensue.engine.choosing import ENGINES
 from ensue.errors import UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library, load
+
+if TYPE_CHECKING:
+    from ensue.knowledge import Ontology
 
 NEEDS_HISTORY = "needs-history"
 """The code of the warning that a term asks a history."""
@@ -72,12 +75,17 @@ def load_library(paths: Sequence[Path], ontology: Sequence[Path] | None = None) 
             inside = sorted(str(each) for each in path.glob("*.cor"))
             hint = f"; name the files in it: {listed(inside)}" if inside else ""
             raise UsageError(f"`{path}` is a folder, and a library is read from files{hint}")
-    if not ontology:
-        return load(*paths)
+    return load(*paths, ontology=load_ontology(ontology))
+
+
+def load_ontology(files: Sequence[Path] | None) -> Ontology | None:
+    """The ontology of all files, if there are any. Raises `UsageError` if one cannot be read."""
+    if not files:
+        return None
     # rdflib takes a while to import, and few libraries ask an ontology.
     from ensue.knowledge import Ontology
 
-    return load(*paths, ontology=Ontology.load(*ontology))
+    return Ontology.load(*files)
 
 
 def mention_warnings(library: Library, paths: Sequence[Path], but: str | None = None) -> None:

@@ -165,7 +165,7 @@ def outline(node: Node) -> Outline:
             return Outline(*(("true", "any event it reads") if value else ("false", "fails")))
         case syntax.Timeout(after):
             time = print_duration(after)
-            return Outline(f"timeout({time})", f"{time} after it was started")
+            return Outline(f"timeout({time})", f"when {time} have passed")
         case syntax.Group(kind, parts):
             return Outline(kind, _GROUPS[kind], _outlines(parts))
         case syntax.Unless(body, stop):

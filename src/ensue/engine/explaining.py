@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ensue.engine.conditions import why_true
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
-from ensue.engine.outputs import TIMER, Outputs, Trigger
+from ensue.engine.outputs import TIMER, Outputs, Trigger, port_scope
 from ensue.engine.ports import Key, Reading, key_text
 from ensue.engine.progress import (
     CLOCK,
@@ -57,7 +58,8 @@ class WhyOutput:
     """Why an output came.
 
     `causes` are what completed the parts of the rule, and `bound` what its ports stand for besides,
-    both in the order in which they were read.
+    both in the order in which they were read. `having` says what the clause found, and `keep` what
+    the rule remembers afterwards.
     """
 
     output: Event
@@ -68,6 +70,8 @@ class WhyOutput:
     labels: tuple[str, ...]
     causes: tuple[Done, ...]
     bound: tuple[Done, ...] = ()
+    having: str | None = None
+    keep: str | None = None
 
     def __str__(self) -> str:
         key = "" if self.key is None else f" for key `{self.key}`"
@@ -77,8 +81,10 @@ class WhyOutput:
             f"`{self.output.type}` from `{self.correlation}`{key}: "
             f"completed by {by} at {format_time(self.time)}{labels}"
         )
-        causes = shortened([f"  because of {each}" for each in self.causes])
-        return "\n".join([head, *causes, *(f"  also bound is {each}" for each in self.bound)])
+        lines = shortened([f"  because {each}" for each in self.causes])
+        lines += [f"  and {each}" for each in self.bound]
+        lines += [f"  {each}" for each in (self.having, self.keep) if each is not None]
+        return "\n".join([head, *lines])
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,8 @@ class WhyNot:
     `done` are the parts that are complete, `waits_for` says what is missing, in the rule's own
     words, and `before` is the last moment at which that can still come, where a window sets one.
     `left` are parts that were complete and have left the window, and `aborted` the labels that are
-    left out now.
+    left out now. `having` says what the clause finds in the events that are there, and `forgotten`
+    which event has made the rule forget the ones before it (`unless`).
     """
 
     correlation: str
@@ -100,6 +107,8 @@ class WhyNot:
     left: tuple[Done, ...] = ()
     left_before: int | None = None
     aborted: tuple[str, ...] = ()
+    having: str | None = None
+    forgotten: Done | None = None
 
     def __str__(self) -> str:
         key = "" if self.key is None else f" for key `{self.key}`"
@@ -109,10 +118,14 @@ class WhyNot:
             return f"`{self.correlation}`{key}: it is finished, and puts nothing out any more"
         before = "" if self.before is None else f", no later than {format_time(self.before)}"
         lines = [f"`{self.correlation}`{key}: waits for {self.waits_for}{before}"]
-        lines += shortened([f"  complete is {each}" for each in self.done])
-        lines += [f"  aborted is label `{each}`" for each in self.aborted]
+        lines += shortened([f"  {each}" for each in self.done])
+        if self.having is not None:
+            lines.append(f"  {self.having}")
+        if self.forgotten is not None and not self.done:
+            lines.append(f"  {self.forgotten}: `unless` made it forget all that came before")
+        lines += [f"  label `{each}` is aborted" for each in self.aborted]
         if self.left and self.left_before is not None:
-            lines += shortened([f"  outside of the window is {each}" for each in self.left])
+            lines += shortened([f"  {each}, and has left the window" for each in self.left])
             lines += [f"    the rest had to come no later than {format_time(self.left_before)}"]
         return "\n".join(lines)
 
@@ -162,9 +175,29 @@ class Explainer:
             trigger.name,
             trigger.time,
             tuple(sorted(trigger.labels)),
-            tuple(matched or because),
+            (*matched, *because),
             tuple(each for each in bound if (each.part, id(each.reading)) not in known),
+            self._having(trigger, name),
+            self._kept(trigger, name),
         )
+
+    def _having(self, trigger: Trigger, name: str) -> str | None:
+        having = self._running(name).correlation.clauses.having
+        if having is None:
+            return None
+        return (
+            f"`having` was true: {why_true(having, port_scope(trigger.bound, trigger.stretches))}"
+        )
+
+    def _kept(self, trigger: Trigger, name: str) -> str | None:
+        match self._running(name).correlation.clauses.keep:
+            case "last":
+                event = "that moment" if trigger.event_id is None else f"event `{trigger.event_id}`"
+                return f"`keep last`: of all that it has read it remembers only {event}"
+            case "all":
+                return "`keep all`: it still remembers all that it has read"
+            case _:
+                return None
 
     def why_output(self, output: Event) -> WhyOutput:
         found = self._reasons.get(_identity(output))
@@ -238,6 +271,8 @@ class Explainer:
             progress.left,
             progress.left_before,
             progress.aborted,
+            progress.having,
+            instance.voided if isinstance(instance, _ExplainedFilter) else None,
         )
 
 
@@ -263,15 +298,27 @@ class _RecordingOutputs(Outputs):
 
 
 class _ExplainedFilter(FilterInstance):
-    """A filter that says of each trigger what has completed it."""
+    """A filter that says of each trigger what has completed it, and what made it forget."""
+
+    voided: Done | None = None
+    """The last event after `unless` before which something was remembered."""
+
+    def read(self, reading: Reading) -> list[Event]:
+        remembered = any(branch.readings for branch in self.branches)
+        made = super().read(reading)
+        void = [each.name for each in self.clauses.unless if each.name in reading.ports]
+        if void and remembered:
+            self.voided = Done(f"`{void[0]}`", reading)
+        return made
 
     def _trigger(self, branch: BranchMemory, start: Place, reading: Reading) -> Trigger | None:
         trigger = super()._trigger(branch, start, reading)
         if trigger is None:
             return None
         if self.clauses.bind == "latest":
-            # What is bound is a match by itself.
-            return replace(trigger, matched=list(trigger.bound.items()))
+            # What is bound is a match by itself, but for the moment that completed it.
+            by_clock = [] if reading.ports else [reading]
+            return replace(trigger, matched=list(trigger.bound.items()), because=by_clock)
         return replace(trigger, matched=matched_by(branch, start, self.clauses.bind == "first"))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ensue.engine.ports import Key, Reading, key_text
 from ensue.events.conformance import conform_value, with_whole_numbers
 from ensue.events.event import Event
-from ensue.events.nesting import nested
+from ensue.events.nesting import is_nested, nested
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.expressions import Expression
@@ -181,11 +181,11 @@ class Outputs:
         return self.provenance(trigger.name, labels, ",".join(trigger.causes))
 
 
-def carries_key(correlation: Correlation, types: TypeSystem) -> bool:
-    """Whether outputs of an ECL expression have attributes that are filled with its key."""
+def carries_key_inside(correlation: Correlation, types: TypeSystem) -> bool:
+    """Whether outputs of an ECL expression are filled with its key inside of nested data."""
     if not isinstance(correlation, EclCorrelation):
         return False
-    names = key_places(correlation.clauses.by).keys()
+    names = {name for name in key_places(correlation.clauses.by) if is_nested(name)}
     return any(names & types.attributes(each.type).keys() for each in outputs_of(correlation))
 
 

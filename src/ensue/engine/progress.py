@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ensue.engine.conditions import found_values
+from ensue.engine.conditions import why_false, why_true
 from ensue.engine.outputs import port_scope
 from ensue.engine.ports import Reading
 from ensue.engine.reference.ecl import RUNNING, EclInstance, Part
@@ -61,10 +61,10 @@ class Done:
     def __str__(self) -> str:
         when = format_time(self.reading.time)
         if self.part == CLOCK:
-            return f"{self.part}, at {when}"
+            return f"{self.part} reached {when}"
         if self.reading.event is None:
-            return f"{self.part} by the clock, at {when}"
-        return f"{self.part} by `{self.reading.event.id}`, at {when}"
+            return f"{self.part} was due at {when}"
+        return f"{self.part} was matched by event `{self.reading.event.id}`, at {when}"
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ class Progress:
     left: tuple[Done, ...] = ()
     left_before: int | None = None
     aborted: tuple[str, ...] = ()
+    having: str | None = None
 
 
 def in_words(waits: Waits, correlation: Correlation) -> str:
@@ -132,19 +133,21 @@ def _with_clauses(
     if not waits.words:
         # Complete, and still there: `having` was false, or `keep` has kept it.
         waits = Waits(f"another event that completes `{print_filter(branch.expression)}`")
+    told = None
     if clauses.having is not None:
-        shown = f"`having {print_expression(clauses.having)}`"
         found = instance.looked_at(branch, now)
         if found is None:
+            shown = f"`having {print_expression(clauses.having)}`"
             waits = replace(waits, words=f"{waits.words}, with {shown}")
         else:
-            values = found_values(clauses.having, port_scope(found.bound, found.stretches))
-            state = "holds" if instance.having_holds(found) else "was false"
-            waits = replace(waits, words=f"{waits.words}; {shown} {state}: {values}")
+            scope = port_scope(found.bound, found.stretches)
+            is_true = instance.having_holds(found)
+            values = (why_true if is_true else why_false)(clauses.having, scope)
+            told = f"`having` {'holds' if is_true else 'was false'}: {values}"
     if clauses.unless and progress.done:
         void = " or ".join(f"`{each.name}`" for each in clauses.unless)
         waits = Waits(f"{waits.words}, unless {void} comes first", waits.ports)
-    return replace(progress, waits=waits)
+    return replace(progress, waits=waits, having=told)
 
 
 def _branch_progress(correlation: FilterCorrelation, branch: BranchMemory, now: int) -> Progress:

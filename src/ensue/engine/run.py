@@ -219,6 +219,10 @@ class Run:
         """
         self._change(without(self._library, names))
 
+    def change(self, library: HasTree) -> None:
+        """Run another library from now on. A rule that means the same keeps its state."""
+        self._change(library.checked)
+
     def _change(self, library: CheckedLibrary) -> None:
         self._engine.change(library)
         self._library = library

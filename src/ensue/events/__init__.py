@@ -1,10 +1,11 @@
 """Events: what they are, what types they have, and how they come in and go out.
 
-A record of a file (`reading`) is decoded (`cloudevents` for JSON, `columns` for tables), compared
-with its declared type (`types`, `conformance`), and from then on is an `Event` whose values every
-engine can rely on. What cannot be read is kept as `Rejected`, and never stops a stream. Events in
-Arrow columns live in `arrow`, which is imported by those who need it, since pyarrow is slow to
-load. This room knows nothing of correlations.
+A record of a file (`reading`, `singly`) is decoded (`cloudevents` for JSON, `columns` for tables, a
+user's own names by `mapping`), compared with its declared type (`types`, `conformance`), and from
+then on is an `Event` whose values every engine can rely on. What cannot be read is kept as
+`Rejected`, and never stops a stream. Files in columns are read by `files`, with the compiled loops
+of `kernels`; `arrow` has events as tables. Both are imported by those who need them, since pyarrow
+is slow to load. This room knows nothing of correlations.
 """
 
 from ensue.events.cloudevents import decode, encode

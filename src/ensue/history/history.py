@@ -8,6 +8,7 @@ all that is stored (`find`). Where publications lie is the `Store`'s, what filte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import lru_cache
 from heapq import heappop, heappush, merge
@@ -106,6 +107,20 @@ class History:
                 batch.append(made)
             kept += self._keep(batch, on_refused)
         return kept
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is added inside is kept in one transaction, and asked about from the next event on.
+
+        Only for stores whose writing may be nested: in memory, and in databases.
+        """
+        try:
+            with self._store.writing():
+                yield
+        except BaseException:
+            # It has seen what is not kept after all.
+            self._asker = Asker(self._store, self.ontology)
+            raise
 
     def check(self, event: EventLike) -> None:
         """Raises `EventError` if an event cannot be kept, and keeps nothing."""

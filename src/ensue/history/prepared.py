@@ -55,6 +55,11 @@ MOST_ANSWERS: Final = 1_000_000
 MOST_FILTERS: Final = 10_000
 
 
+def asks_history(tree: Any) -> bool:
+    """Whether temporal terms stand somewhere in a tree of the language."""
+    return any(isinstance(each, TEMPORAL) for each in nodes_of(tree))
+
+
 @dataclass(eq=False, slots=True)
 class Prepared:
     """One filter. `cheap` are operands of its AND that ask no history: they are asked first."""

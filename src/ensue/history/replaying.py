@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from ensue.engine.run import Instant, Run, time_microseconds
 from ensue.errors import EventError
 from ensue.events.event import Event
-from ensue.history.prepared import TEMPORAL, nodes_of
+from ensue.history.prepared import asks_history
 from ensue.history.stores.memory import MemoryStore
 from ensue.lang.expressions.tree import Expression
 from ensue.library import Library
@@ -57,7 +57,7 @@ def replay_library(
 ) -> Iterator[Event]:
     """The outputs of a library over a span; timers up to `until` fire."""
     with ExitStack() as scratches:
-        if asks_history(library):
+        if asks_history(library.checked.tree.definitions):
             scratch = scratches.enter_context(_scratch(history))
             run = library.start(engine, history=scratch)
             events = _after_the_rest(history, scratch, since, until)
@@ -67,11 +67,6 @@ def replay_library(
         for event in events:
             yield from _pushed(run, event, on_refused)
         yield from run.finish(until)
-
-
-def asks_history(library: Library) -> bool:
-    """Whether predicates of a library have temporal terms."""
-    return any(isinstance(each, TEMPORAL) for each in nodes_of(library.checked.tree.definitions))
 
 
 def _pushed(run: Run, event: Event, on_refused: OnRefused) -> list[Event]:

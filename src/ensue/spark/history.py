@@ -16,7 +16,7 @@ from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
-from ensue.history.replaying import asks_history
+from ensue.history.prepared import asks_history
 from ensue.library import Library
 from ensue.spark.dispatch import correlate
 from ensue.spark.session import open_session
@@ -47,7 +47,7 @@ def replayed(
     folder: str, library: Library, since: int | None = None, until: int | None = None
 ) -> Iterator[Event]:
     """The outputs of a library over a span of a history. Raises `UsageError`."""
-    if asks_history(library):
+    if asks_history(library.checked.tree.definitions):
         raise UsageError(
             "rules that ask a history are not replayed on Spark: choose the engine `step`, which"
             " reads the same folder"

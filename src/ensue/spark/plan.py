@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ensue.errors import UsageError
+from ensue.history.prepared import asks_history
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import Output, outputs_of
@@ -198,7 +199,8 @@ class Plan:
 
 
 def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> Plan:
-    """Raises `UsageError` if a selected correlation does not exist, or there is none at all."""
+    """Raises `UsageError` if a selected correlation does not exist, or there is none at all, or one
+    asks a history."""
     rules = {each.name: Rule(number, each) for number, each in enumerate(library.correlations)}
     if not rules:
         raise UsageError("the library has no correlation: there is nothing to find")
@@ -213,6 +215,7 @@ def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> P
         for reader in readers:
             feeders[reader].append(rules[name])
     needed = _with_feeders(wanted, feeders)
+    _refuse_history([rules[name] for name in rules if name in needed])
     stages = _stages(needed, rules, feeders, library)
     members: dict[tuple[int, tuple[KeyNames, ...]], list[Rule]] = {}
     for name, rule in rules.items():
@@ -229,6 +232,16 @@ def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> P
         fed_by = tuple(outside[each] for each in sorted(outside))
         groups.append(Group(number, stage, key_set, tuple(inside), fed_by))
     return Plan(library, tuple(groups), wanted)
+
+
+def _refuse_history(rules: Sequence[Rule]) -> None:
+    asking = [f"`{each.name}`" for each in rules if asks_history(each.correlation)]
+    if asking:
+        raise UsageError(
+            f"on Spark no history can be asked, event by event, and {', '.join(asking)} asks one:"
+            " leave the rule out by `correlations`, or run the library with `--engine step` and"
+            " `--history`"
+        )
 
 
 def _with_feeders(wanted: Sequence[str], feeders: Mapping[str, Sequence[Rule]]) -> set[str]:

@@ -8,7 +8,7 @@ A value is missing, a boolean, a number, a text, a timestamp, a sequence, or som
 operator takes. What atoms see of a number or a time is between which constants it lies; of a text,
 which patterns it matches (`texts`), and what it reads as, if it reads as anything. Where text and
 number are asked together, the ways of both are combined, save for a text that is known letter by
-letter. Numbers are those that JSON can say: neither NaN nor infinite.
+letter. NaN and the infinities are values of their own: JSON cannot say them, events in columns can.
 """
 
 from __future__ import annotations
@@ -112,6 +112,9 @@ class _Name:
                 times if letters <= _IN_TIMES else (),
             )
         self._bags()
+        # After all others: a number that JSON can say is the better one to show a behaviour.
+        for value in (math.nan, math.inf, -math.inf):
+            self._show(value)
         if len(self._found) > MOST_BEHAVIOURS:
             raise TooManyError
         return self._found

@@ -11,7 +11,7 @@ itself. Temporal terms are true or false; one implies another as the paper says:
 with an inner filter that covers the other's, and a window that is no shorter. For False, terms are
 asked of an empty history. Concepts imply each other as the ontology says.
 
-Publications are those that CloudEvents can carry: numbers in them are finite.
+Publications are those of JSON, and of columns, whose doubles may be NaN or infinite.
 """
 
 from __future__ import annotations

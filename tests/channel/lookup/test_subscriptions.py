@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 
@@ -10,7 +11,7 @@ from ensue.channel import all_of, any_of, correlated, want
 from ensue.channel.delivery.conditions import GROUP, matches
 from ensue.channel.lookup import index as index_module
 from ensue.channel.lookup import unfiltered as unfiltered_module
-from ensue.channel.lookup.index import Index, equality_in
+from ensue.channel.lookup.index import Index
 from ensue.channel.lookup.wants import Want
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -238,6 +239,13 @@ PREDICATES = (
     "NOT SourceID = 3",
     "SourceID = TRUE",
     "nested.x = 1",
+    "Value < 4 AND Value >= 3",
+    "Name LIKE 'g%'",
+    "Name LIKE '%s'",
+    "SourceID IN (3, '4', 'gps')",
+    "EXISTS nested",
+    "NOT EXISTS Name",
+    "SourceID != 3 XOR Value = 4",
 )
 VALUES = (3, 4, 3.0, "3", "gps", True, None, 2**60, [1], {"x": 1})
 
@@ -285,22 +293,25 @@ def test_the_look_up_finds_exactly_whom_asking_everybody_would_find(seed: int) -
         assert list(index.find(given)) == sorted(expected, key=lambda each: each.rank)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("a = 1", (("a",), 1)),
-        ("'x' = a.b", (("a", "b"), "x")),
-        ("b > 2 AND a = 1", (("a",), 1)),
-        ("b > 2 OR a = 1", None),
-        ("a != 1", None),
-        ("a = TRUE", None),
-        ("a = b", None),
-    ],
-)
-def test_an_equality_is_found_where_a_predicate_cannot_hold_without_it(
-    text: str, found: object
-) -> None:
-    assert equality_in(parse_expression(text)) == found
+def test_event_that_is_wanted_before_and_after_a_change_finds_its_target() -> None:
+    """Wants are replaced in one thread while another asks."""
+    index: Index[Named] = Index(LIBRARY.checked.types)
+    target, is_over = Named(1), threading.Event()
+    wider = [want("Notify", where=f"SourceID < {number}") for number in range(5, 12)]
+    index.put(target, wider[:4])
+
+    def change() -> None:
+        while not is_over.is_set():
+            index.put(target, wider[3:])
+            index.put(target, wider[:4])
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    found = [list(index.find(event("Notify", SourceID=4))) for _ in range(2_000)]
+    is_over.set()
+    changing.join()
+
+    assert all(each == [target] for each in found)
 
 
 @pytest.mark.parametrize("configuration", ["filtering", "multiplexer"])

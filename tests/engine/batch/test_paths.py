@@ -21,6 +21,12 @@ PATHS = {
     "timed, timer port": "T correlation X (T a, every 1 s t) a ; t { case true: push a; }",
     "timed, timeout": "T ecl X (T a) { notify { sequential { a, timeout(1 s) } } }",
     "events, left of a": ("T correlation X (T a, T b) l:(a) ; m:(b) { case m: abort(l); push b; }"),
+    "related": "T correlation X (T a, T b) a ; b keep all bind latest by k { case true: push b; }",
+    "related, counting": "T correlation X (T a) a having sum(a.k) > 2 { case true: push a; }",
+    "events, by `|`": "T correlation X (T a, T b) a | b keep all { case true: push b; }",
+    "events, by `timeout`": "T correlation X (T a) a ; timeout(1 s) { case true: push a; }",
+    "events, several branches": "T correlation X (T a, T b) a || b keep all { case true: push a; }",
+    "events, no declared number": "T correlation X (T a) a having max(a.time) > a.time { }",
     "window, aborting": (
         "T correlation X (T a, T b) a | l:(b) within 1 s { case l: abort(l); push b; }"
     ),

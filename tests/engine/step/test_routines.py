@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import product
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
+from ensue.engine.step.dispatch import indexed
 from ensue.errors import EventError
 from ensue.events.event import Event
 
@@ -159,3 +161,38 @@ def test_what_a_user_writes_is_never_read_as_python() -> None:
     )
 
     assert len(run.push(event)) == 1
+
+
+MANY = """
+    LENGTH(s) = {n}; n * 2 > {n} AND n < {n} + 3; s LIKE 'a{n}%'; s LIKE '%{n}' AND n > {n};
+    n > {n} AND n < {n} + 2; n = {n} OR s = '{n}'; NOT (n = {n}) AND s LIKE '_{n}';
+    n IN ({n}, 3) AND s != 'a1'; EXISTS s AND n + 0 = {n}; n > {n} XOR s LIKE 'a%'
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_rules_that_are_looked_up_together_fire_as_the_definitions_say(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for values that are null, or converted to their type."""
+    monkeypatch.setitem(indexed.MANY, "pattern", 3)
+    monkeypatch.setitem(indexed.MANY, "plain", 3)
+    random = Random(seed)
+    texts = [each.strip() for each in MANY.split(";")]
+    rules = "".join(
+        f"Out correlation R{number} (E a where "
+        f"{random.choice(texts).format(n=random.randrange(9))}) a"
+        f" {{ case true: push new Out {{ n = {number} }}; }}\n"
+        for number in range(60)
+    )
+    types = "eventtype E { attribute long n; attribute string s; };\n"
+    library = ensue.parse(f"{types} eventtype Out {{ attribute long n; }};\n{rules}")
+    step, reference = library.start(engine="step"), library.start(engine="reference")
+    for number in range(80):
+        data = {
+            "n": random.choice([*range(12), 3.0, None]),
+            "s": random.choice(["", "a1", "a12", "b3", "xa4", "5", None]),
+        }
+        event = Event(str(number), "test", "E", number, data)
+
+        assert step.push(event) == reference.push(event)

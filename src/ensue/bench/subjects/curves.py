@@ -38,7 +38,7 @@ def measure(effort: Effort) -> Iterator[Curve]:
     yield from _windows(effort)
 
 
-def _curve(
+def curve(
     effort: Effort, plot: str, name: str, against: str, sizes: Sequence[int], sized: Sized
 ) -> Curve:
     works = {size: sized(size) for size in sizes}
@@ -71,7 +71,7 @@ def _expressions(effort: Effort) -> Iterator[Curve]:
             ("+ within", "+", "within 1 s"),
         ):
             sized = of(operator, clauses, engine)
-            yield _curve(effort, f"expression-{engine}", name, "ports", sizes, sized)
+            yield curve(effort, f"expression-{engine}", name, "ports", sizes, sized)
 
 
 def _keys(effort: Effort) -> Iterator[Curve]:
@@ -90,9 +90,9 @@ def _keys(effort: Effort) -> Iterator[Curve]:
 
         return sized
 
-    yield _curve(effort, "keys-step", "a ; b ; c", "keys", step_sizes, by_step)
-    yield _curve(effort, "keys-batch", "a ; b ; c", "keys", sizes, by_batch(False))
-    yield _curve(effort, "keys-batch", "within", "keys", sizes, by_batch(True))
+    yield curve(effort, "keys-step", "a ; b ; c", "keys", step_sizes, by_step)
+    yield curve(effort, "keys-batch", "a ; b ; c", "keys", sizes, by_batch(False))
+    yield curve(effort, "keys-batch", "within", "keys", sizes, by_batch(True))
 
 
 def _rules(effort: Effort) -> Iterator[Curve]:
@@ -112,8 +112,8 @@ def _rules(effort: Effort) -> Iterator[Curve]:
         def by_batch(rules: int, of: Callable[[int], str] = text) -> tuple[Work, int]:
             return through_batch(of(rules), table), len(table)
 
-        yield _curve(effort, f"{plot}-step", name, "rules", sizes, by_step)
-        yield _curve(effort, f"{plot}-batch", name, "rules", sizes, by_batch)
+        yield curve(effort, f"{plot}-step", name, "rules", sizes, by_step)
+        yield curve(effort, f"{plot}-batch", name, "rules", sizes, by_batch)
 
 
 def _windows(effort: Effort) -> Iterator[Curve]:
@@ -132,8 +132,8 @@ def _windows(effort: Effort) -> Iterator[Curve]:
         return through_batch(text(inside), table), batch_count
 
     against = "events of a key in the window"
-    yield _curve(effort, "window-step", "a ; b ; c", against, sizes, by_step)
-    yield _curve(effort, "window-batch", "a ; b ; c", against, sizes, by_batch)
+    yield curve(effort, "window-step", "a ; b ; c", against, sizes, by_step)
+    yield curve(effort, "window-batch", "a ; b ; c", against, sizes, by_batch)
 
 
 def _chain(within: str) -> str:

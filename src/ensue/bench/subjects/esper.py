@@ -83,16 +83,23 @@ def measure(effort: Effort) -> Iterator[Figure]:
     )
     with TemporaryDirectory() as folder:
         file = Path(folder) / "events.bin"
-        _write(steps, file)
+        write_records(steps, file)
         for contest in contests:
-            yield from _compare(effort, peer, contest, steps, file)
+            yield from compare(effort, peer, contest, steps, file)
 
 
-def _compare(
-    effort: Effort, peer: Peer, contest: Contest, steps: Steps, file: Path
+def compare(
+    effort: Effort,
+    peer: Peer,
+    contest: Contest,
+    steps: Steps,
+    file: Path,
+    times_ahead: float = TIMES_AHEAD,
+    stepped: int | None = None,
 ) -> Iterator[Figure]:
+    """Both engines and Esper in turns; `step` reads only so many events, if that is said."""
     table = steps.table()
-    few = steps.events()
+    few = steps.events()[:stepped]
     works = {
         "batch": through_batch(contest.text, table),
         "step": through_step(contest.text, few),
@@ -106,13 +113,15 @@ def _compare(
     ours = {name: before[name] + after[name] for name in works}
     found = f"{matches_of(contest.text, table):,} matches"
     for name, taken in ours.items():
-        yield rate(f"{contest.name}: {name}", rates(len(steps), taken), note=found)
+        count = len(steps) if name == "batch" else len(few)
+        yield rate(f"{contest.name}: {name}", rates(count, taken), note=found)
     for name, rounds in theirs.items():
         values = rates(len(steps), rounds.seconds)
         yield rate(f"Esper, `{name}`", values, note=f"{rounds.matches:,} matches")
     same = theirs[contest.statements[0]].seconds
-    for name, aim in (("batch", TIMES_AHEAD), ("step", None)):
-        pairs = zip(sorted(same), sorted(ours[name]), strict=False)
+    for name, aim, count in (("batch", times_ahead, len(steps)), ("step", None, len(few))):
+        whole = len(steps) / count
+        pairs = zip(sorted(same), (whole * each for each in sorted(ours[name])), strict=False)
         yield Figure(
             f"{contest.name}: {name} ahead of Esper",
             "times",
@@ -122,7 +131,7 @@ def _compare(
         )
 
 
-def _write(steps: Steps, file: Path) -> None:
+def write_records(steps: Steps, file: Path) -> None:
     records = np.empty(len(steps), RECORD)
     records["type"], records["user"] = steps.types, steps.users
     records["time"], records["size"] = steps.times, steps.sizes

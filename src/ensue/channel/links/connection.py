@@ -18,7 +18,7 @@ from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.handshake import Handshake
 from ensue.channel.links.loop import LinkLoop
-from ensue.channel.links.messages import Advert
+from ensue.channel.links.messages import Advert, Statement
 from ensue.channel.links.protection import Protection
 from ensue.channel.links.session import Session
 from ensue.channel.links.wire import (
@@ -222,8 +222,8 @@ class TcpConnection(asyncio.Protocol):
                 self._wait_for(wait_all(blocked))
         elif isinstance(frame, Acknowledge):
             session.acknowledged(frame.received)
-        elif isinstance(frame, Advert):
-            session.receive_advert(frame)
+        elif isinstance(frame, Advert | Statement):
+            session.receive_news(frame)
         elif isinstance(frame, Bye):
             session.over()
         elif not isinstance(frame, Heartbeat):

@@ -28,6 +28,9 @@ class LinkFault(StrEnum):
     TOO_MANY_SESSIONS = "too many sessions"
     BAD_ADVERT = "bad advert"  # routes that cannot be, too many, or with bad predicates
     BAD_ACKNOWLEDGEMENT = "bad acknowledgement"  # of an event that was never sent
+    ALREADY_LINKED = "already linked"  # another link to a broker of that name stands
+    CIRCLE = "circle"  # its link would close a circle of brokers
+    OTHER_KIND = "other kind"  # of two brokers one goes by advertisements, the other does not
     SILENT = "silent"  # sent nothing for too long, not even a heartbeat
 
 

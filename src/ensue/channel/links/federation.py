@@ -29,12 +29,13 @@ from ensue.channel.links.messages import (
     LONGEST_PATH,
     Advert,
     Carried,
+    News,
     RemoteWant,
     Route,
     as_want,
     compacted,
 )
-from ensue.channel.links.routes import Routes
+from ensue.channel.links.routes import PendingRoutes, Routes
 from ensue.channel.lookup.index import Index
 from ensue.channel.policies import Reason
 from ensue.errors import EnsueError
@@ -215,6 +216,12 @@ class Federation:
 
     # Routes.
 
+    def pending_news(self) -> PendingRoutes:
+        return PendingRoutes()
+
+    def admit(self, neighbour: str, link: Link | None) -> None:
+        """Every channel that has proved who it is may link, and more than once."""
+
     def add_link(self, neighbour: str, link: Link) -> None:
         """A link is up. Its adverts say what can be reached over it."""
         with self._lock:
@@ -237,12 +244,15 @@ class Federation:
             self._seen.keep(self._routes.neighbours)
         self._tell(changed, links)
 
-    def receive_advert(self, advert: Advert, neighbour: str, link: Link) -> None:
+    def receive_news(self, news: News, neighbour: str, link: Link) -> None:
         """Take over what a neighbour says of its routes. Raises `LinkFaultError` if it cannot."""
-        for route in advert.routes:
+        if not isinstance(news, Advert):
+            # At the other end is a broker.
+            raise LinkFaultError(LinkFault.UNEXPECTED)
+        for route in news.routes:
             _check_wants(route.wants)
         with self._lock:
-            changed = self._routes.learn(neighbour, link, advert)
+            changed = self._routes.learn(neighbour, link, news)
             links = self._apply(changed)
         self._tell(changed, links)
 

@@ -67,7 +67,7 @@ class InProcessLink:
 
     def deliver(self, message: Carried | Advert) -> None:
         if isinstance(message, Advert):
-            self._there.receive_advert(message, self._here.id, self.back)
+            self._there.receive_news(message, self._here.id, self.back)
         else:
             self._there.wait_for_room(self._there.receive(message, self._here.id))
 

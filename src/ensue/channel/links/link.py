@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.faults import LinkFault
-from ensue.channel.links.messages import Advert, Carried
+from ensue.channel.links.messages import Advert, Carried, News
 from ensue.channel.policies import Reason
 
 if TYPE_CHECKING:
@@ -37,10 +37,27 @@ class Link(Protocol):
         """Leave for good. Returns whether everything was sent before, within some seconds."""
 
 
+class PendingNews(Protocol):
+    """News that a neighbour has yet to be told, in their newest form."""
+
+    def __bool__(self) -> bool: ...
+
+    def add(self, news: Any) -> None: ...
+
+    def take(self) -> Sequence[News]:
+        """What to send now, each of a bounded size."""
+
+
 class Router(Protocol):
-    """What a link needs of its federation."""
+    """What a link needs of its federation, or of the links of a broker."""
 
     id: str
+
+    def pending_news(self) -> PendingNews:
+        """What a new connection has been told: nothing."""
+
+    def admit(self, neighbour: str, link: Link | None) -> None:
+        """Raise `LinkFaultError` to refuse a neighbour, over a link or by a new one."""
 
     @property
     def neighbours(self) -> tuple[str, ...]: ...
@@ -58,7 +75,7 @@ class Router(Protocol):
     def receive(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
         """Take an event in and forward it. Returns what the bringer has to wait for."""
 
-    def receive_advert(self, advert: Advert, neighbour: str, link: Link) -> None: ...
+    def receive_news(self, news: News, neighbour: str, link: Link) -> None: ...
 
     def forward(self, message: Carried) -> Sequence[Blocked]: ...
 

@@ -1,5 +1,8 @@
 """What linked channels tell each other: routes with wants, and events on their way.
 
+Links between brokers (`ensue.brokers.network`) carry events alike, and statements instead of
+routes.
+
 These are values, the same over every kind of link, with bounds that are checked when they are
 decoded. A want travels in a plain form: a type's name stands for itself only, since the other
 channel may not know its subtypes, and a predicate is text.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -29,6 +32,10 @@ LONGEST_PATH = 64
 WANTS_A_CHANNEL = 4_096
 CHANNELS = 1_024
 """The most channels that a channel knows of at a time, itself included."""
+
+LONGEST_FILTER = 16_384
+SPOKEN_A_STATEMENT = 512
+"""The most filters in one statement: with the longest filters, it is half of the largest frame."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -61,6 +68,31 @@ class Advert(msgspec.Struct, frozen=True, tag="advert", array_like=True):
     version: Count
     is_complete: bool
     routes: Annotated[tuple[Route, ...], msgspec.Meta(max_length=CHANNELS)]
+
+
+class Spoken(msgspec.Struct, frozen=True, array_like=True):
+    """A subscription or an advertisement by its text, or a broker by its id."""
+
+    topic: Literal["subscription", "advertisement", "broker"]
+    text: Annotated[str, msgspec.Meta(max_length=LONGEST_FILTER)]
+
+
+class Statement(msgspec.Struct, frozen=True, tag="statement", array_like=True):
+    """What a broker says for its side of a link: what has changed or, where complete, all of it.
+
+    All of it may take several statements, of which each but the last `goes_on`. `advertised` says
+    whether the broker goes by advertisements.
+    """
+
+    advertised: bool
+    is_complete: bool
+    goes_on: bool
+    said: Annotated[tuple[Spoken, ...], msgspec.Meta(max_length=SPOKEN_A_STATEMENT)]
+    taken_back: Annotated[tuple[Spoken, ...], msgspec.Meta(max_length=SPOKEN_A_STATEMENT)]
+
+
+News = Advert | Statement
+"""What is told at once when a connection stands, and from then on whenever it changes."""
 
 
 class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):

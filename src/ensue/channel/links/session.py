@@ -20,9 +20,8 @@ from ensue.channel.delivery.waiters import Wake
 from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.link import Router
 from ensue.channel.links.loop import LinkLoop
-from ensue.channel.links.messages import Advert, Carried
+from ensue.channel.links.messages import Carried, News
 from ensue.channel.links.outbox import BLOCKED, GONE, Bounds, Outbox, Outgoing
-from ensue.channel.links.routes import PendingRoutes
 from ensue.channel.links.wire import (
     Acknowledge,
     Introduction,
@@ -92,7 +91,7 @@ class Session:
         self._lock = threading.Lock()
         self._outbox = Outbox(options.bounds)
         self._unframed: list[Outgoing] = []
-        self._pending_routes = PendingRoutes()
+        self._pending_news = router.pending_news()
         self._will_pump = False
         self._is_down = False
         self._connection: Connection | None = None
@@ -116,9 +115,9 @@ class Session:
         # The router has found this link in the moment before it left the graph.
         return self._router.forward(message)
 
-    def advertise(self, advert: Advert) -> None:
+    def advertise(self, advert: News) -> None:
         with self._lock:
-            self._pending_routes.add(advert)
+            self._pending_news.add(advert)
 
     def set_off(self) -> None:
         """Encode what has its position, here and now: its supplier may change the data later."""
@@ -150,7 +149,7 @@ class Session:
     def is_clear(self) -> bool:
         """Whether everything has been sent and acknowledged."""
         with self._lock:
-            return not (len(self._outbox) or self._pending_routes or self._unframed)
+            return not (len(self._outbox) or self._pending_news or self._unframed)
 
     def is_blocked(self, outgoing: Outgoing) -> bool:
         with self._lock:
@@ -214,7 +213,7 @@ class Session:
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._pending_routes) or self._outbox.has_frames
+        return bool(self._pending_news) or self._outbox.has_frames
 
     # In the thread of the links.
 
@@ -251,7 +250,7 @@ class Session:
         with self._lock:
             self._is_down = False
             # The router tells a new connection everything.
-            self._pending_routes = PendingRoutes()
+            self._pending_news = self._router.pending_news()
             self._outbox.acknowledge(known)
             self._outbox.rewind()
             in_doubt = self._outbox.in_doubt if is_new else 0
@@ -288,7 +287,7 @@ class Session:
             self._will_pump = False
             if connection is None or connection.is_choked:
                 return
-            frames = [framed(each) for each in self._pending_routes.take()]
+            frames = [framed(each) for each in self._pending_news.take()]
             frames += self._outbox.take_frames(BATCH_BYTES)
             self._will_pump = has_more = self._has_work
         if frames:
@@ -307,9 +306,9 @@ class Session:
             self.received = frame.number
         return self._router.receive(carried, self.neighbour or "")
 
-    def receive_advert(self, advert: Advert) -> None:
+    def receive_news(self, news: News) -> None:
         if self.neighbour is not None:
-            self._router.receive_advert(advert, self.neighbour, self)
+            self._router.receive_news(news, self.neighbour, self)
 
     def acknowledged(self, up_to: int) -> None:
         with self._lock:

@@ -109,6 +109,7 @@ class Listener:
         ]
         if len(self._sessions) >= self._most_sessions or len(of_channel) >= SESSIONS_A_CHANNEL:
             raise LinkFaultError(LinkFault.TOO_MANY_SESSIONS)
+        self._router.admit(introduction.channel, None)
         options = self._options[introduction.reliable]
         session = Session(self._router, self.links, introduction.link, options)
         self._sessions[introduction.link] = session
@@ -197,6 +198,7 @@ class TcpLink:
             raise LinkFaultError(LinkFault.OWN_NAME)
         if introduction.link != self.session.link or self.session.is_over:
             raise LinkFaultError(LinkFault.UNEXPECTED)
+        self._router.admit(introduction.channel, self.session)
         self._is_up.set()
         return self.session
 
@@ -225,7 +227,8 @@ class TcpLink:
             elif self.session.is_over:
                 return
             self.attempts += 1
-            before = self.session.connections
+            pause = min(self._longest, self._pause * 2 ** min(failures, 20))
+            before, began = self.session.connections, self.links.loop.time()
             try:
                 _, self._connection = await self.links.loop.create_connection(
                     lambda: TcpConnection(self), host, port, ssl=self._context
@@ -237,7 +240,10 @@ class TcpLink:
                     self.note_fault(LinkFault.UNAUTHENTICATED)
             else:
                 await self._connection.lost
-                failures = 0 if self.session.connections > before else failures + 1
+                # One that ends at once, again and again, was refused by the other side.
+                has_lasted = self.links.loop.time() - began > pause
+                has_stood = self.session.connections > before and not self.session.has_failed
+                failures = 0 if has_stood and has_lasted else failures + 1
             pause = min(self._longest, self._pause * 2 ** min(failures, 20))
             # Many links that lost one server should not all come back in the same instant.
             await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))

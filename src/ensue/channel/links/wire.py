@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ensue.channel.links.faults import LinkFault, LinkFaultError
-from ensue.channel.links.messages import Advert, Carried, Count, Name
+from ensue.channel.links.messages import Advert, Carried, Count, Name, Statement
 
 PROTOCOL = 2
 LENGTH = 4
@@ -75,7 +75,9 @@ class Bye(msgspec.Struct, frozen=True, tag="bye", array_like=True):
     """The other side leaves for good."""
 
 
-Frame = Hello | Challenge | Introduction | Numbered | Acknowledge | Heartbeat | Bye | Advert
+Frame = (
+    Hello | Challenge | Introduction | Numbered | Acknowledge | Heartbeat | Bye | Advert | Statement
+)
 
 
 def _refuse_extension(code: int, data: memoryview) -> Any:  # noqa: ARG001 - msgspec's own

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from ensue.cli.deadlines import Deadline, seconds_of
 from ensue.cli.libraries import LibraryFiles, OntologyFiles, load_library
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show, show_findings
-from ensue.errors import LibraryError
+from ensue.errors import LibraryError, LimitError
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.parsing.parser import read_source
+from ensue.lang.relating import relates_events
 from ensue.library import Library
+
+COSTS_SHOWN = 10
+"""Of how many rules the costs are told without `--costs`."""
 
 
 def check(
-    libraries: LibraryFiles, deadline: Deadline = "5s", ontology: OntologyFiles = None
+    libraries: LibraryFiles,
+    deadline: Deadline = "5s",
+    ontology: OntologyFiles = None,
+    costs: Annotated[
+        bool, typer.Option("--costs", help="Say of every rule what a key costs at most.")
+    ] = False,
 ) -> None:
     """Check a library: every mistake in it, at once.
 
     Every error and warning is shown with its place, its line and what to do about it. They are the
-    result of this command, so they go to the standard output.
+    result of this command, so they go to the standard output. Of rules that relate several events
+    it also says what they keep for each key, and how many bytes that takes at most.
 
     \b
     Example:
       ensue check rules.cor
       ensue check types.cor rules.cor
       ensue check generated.cor --deadline 1min
+      ensue check rules.cor --costs
 
     \b
     Exit codes:
@@ -46,6 +58,23 @@ def check(
     types = counted(len(library.types), "event type")
     correlations = counted(len(library.correlations), "correlation")
     show(f"good: {types}, {correlations}", "bold green")
+    for line in _costs(library, all_of_them=costs):
+        show(line)
+
+
+def _costs(library: Library, *, all_of_them: bool) -> Iterator[str]:
+    """What keys cost: of rules that relate events, or of all."""
+    from ensue.machine.analyses.costs import cost_of
+
+    told = [each for each in library.correlations if all_of_them or relates_events(each)]
+    shown = told if all_of_them else told[:COSTS_SHOWN]
+    for correlation in shown:
+        try:
+            yield str(cost_of(library.checked, correlation))
+        except LimitError as error:
+            yield f"`{correlation.name}` cannot run: {error}"
+    if len(shown) < len(told):
+        yield f"and {len(told) - len(shown):,} more rules: `--costs` shows what they keep"
 
 
 def _with_analyses(paths: Sequence[Path], library: Library, seconds: float) -> Sequence[Diagnostic]:

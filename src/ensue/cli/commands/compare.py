@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ensue.cli.deadlines import Deadline, seconds_of
-from ensue.cli.libraries import load_library, require_correlation
+from ensue.cli.libraries import OntologyFiles, load_library, require_correlation
 from ensue.cli.terminal import EXIT_UNUSABLE, say, show
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -38,6 +38,7 @@ def compare_correlations(
         ),
     ],
     deadline: Deadline = "1min",
+    ontology: OntologyFiles = None,
 ) -> None:
     """Compare two correlations: equivalent, contained, contains or different.
 
@@ -58,7 +59,7 @@ def compare_correlations(
     *files, first, second = ["", "", *arguments][-max(len(arguments), 2) :]
     if not files:
         raise UsageError("name a library and two of its correlations: `ensue compare LIB A B`")
-    library = load_library([Path(file) for file in files])
+    library = load_library([Path(file) for file in files], ontology)
     for name in (first, second):
         require_correlation(library, name)
     one, two = library.correlations[first], library.correlations[second]

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from ensue.cli.how_it_runs import how_it_runs, machine_lines
-from ensue.cli.libraries import load_library, require_correlation
+from ensue.cli.libraries import OntologyFiles, load_library, require_correlation
 from ensue.cli.terminal import show, width
 from ensue.cli.wording import draw, in_words, outline
 from ensue.errors import UsageError
@@ -48,6 +48,7 @@ def explain(
     unoptimised: Annotated[
         bool, typer.Option("--unoptimised", help="Show the machine as it is first built.")
     ] = False,
+    ontology: OntologyFiles = None,
 ) -> None:
     """Explain a correlation in words, or draw its machine.
 
@@ -68,7 +69,7 @@ def explain(
     """
     if format not in FORMATS:
         raise UsageError(f"there is no format `{format}`; there is {_listed(FORMATS)}")
-    library, name = _library_and_name(arguments)
+    library, name = _library_and_name(arguments, ontology)
     require_correlation(library, name)
     if format != "text":
         sys.stdout.write(drawing(library, library.correlations[name], format, unoptimised))
@@ -82,14 +83,16 @@ def _is_a_path(argument: str) -> bool:
     return not argument.isidentifier() or Path(argument).exists()
 
 
-def _library_and_name(arguments: Sequence[str]) -> tuple[Library, str]:
+def _library_and_name(
+    arguments: Sequence[str], ontology: Sequence[Path] | None
+) -> tuple[Library, str]:
     """The library of all files, and the correlation: the last argument, or the only one there."""
     *files, last = arguments
     if not Path(last).is_file() and (files or not _is_a_path(last)):
         if not files:
             raise UsageError(f"name the library first: `ensue explain LIB {last}`")
-        return load_library([Path(file) for file in files]), last
-    library = load_library([Path(file) for file in arguments])
+        return load_library([Path(file) for file in files], ontology), last
+    library = load_library([Path(file) for file in arguments], ontology)
     names = list(library.correlations.names)
     if len(names) != 1:
         known = f"there is {_listed(names)}" if names else "but there is none in it"
@@ -215,8 +218,28 @@ def _clauses(correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:
     if clauses.by:
         keys = ", ".join(print_key(key) for key in clauses.by)
         yield f"by {keys}", "each value has a memory of its own, labels included"
-    if clauses.bind is not None:
+    if clauses.bind == "latest":
+        yield "bind latest", "ports stand for the events of the latest match, which go together"
+    elif clauses.bind is not None:
         yield f"bind {clauses.bind}", f"a port stands for the {clauses.bind} event that matches it"
+    if clauses.having is not None:
+        condition = print_expression(clauses.having)
+        yield f"having {condition}", "asked at each match; if it is not true nothing happens"
+    if clauses.unless:
+        void = " or ".join(f"`{each.name}`" for each in clauses.unless)
+        yield (
+            f"unless {', '.join(each.name for each in clauses.unless)}",
+            (f"{void} makes it forget all events that came before"),
+        )
+    if clauses.keep is not None:
+        yield f"keep {clauses.keep}", _KEPT[clauses.keep]
+
+
+_KEPT = {
+    "none": "after a trigger all events are forgotten",
+    "last": "after a trigger only the event that completed it is remembered",
+    "all": "a trigger forgets nothing, so an event can serve in several matches",
+}
 
 
 def _labels(correlation: syntax.FilterCorrelation) -> Iterator[tuple[str, str]]:

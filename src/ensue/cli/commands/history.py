@@ -8,15 +8,22 @@ Spark where it is asked to.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
 from ensue.cli.asides import RefusedRecords
-from ensue.cli.libraries import NEEDS_HISTORY, load_library, mention_warnings, require_correlation
+from ensue.cli.libraries import (
+    NEEDS_HISTORY,
+    OntologyFiles,
+    load_library,
+    load_ontology,
+    mention_warnings,
+    require_correlation,
+)
 from ensue.cli.on_spark import SPARK, missing_for_spark
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine.choosing import ENGINES
@@ -29,6 +36,9 @@ from ensue.events.sources import FORMATS, LINES, STDIN
 from ensue.events.times import parse_time
 from ensue.events.types import TypeSystem
 from ensue.library import Library
+
+if TYPE_CHECKING:
+    from ensue.knowledge import Ontology
 
 app = typer.Typer(
     name="history",
@@ -144,6 +154,7 @@ def find(
         int | None, typer.Option(metavar="N", min=1, help="No more than so many.")
     ] = None,
     out: Out = None,
+    ontology: OntologyFiles = None,
 ) -> None:
     """Print what is kept and matches a filter, as JSON lines, by start and then by arrival.
 
@@ -161,7 +172,8 @@ def find(
     from ensue.history import History
 
     begin, stop = _time("--since", since), _time("--until", until)
-    with History.open(url) as history:
+    known = _known(filter, ontology)
+    with History.open(url, ontology=known) as history:
         written = _write(islice(history.scan(filter, begin, stop), limit), out)
     say(f"{counted(written, 'event')} found", "dim")
 
@@ -188,6 +200,7 @@ def replay(
         ),
     ] = "auto",
     out: Out = None,
+    ontology: OntologyFiles = None,
 ) -> None:
     """Run a library, or try a subscription, over a span of a history: as it would have been live.
 
@@ -212,11 +225,12 @@ def replay(
         raise UsageError("give the files of a library, or `--filter`, and not both")
     begin, stop = _time("--since", since), _time("--until", until)
     if filter is not None:
-        with History.open(url) as history:
+        known = _known(filter, ontology)
+        with History.open(url, ontology=known) as history:
             written = _write(history.backtest(filter, begin, stop), out)
         say(f"{counted(written, 'event')} would have matched", "dim")
         return
-    library = load_library(libraries or [])
+    library = load_library(libraries or [], ontology)
     if correlation is not None:
         require_correlation(library, correlation)
     mention_warnings(library, libraries or [], NEEDS_HISTORY)
@@ -269,6 +283,21 @@ def _write(events: Iterable[Event], out: Path | None) -> int:
             written += 1
         sink.flush()
     return written
+
+
+def _known(text: str, files: Sequence[Path] | None) -> Ontology | None:
+    """The ontology, if there is one, after a look whether it knows what the filter asks."""
+    from ensue.history import History
+    from ensue.subscriptions import Filter, Index
+    from ensue.subscriptions.concepts import concepts_in, terms_in
+
+    made = Filter.parse(text)
+    known = load_ontology(files)
+    if known is None and any(concepts_in(term) for term in terms_in(made.expression)):
+        raise UsageError(f"`{made}` asks an ontology: name its files by `--ontology FILE`")
+    with History.open("memory:") as empty:
+        Index(history=empty, ontology=known).add("filter", made)
+    return known
 
 
 def _time(option: str, text: str | None) -> int | None:

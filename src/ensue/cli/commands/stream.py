@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.libraries import load_library, mention_warnings
+from ensue.cli.libraries import OntologyFiles, load_library, mention_warnings
 from ensue.cli.terminal import counted, listed, say, show_findings
 from ensue.errors import JobError, LibraryError, UsageError
 from ensue.library import Library
@@ -36,7 +36,7 @@ StreamFiles = Annotated[
 ]
 
 
-def stream(files: StreamFiles) -> None:
+def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
     """Run rules over a stream with Spark: from a source to a sink, as a TOML file says.
 
     One line for each micro-batch goes to the standard error. Stopped or killed at any point, the
@@ -64,6 +64,8 @@ def stream(files: StreamFiles) -> None:
                 "rules come from files, as `ensue stream rules.cor stream.toml`, or from the"
                 " table in `[rules]` of the configuration: give one of them, and only one"
             )
+        if config.rules is not None and ontology:
+            raise UsageError("`--ontology` goes with rules from files; `[rules]` names a table")
         from ensue.spark.failures import FAILURES, reason_with_advice
         from ensue.spark.session import open_session
         from ensue.spark.streaming import pipeline
@@ -74,7 +76,7 @@ def stream(files: StreamFiles) -> None:
         raise UsageError("`ensue stream` needs PySpark: install `ensue[spark]`, and Java") from None
     watched: WatchedRules | WatchedTable
     if config.rules is None:
-        watched = WatchedRules(libraries)
+        watched = WatchedRules(libraries, ontology)
         library = watched.load()
         mention_warnings(library, watched.files)
     else:
@@ -105,8 +107,9 @@ def _check_call(libraries: Sequence[Path], config_path: Path) -> None:
 class WatchedRules:
     """The files of a library as they were when they were last taken up."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], ontology: Sequence[Path] | None = None) -> None:
         self._paths = tuple(paths)
+        self._ontology = ontology
         self._told = ""
         self._texts = self._seen = self._read()
 
@@ -136,7 +139,7 @@ class WatchedRules:
         return True
 
     def load(self) -> Library:
-        return load_library(self.files)
+        return load_library(self.files, self._ontology)
 
     def _read(self) -> dict[Path, bytes | None]:
         """The texts by their files; None for one that is named and not there."""

@@ -7,7 +7,8 @@ them is shown.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,7 @@ import typer
 
 from ensue.casefile import Case, CaseResult, find_case_files, read_cases, render, run_case
 from ensue.casefile.rendering import DIFFERENT, EXTRA, MISSING
-from ensue.cli.libraries import EngineName
+from ensue.cli.libraries import EngineName, OntologyFiles, load_ontology
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show, width
 from ensue.engine.choosing import choose_engine
 from ensue.errors import CaseError, UsageError
@@ -40,6 +41,7 @@ def run_cases(
         typer.Option("--only", "-k", metavar="TEXT", help="Only cases with this in their name."),
     ] = None,
     engine: EngineName = "auto",
+    ontology: OntologyFiles = None,
 ) -> None:
     """Test rules by golden cases, your own included.
 
@@ -71,6 +73,7 @@ def run_cases(
       2  a file cannot be used (the others are run all the same), or a wrong call
     """
     choose_engine(engine)
+    known = load_ontology(ontology)
     cases, problems = _gather(paths)
     if only is not None:
         cases = [case for case in cases if only in case.name]
@@ -79,7 +82,7 @@ def run_cases(
     if not cases:
         number = _number_of(problems)
         raise CaseError("\n".join([f"no case was run: {counted(number, 'problem')}", *problems]))
-    failed = _run(cases, engine, verbose)
+    failed = _run(cases, partial(run_case, engine=engine, ontology=known), verbose)
     for result in failed:
         show("")
         _show_failure(result)
@@ -114,11 +117,13 @@ def _gather(paths: Sequence[Path]) -> tuple[list[Case], list[str]]:
     return cases, problems
 
 
-def _run(cases: Sequence[Case], engine: str, verbose: bool) -> list[CaseResult]:
+def _run(
+    cases: Sequence[Case], run: Callable[[Case], CaseResult], verbose: bool
+) -> list[CaseResult]:
     failed: list[CaseResult] = []
     dots_a_line = width() - _ROOM_FOR_COUNTS
     for number, case in enumerate(cases, 1):
-        result = run_case(case, engine)
+        result = run(case)
         if not result.passed:
             failed.append(result)
         if verbose:

@@ -9,17 +9,35 @@ company, that feeds others or is fed runs alone, in columns (`single.correlation
 from __future__ import annotations
 
 from ensue.engine.batch.many.group import CellGroup, Member
+from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import decode_correlation, encode_correlation
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, path_of
+from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
-from ensue.engine.outputs import carries_key
+from ensue.engine.outputs import carries_key_inside
+from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.relating import relates_events
+from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.model import Machine
+from ensue.machine.plan import Plan
 from ensue.machine.prepared import brought_plan
 
-Running = ColumnCorrelation | EventCorrelation | Member
+Running = ColumnCorrelation | RelatedCorrelation | EventCorrelation | Member
+
+
+def path_alone(
+    correlation: Correlation, planned: Plan | None, types: TypeSystem
+) -> tuple[Path, Machine | None]:
+    """How a correlation runs in batches by itself, and its machine if it runs on one."""
+    if carries_key_inside(correlation, types):
+        return Path("events", "its outputs carry their key inside of nested data"), None
+    if relates_events(correlation):
+        form = form_of(correlation, types)
+        return Path("events", form) if isinstance(form, str) else Path("related"), None
+    return path_of(correlation, planned)
 
 
 class Arrangement:
@@ -42,11 +60,8 @@ class Arrangement:
     def _path(self, number: int) -> tuple[Path, Machine | None]:
         if number not in self._paths:
             correlation = self._correlations[number]
-            if carries_key(correlation, self._library.types):
-                self._paths[number] = Path("events", "its outputs carry their key"), None
-            else:
-                brought = brought_plan(self._library, correlation)
-                self._paths[number] = path_of(correlation, brought)
+            brought = brought_plan(self._library, correlation)
+            self._paths[number] = path_alone(correlation, brought, self._library.types)
         return self._paths[number]
 
     def _companies(self) -> list[tuple[Company, list[int]]]:
@@ -80,14 +95,33 @@ class Arrangement:
         chosen = [self._correlations[number] for number in numbers]
         return CellGroup(company, chosen, numbers, machines, self._library.types, self._counts)
 
-    def _alone(self, number: int) -> ColumnCorrelation | EventCorrelation:
+    def _alone(self, number: int) -> ColumnCorrelation | RelatedCorrelation | EventCorrelation:
         correlation, types = self._correlations[number], self._library.types
         path, machine = self._path(number)
+        if path.name == "related":
+            form = form_of(correlation, types)
+            assert isinstance(form, Form)
+            assert isinstance(correlation, FilterCorrelation)
+            return RelatedCorrelation(correlation, form, types, self._counts)
         if machine is None or path.name == "timed":
             reason = path.reason or "its timers run in a cell only while no other rule feeds it"
             by_event = Path("events", reason)
             return EventCorrelation(correlation, by_event, number, self._depth, types, self._counts)
         return ColumnCorrelation(correlation, path, machine, types, self._counts)
+
+    def leave_columns(self, name: str, why: str) -> EventCorrelation:
+        """Let a rule that relates events go on event by event, from the state that it has."""
+        running = self.running[name]
+        assert isinstance(running, RelatedCorrelation)
+        number = next(n for n, each in enumerate(self._correlations) if each.name == name)
+        path = Path("events", why)
+        types = self._library.types
+        by_event = EventCorrelation(
+            running.correlation, path, number, self._depth, types, self._counts
+        )
+        decode_correlation(by_event, encode_correlation(running))
+        self.running[name] = by_event
+        return by_event
 
     def leave(self, group: CellGroup) -> None:
         """Let the members of a group run alone from now on."""

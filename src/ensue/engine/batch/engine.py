@@ -22,7 +22,7 @@ from ensue.engine.batch.arrangement import Arrangement, Running
 from ensue.engine.batch.input.batches import Batch, EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
 from ensue.engine.batch.many.group import CellGroup, Member
-from ensue.engine.batch.output.columns import MadeInTurn, join_tables
+from ensue.engine.batch.output.columns import Made, MadeInTurn, join_tables
 from ensue.engine.batch.output.order import (
     depth_of,
     event_positions,
@@ -31,6 +31,7 @@ from ensue.engine.batch.output.order import (
 )
 from ensue.engine.batch.output.placing import Places, Roots
 from ensue.engine.batch.output.whole import BatchOutputs, Output, order_of_outputs
+from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
     FORMAT,
     VERSION,
@@ -236,7 +237,10 @@ class BatchEngine:
                 if not left and decode_correlation(running, state):
                     continue
                 self._arranged.release(running.group, name)
-            decode_correlation(self.correlations[name], state)
+            try:
+                decode_correlation(self.correlations[name], state)
+            except LeavesColumnsError as error:
+                decode_correlation(self._arranged.leave_columns(name, str(error)), state)
 
     # --- one batch --------------------------------------------------------------------------------
 
@@ -259,14 +263,13 @@ class BatchEngine:
             running = self.correlations[name]
             if isinstance(running, Member):
                 continue
+            done = own.get(name, 0)
+            try:
+                made, read = self._read_alone(running, read_rows, done, fed[name])
+            except LeavesColumnsError as error:
+                running = self._arranged.leave_columns(name, str(error))
+                made, read = self._read_alone(running, read_rows, done, fed[name])
             is_timed = isinstance(running, EventCorrelation)
-            segments = fed[name]
-            if len(batch):
-                segments = [read_rows.segment(is_timed, own.get(name, 0)), *segments]
-            if isinstance(running, EventCorrelation):
-                made, read = running.read(segments, self.clock)
-            else:
-                made, read = running.read(segments)
             if not len(made):
                 continue
             number = self._numbers[name]
@@ -283,6 +286,20 @@ class BatchEngine:
         for group in [each for each in self._arranged.groups if not each.has_room]:
             self._arranged.leave(group)
         return outputs
+
+    def _read_alone(
+        self,
+        running: ColumnCorrelation | RelatedCorrelation | EventCorrelation,
+        rows: _Rows,
+        done: int,
+        fed: list[Segment],
+    ) -> tuple[Made, Positions]:
+        """What a rule alone puts out; the first rows are behind it already."""
+        is_timed = isinstance(running, EventCorrelation)
+        segments = [rows.segment(is_timed, done), *fed] if len(rows.batch) else fed
+        if isinstance(running, ColumnCorrelation):
+            return running.read(segments)
+        return running.read(segments, self.clock)
 
     def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
         """What a group puts out; members that leave it have the rows to `own` behind them."""
@@ -320,7 +337,7 @@ class BatchEngine:
 
     def _clear_up(self) -> None:
         for running in [*self.correlations.values(), *self._arranged.groups]:
-            if isinstance(running, ColumnCorrelation | CellGroup):
+            if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:

@@ -111,6 +111,8 @@ class IntegerNumbers:
 
 def taller(array: Any, size: int, fill: Any = 0) -> Any:
     """An array with at least so many rows; new rows hold `fill`."""
-    larger = np.full((max(size, len(array)), *array.shape[1:]), fill, array.dtype)
+    shape = (max(size, len(array)), *array.shape[1:])
+    # Zeros are memory that is not touched before somebody writes to it.
+    larger = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
     larger[: len(array)] = array
     return larger

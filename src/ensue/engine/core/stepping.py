@@ -90,12 +90,13 @@ class Visits(NamedTuple):
 def inside(flat: Any, cell: Any, halves: Any, base: Any, width: Any, state: Any, edge: Any) -> Any:
     """The state of a cell without the registers whose times lie before the edge of its window."""
     while True:
-        # Which starts have left the window cannot be predicted, so no branch depends on it.
+        # Which starts have left the window cannot be predicted, so no branch depends on it; that a
+        # state has more than two can.
         row = (base + state * width) * _U2
         gone = np.uint64(flat[cell + np.uint64(halves[row])] < edge)
         gone |= np.uint64(flat[cell + np.uint64(halves[row + _U1])] < edge) << _U1
         state = np.uint64(halves[row + _U2 + gone])
-        if gone != _U3 or halves[row + np.uint64(6)] == 0:
+        if halves[row + np.uint64(6)] == 0 or gone != _U3:
             return state
 
 
@@ -176,10 +177,7 @@ def _walking(windowed: bool) -> Any:
             state = np.uint64(flat[cell])
             if windowed:
                 moment = times[at]
-                oldest = moves[base + state * width] & _LOW
-                # Mostly nothing has left the window, so this branch is foreseen.
-                if oldest != _U0 and flat[cell + oldest] < moment - window:
-                    state = inside(flat, cell, halves, base, width, state, moment - window)
+                state = inside(flat, cell, halves, base, width, state, moment - window)
             move, _ = step_cell(
                 flat, cell, moves, more_from, more_at, base, width,
                 np.uint64(symbols[at]), state, moment, readings_before + at, windowed,

@@ -25,7 +25,7 @@ from ensue.engine.core.instances.rules import FastKey, Rule, SavedForm
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.ordering import Ordering
-from ensue.engine.outputs import carries_key
+from ensue.engine.outputs import carries_key_inside
 from ensue.engine.step.dispatch.plans import MixedReadPlan
 from ensue.engine.step.dispatch.routines import (
     Look,
@@ -114,7 +114,7 @@ class StepStream:
         fed = {name for readers in library.feeds.values() for name in readers}
         self._alone = fed | {name for name, readers in library.feeds.items() if readers}
         self._alone |= {
-            each.name for each in library.correlations if carries_key(each, library.types)
+            each.name for each in library.correlations if carries_key_inside(each, library.types)
         }
         self._form_groups(staying)
         self._make_routines()

@@ -172,7 +172,9 @@ class CellChunks:
         for name in [each for each in found if each in CONTEXT_COLUMNS]:
             columns[name] = found.pop(name).texts().column
         _fill_context(columns, source.row_numbers, self._name)
+        doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
+        is_known = codes >= 0
         declared = {each.name: each for each in self._declared.all}
         for name, each in found.items():
             known = declared.get(name)
@@ -181,7 +183,7 @@ class CellChunks:
                 columns[name] = each.texts().column
                 continue
             if known is not None and known.is_apart:
-                doubtful |= each.present
+                doubtful |= each.present & is_known
                 if known.type is not None:
                     columns[name] = pa.nulls(count, known.field.type)
                 continue
@@ -191,9 +193,10 @@ class CellChunks:
                 assert known is not None
                 assert known.type is not None
                 typed = each.typed(known.type, mapping.zone)
-            # In a row whose type does not declare it, a cell is text.
+            # In a row whose type does not declare it, a cell is text. Of an event whose type nobody
+            # declares, no rule asks for anything.
             others = False if known is None else each.present & ~known.by[codes]
-            doubtful |= typed.unread | others
+            doubtful |= (typed.unread | others) & is_known if unit is None else typed.unread
             columns[name] = typed.column
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         has_other_data = DATA_COLUMN in places or any(

@@ -124,6 +124,7 @@ class LineChunks:
         columns = (self._plain_context if is_plain else self._cloud_event)(
             scanned, row_numbers, doubtful
         )
+        doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
         for each, wanted in self._attributes:
             self._add_attribute(each, wanted, scanned, codes, columns, doubtful)
@@ -259,8 +260,9 @@ class LineChunks:
         places, kinds = scanned.places(wanted)
         if not self._mapping.is_plain:
             doubtful |= declared & (kinds == json_lines.ABSENT)
+        is_known = codes >= 0
         if each.is_apart:
-            doubtful |= places.present
+            doubtful |= places.present & is_known
             if each.type is not None:
                 columns[each.name] = pa.nulls(scanned.count, each.field.type)
             return
@@ -269,8 +271,9 @@ class LineChunks:
             found = places.typed(each.type, self._mapping.zone)
         else:
             found = places.times(None, wanted.unit)
-        # In a row whose type does not declare it, the value is an attribute of another kind.
-        doubtful |= found.unread | (places.present & ~declared)
+        # In a row whose type does not declare it, the value is an attribute of another kind. Of an
+        # event whose type nobody declares, no rule asks for anything.
+        doubtful |= (found.unread | (places.present & ~declared)) & is_known
         columns[each.name] = found.column
 
 

@@ -54,6 +54,7 @@ class SqlStore:
         self._reader: Connection | None = None
         self._connection: Connection | None = None
         self._state: Mapping[str, int] = {}
+        self._is_writing = False
         self._prepare()
 
     # --- transactions ---------------------------------------------------------------------------
@@ -86,7 +87,22 @@ class SqlStore:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        with self._lock, _in_words("written to"), self._engine.connect() as connection:
+        """Inside of another `writing` it is a part of that, and a version of its own."""
+        with self._lock:
+            if self._is_writing:
+                self._state = {**self._state, "version": self._state["version"] + 1}
+                yield
+                return
+            self._is_writing = True
+            try:
+                with self._transaction():
+                    yield
+            finally:
+                self._is_writing = False
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with _in_words("written to"), self._engine.connect() as connection:
             connection = connection.execution_options(ensue_writes=True)
             if self._engine.dialect.name != "sqlite":
                 connection = connection.execution_options(isolation_level="READ COMMITTED")

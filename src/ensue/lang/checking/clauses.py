@@ -82,7 +82,7 @@ def _warn_unbounded(correlation: FilterCorrelation, scope: LibraryScope) -> None
         }
     )
     if costly:
-        why = f"`{costly[0]}` needs all events that were read"
+        why = f"`{costly[0]}` is over all events since the last trigger"
     elif clauses.keep == "all" and has_timeout(correlation):
         why = "`keep all` keeps every event that a `timeout` has counted from"
     else:
@@ -91,5 +91,7 @@ def _warn_unbounded(correlation: FilterCorrelation, scope: LibraryScope) -> None
         "unbounded-memory",
         f"`{correlation.name}` remembers events without bound: {why}",
         correlation.span,
-        "give it a window, such as `within 1 h`",
+        "give it a window, such as `within 1 h`, or name in `unless` an event that ends the count"
+        if costly
+        else "give it a window, such as `within 1 h`, or leave `keep all` out",
     )

@@ -37,7 +37,8 @@ OUTPUT_ATTRIBUTES = dict.fromkeys(
 
 # Short names are close to too much: an extension `tie` is no slip for `time`.
 _GUESSED = frozenset({*CONTEXT_ATTRIBUTES, *OUTPUT_ATTRIBUTES} - {"id", "time", "type"})
-_EXTENSION_NAME = re.compile(r"[a-z0-9]+")
+TAKEN_FOR_AN_EXTENSION = "it is taken for a CloudEvents extension or for data that is not declared"
+EXTENSION_NAME = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,11 @@ def agreed(types: Iterable[ValueType | None]) -> ValueType | None:
 
 
 def attribute_type(
-    scope: LibraryScope, type_names: Sequence[str], name: str, span: Span
+    scope: LibraryScope,
+    type_names: Sequence[str],
+    name: str,
+    span: Span,
+    advice: str | None = None,
 ) -> ValueType | None:
     """The type of a name that is known on one of the types; reports a name that is not."""
     if not all(each in scope.types for each in type_names):
@@ -90,7 +95,7 @@ def attribute_type(
     found = [known for each in type_names if (known := look_up(scope, each, name))]
     if found:
         return agreed(each.type for each in found)
-    report_unknown(scope, type_names, name, span)
+    report_unknown(scope, type_names, name, span, advice=advice)
     return None
 
 
@@ -106,7 +111,8 @@ def report_unknown(
 ) -> None:
     """An error for a slip of the pen, or where it is `certain` that the name is no extension.
 
-    `message` and `advice` are for callers who know better what was meant; a close match goes first.
+    `message` and `advice` are given where more is known of what was meant; a close match goes
+    first.
     """
     declared = [scope.types.names_near(each) for each in type_names]
     # An extension `tier` is no slip for `trigger`.
@@ -115,9 +121,11 @@ def report_unknown(
     if message is None and len(type_names) == 1:
         message = f"event type `{type_names[0]}` has no attribute `{name}`"
     message = message or f"no event that is read here has an attribute `{name}`"
-    if certain or match or not _EXTENSION_NAME.fullmatch(name):
+    if name.lower() in ("null", "none", "nil"):
+        advice, match = "write `IS NULL` or `IS NOT NULL`", None
+    if certain or match or not EXTENSION_NAME.fullmatch(name) or name == "null":
         hint = f"did you mean `{match}`?" if match else advice or scope.hint(name, *declared)
         scope.error("unknown-attribute", message, span, hint)
     else:
-        hint = advice or "it is taken for a CloudEvents extension or for data that is not declared"
+        hint = advice or TAKEN_FOR_AN_EXTENSION
         scope.warning("undeclared-attribute", message, span, hint)

@@ -12,11 +12,20 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from ensue.events.types import ValueType
-from ensue.lang.checking.names import TIMESTAMP, agreed, attribute_type, data_type, report_unknown
+from ensue.lang.checking.names import (
+    EXTENSION_NAME,
+    TAKEN_FOR_AN_EXTENSION,
+    TIMESTAMP,
+    agreed,
+    attribute_type,
+    data_type,
+    report_unknown,
+)
 from ensue.lang.checking.scope import LibraryScope
-from ensue.lang.expressions import Call, Expression, Name
+from ensue.lang.expressions import Call, Comparison, Expression, Name
 from ensue.lang.expressions.fitting import check_value
 from ensue.lang.expressions.kinds import check_expression, check_predicate
+from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.source import Span
 from ensue.lang.syntax import Assignment, EventPort, Holds, Port
@@ -33,13 +42,26 @@ def check_where(
     def resolve(name: Name) -> ValueType | None:
         return _on_events(scope, [port.type], name, 0, ports, instead)
 
+    others = {name[0] for name in names_in(where) if len(name) > 1} & (ports.keys() - {port.name})
+
     def instead(name: Name) -> str:
-        if name.parts[0] == port.name:
+        if not others:
             return _without_port(name)
         clause = _as_having(port, where, ports)
-        return f"to compare it with an event of another port, write the clause `{clause}`"
+        hint = f"to compare events of two ports, write the clause `{clause}`"
+        same = _same_attribute(where)
+        return f"{hint}, or `by {same}` for a memory of each value" if same else hint
 
     check_predicate(where, resolve, scope.diagnostics)
+
+
+def _same_attribute(where: Expression) -> str | None:
+    """The attribute that `a.x = b.x` asks to be the same."""
+    match where:
+        case Comparison(Name((_, *first)), (("=", Name((_, *second))),)) if first == second:
+            return ".".join(first) or None
+        case _:
+            return None
 
 
 def _without_port(name: Name) -> str:
@@ -154,7 +176,9 @@ def _on_events(
     first, *rest = name.parts[start:]
     span = scope.part_span(name, start)
     if not rest:
-        return attribute_type(scope, type_names, first, span)
+        quoted = f"{TAKEN_FOR_AN_EXTENSION}; a text stands in quotes: `'{first}'`"
+        is_extension = start == 0 and EXTENSION_NAME.fullmatch(first)
+        return attribute_type(scope, type_names, first, span, quoted if is_extension else None)
     # Only data has parts: a dotted name is never a CloudEvents attribute.
     if not all(each in scope.types for each in type_names):
         return None

@@ -91,7 +91,7 @@ def _average(values: Sequence[Any]) -> float:
 
 
 AGGREGATES: Mapping[str, Aggregate] = {
-    "AVG": Aggregate(_average, NUMBERS, "real"),
+    "AVG": Aggregate(_average, NUMBERS, "real", running=False),
     "COUNT": Aggregate(len, None, "integer"),
     "DISTINCT": Aggregate(_distinct, SINGLE, "integer", running=False),
     "FIRST": Aggregate(lambda values: _some(values)[0], None, None),

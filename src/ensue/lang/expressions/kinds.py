@@ -16,6 +16,7 @@ from dataclasses import replace
 from ensue.events.types import ValueType
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
 from ensue.lang.expressions.aggregates import AGGREGATES
+from ensue.lang.expressions.builtins.elsewhere import ELSEWHERE
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.terms import (
     After,
@@ -292,7 +293,7 @@ class _Check:
                 "unknown-function",
                 f"there is no function `{call.function}`",
                 call.span,
-                did_you_mean(call.function, FUNCTIONS),
+                ELSEWHERE.get(call.function) or did_you_mean(call.function, FUNCTIONS),
             )
             return None
         if not function.accepts(len(kinds)):

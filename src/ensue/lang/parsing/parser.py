@@ -214,7 +214,7 @@ class _Reader:
 
     def _report(self, error: UnexpectedInput, piece: Piece) -> None:
         self.syntax_errors += 1
-        report_syntax_error(error, grammar().terminals, piece, self.diagnostics)
+        report_syntax_error(error, grammar().terminals, piece, self.diagnostics, _parses)
 
     def _refuse_depth(self, piece: Piece) -> None:
         at = piece.too_deep or piece.start
@@ -229,6 +229,15 @@ class _Reader:
         ]
         definitions: list[Definition] = self.reading.transform(Tree("library", list(kept)))
         yield from definitions
+
+
+def _parses(text: str) -> bool:
+    """Whether a text is a definition, for lines that are offered in place of a mistake."""
+    try:
+        grammar().parse(text)
+    except UnexpectedInput:
+        return False
+    return True
 
 
 def _report_words(

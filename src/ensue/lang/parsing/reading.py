@@ -216,7 +216,7 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
             "bounded-repetition",
             f"`{{{fewest},{most}}}` gives a most, and a filter has matched once there are enough",
             _over(meta),
-            f"write `{{{fewest}}}` and the clause `having count({counted}) <= {most}`",
+            f"write `{counted}{{{fewest}}}` and the clause `having count({counted}) <= {most}`",
         )
         return syntax.Times(body, self._count(fewest, "repetition"), _over(meta))
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from ensue.lang.parsing.cutting import Piece
 
@@ -27,6 +28,11 @@ _CLAUSES = frozenset({"within", "by", "bind", "keep", "unless", "having"})
 _STATEMENTS = frozenset({"push", "abort", "revive", "toggle"})
 _OPENING, _CLOSING = frozenset("({"), frozenset(")}")
 
+_PORT_CONDITION = re.compile(r"\b(?:from|where|if|when)\b|\[|\(")
+
+PartKind = Literal["attribute", "port", "head", "statement"]
+"""A head is a filter with its clauses."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -36,6 +42,17 @@ class Unit:
     end: int
     stand_in: str = ""
     starter: bool = False
+    kind: PartKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a definition that can be rewritten by itself, and the ports that it may name."""
+
+    start: int
+    end: int
+    kind: PartKind
+    ports: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,32 @@ def unit_with(units: Sequence[Unit], place: int) -> Unit | None:
     return before
 
 
+def part_around(text: str, piece: Piece, place: int) -> Part | None:
+    """The part with a mistake that was noticed at a place; a filter together with its clauses."""
+    units = units_of(text, piece)
+    unit = unit_with(units, place)
+    if unit is None or unit.kind is None:
+        return None
+    start, end = unit.start, unit.end
+    if unit.kind == "head":
+        heads = [each for each in units if each.kind == "head"]
+        start, end = heads[0].start, heads[-1].end
+    elif unit.kind == "statement" and (following := _missing_colon(text, units, unit)):
+        end = following.end
+    declared = [text[each.start : each.end] for each in units if each.kind == "port"]
+    # Also the types and words beside the names: a port may itself be written in another way.
+    ports = [re.findall(r"\w+", _PORT_CONDITION.split(each, 1)[0]) for each in declared]
+    return Part(start, end, unit.kind, frozenset(name for each in ports for name in each))
+
+
+def _missing_colon(text: str, units: Sequence[Unit], unit: Unit) -> Unit | None:
+    """The statement behind the head of a case that has no `:`."""
+    written = text[unit.start : unit.end]
+    at = units.index(unit) + 1
+    is_head = written.startswith("case") and ":" not in written
+    return units[at] if is_head and at < len(units) else None
+
+
 def _is_balanced(tokens: Sequence[_Token]) -> bool:
     opened: list[str] = []
     for token in tokens:
@@ -98,10 +141,14 @@ def _is_balanced(tokens: Sequence[_Token]) -> bool:
 def _depths(tokens: Sequence[_Token]) -> Iterator[tuple[_Token, int]]:
     """Each token with the number of brackets around it; a bracket is inside of itself."""
     depth = 0
+    texts = [token.text for token in tokens]
+    has_squares = texts.count("[") == texts.count("]")
+    opening = _OPENING | {"["} if has_squares else _OPENING
+    closing = _CLOSING | {"]"} if has_squares else _CLOSING
     for token in tokens:
-        depth += token.text in _OPENING
+        depth += token.text in opening
         yield token, depth
-        depth -= token.text in _CLOSING
+        depth -= token.text in closing
 
 
 def _attributes(tokens: Sequence[_Token]) -> Iterator[Unit]:
@@ -116,10 +163,10 @@ def _attributes(tokens: Sequence[_Token]) -> Iterator[Unit]:
         start = token.start if start is None else start
         end = token.end
         if token.text == ";":
-            yield Unit(start, end)
+            yield Unit(start, end, kind="attribute")
             start = None
     if start is not None:
-        yield Unit(start, end)
+        yield Unit(start, end, kind="attribute")
 
 
 def _parts(tokens: Sequence[_Token], *, is_ecl: bool) -> Iterator[Unit]:
@@ -138,7 +185,8 @@ def _parts(tokens: Sequence[_Token], *, is_ecl: bool) -> Iterator[Unit]:
     )
     if body is None or body < closing:
         return
-    yield from _clauses(tokens[closing + 1 : body])
+    heads = _clauses(tokens[closing + 1 : body])
+    yield from (replace(each, kind=None) for each in heads) if is_ecl else heads
     inside = tokens[body + 1 : -1] if tokens[-1].text == "}" else tokens[body + 1 :]
     inside = [each for each in inside if each.start < tokens[-1].start]
     if is_ecl and inside:
@@ -153,13 +201,13 @@ def _ports(tokens: Sequence[_Token]) -> Iterator[Unit]:
     for token, depth in _depths(tokens):
         if depth == 0 and token.text == ",":
             if start is not None:
-                yield Unit(start, end, "A a")
+                yield Unit(start, end, "A a", kind="port")
             start = None
             continue
         start = token.start if start is None else start
         end = token.end
     if start is not None:
-        yield Unit(start, end, "A a")
+        yield Unit(start, end, "A a", kind="port")
 
 
 def _clauses(tokens: Sequence[_Token]) -> Iterator[Unit]:
@@ -179,7 +227,7 @@ def _clauses(tokens: Sequence[_Token]) -> Iterator[Unit]:
 
 def _clause(begun: _Token, end: int) -> Unit:
     is_clause = begun.text in _CLAUSES
-    return Unit(begun.start, end, "" if is_clause else "a", starter=is_clause)
+    return Unit(begun.start, end, "" if is_clause else "a", is_clause, "head")
 
 
 def _statements(tokens: Sequence[_Token]) -> Iterator[Unit]:
@@ -203,5 +251,5 @@ def _statements(tokens: Sequence[_Token]) -> Iterator[Unit]:
 
 def _statement(begun: _Token, end: int) -> Unit:
     if begun.text == "case":
-        return Unit(begun.start, end, "case true:", starter=True)
-    return Unit(begun.start, end, "", starter=begun.text in _STATEMENTS)
+        return Unit(begun.start, end, "case true:", True, "statement")
+    return Unit(begun.start, end, "", begun.text in _STATEMENTS, "statement")

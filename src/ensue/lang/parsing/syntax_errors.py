@@ -8,16 +8,16 @@ of terminals never leave this module.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.lexer import TerminalDef
 
-from ensue.lang.diagnostics import Diagnostics, close_match
-from ensue.lang.expressions.aggregates import AGGREGATES
-from ensue.lang.expressions.text.parsing import window_hint
+from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.parsing.cutting import Piece, last_written, open_brackets
+from ensue.lang.parsing.hints import Mistake, hint_for
+from ensue.lang.parsing.rewriting.suggestion import Parses
 from ensue.lang.source import Span
 
 _MOST_ALTERNATIVES = 6
@@ -130,6 +130,7 @@ def report_syntax_error(
     grammar_terminals: Iterable[TerminalDef],
     piece: Piece,
     diagnostics: Diagnostics,
+    parses: Parses,
 ) -> None:
     """Report why a piece of the text could not be parsed."""
     text = diagnostics.source.text
@@ -153,7 +154,8 @@ def report_syntax_error(
         _report_early_end(text, piece, still_open, accepted, terminals, diagnostics)
         return
     found = rest[: span.end - span.start]
-    hint = _hint(text, span, found, accepted, terminals)
+    words = frozenset(_keyword(each, terminals) for each in accepted if each not in _PLAIN)
+    hint = hint_for(Mistake(text, piece, span.start, found, accepted, words), parses)
     if hint is None and found in {")", "}", "{"} and still_open:
         opener = still_open[-1]
         if ("RPAR" if text[opener] == "(" else "RBRACE") in accepted:
@@ -168,7 +170,7 @@ def _report_early_end(
     piece: Piece,
     still_open: list[int],
     accepted: frozenset[str],
-    terminals: dict[str, TerminalDef],
+    terminals: Mapping[str, TerminalDef],
     diagnostics: Diagnostics,
 ) -> None:
     expected = _listed(accepted, terminals)
@@ -200,7 +202,7 @@ def _shown(found: str) -> str:
     return f"`{shortened}`"
 
 
-def _listed(accepted: frozenset[str], terminals: dict[str, TerminalDef]) -> str:
+def _listed(accepted: frozenset[str], terminals: Mapping[str, TerminalDef]) -> str:
     """The alternatives in words, the most telling first."""
     left = set(accepted)
     if len(left) > 1:
@@ -223,168 +225,16 @@ def _listed(accepted: frozenset[str], terminals: dict[str, TerminalDef]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
 
 
-def _in_words(terminal: str, terminals: dict[str, TerminalDef]) -> str:
+def _in_words(terminal: str, terminals: Mapping[str, TerminalDef]) -> str:
     if terminal in _PLAIN:
         return _PLAIN[terminal]
     return f"`{_keyword(terminal, terminals)}`"
 
 
-def _keyword(terminal: str, terminals: dict[str, TerminalDef]) -> str:
+def _keyword(terminal: str, terminals: Mapping[str, TerminalDef]) -> str:
     """The word or sign that a terminal stands for."""
     definition = terminals.get(terminal)
     if definition is None:
         return terminal.strip("_").lower()
     pattern = str(definition.pattern.value)
     return re.sub(r"\\b$|\\", "", pattern)
-
-
-_ARROWS = ("->", "=>", "~>")
-_OTHER_TYPES = {
-    "int": "long",
-    "integer": "long",
-    "byte": "octet",
-    "real": "double",
-    "bool": "boolean",
-    "str": "string",
-    "text": "string",
-    "date": "timestamp",
-    "datetime": "timestamp",
-}
-
-
-def _hint(
-    text: str,
-    span: Span,
-    found: str,
-    accepted: frozenset[str],
-    terminals: dict[str, TerminalDef],
-) -> str | None:
-    """What was probably meant, where that can be told."""
-    here = text[span.start : span.start + 2]
-    in_filter = "PLUS" in accepted
-    in_labels = "AMPERSAND" in accepted
-    before = text[span.start - 1 : span.start]
-    word = found.lower()
-    if here in _ARROWS and in_filter:
-        return "`a ; b` says that `b` comes after `a`"
-    if in_filter and (here in {"&&", "& "} or word in {"&", "and"}):
-        return "`a + b` asks for both in any order, `a ; b` for one after the other"
-    if in_filter and word == "or":
-        return "`a | b` asks for one of them"
-    if in_filter and word == ",":
-        return "ports are joined by `+`, `;` or `|`"
-    if (in_labels and word in {"and", "or", "||"}) or (before == found and found in {"&", "|"}):
-        return "labels are joined by `&` and `|`, and `!` stands for not"
-    if "LOGIC" in accepted and here in {"&&", "||"}:
-        return "conditions are joined by `AND` and `OR`"
-    if "_EXISTS" in accepted and before == "=" and found == "=":
-        return "values are compared by a single `=`"
-    if "_EXISTS" in accepted and found == "!":
-        return "a condition is turned around by `NOT`"
-    if "DURATION" in accepted and found[:1].isdigit():
-        return _duration_hint(text[span.start : span.start + 40])
-    if "_FILTER_TIMEOUT" in accepted and found == "!":
-        return _ABSENCE
-    if in_filter and _LAST_WORD_IS_NOT.search(text[max(0, span.start - 10) : span.start]):
-        return _ABSENCE
-    called = _word_before(text, span.start).lower()
-    if in_filter and found == "(" and called.upper() in AGGREGATES:
-        return f"what is counted or added up is asked in a clause: `having {called}(...)`"
-    if found == "." and (hint := _dotted_type_hint(text, span.start, accepted)):
-        return hint
-    if found == "(" and (unit := window_hint(text[: span.start])) is not None:
-        return unit
-    if accepted == {"COMMA", "SEMICOLON", "DOT"}:
-        return "an attribute ends with `;`"
-    if accepted >= _TYPES and found in _OTHER_TYPES:
-        return f"the type is called `{_OTHER_TYPES[found]}` here"
-    if "_ATTRIBUTE" in accepted and _is_word(found) and not close_match(found, ["attribute"]):
-        return f"an attribute begins with its word: `attribute {found} ...;`"
-    if _is_word(found):
-        hint = _misspelt(found, accepted, terminals)
-        if hint is not None:
-            return hint
-    return _misspelt_before(text, span.start, found, accepted)
-
-
-_ABSENCE = (
-    "what must not come is named in a clause: `a ; c` with `unless b` is c after a with no b "
-    "between, and `a ; timeout(30 s)` with `unless b` is a with no b for so long"
-)
-_LAST_WORD_IS_NOT = re.compile(r"\bnot\s+\Z", re.IGNORECASE)
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
-_UNITS = {
-    **dict.fromkeys(("m", "mn", "mins", "minute", "minutes"), "min"),
-    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
-    **dict.fromkeys(("day", "days"), "d"),
-    **dict.fromkeys(("msec", "millis", "millisecond", "milliseconds"), "ms"),
-}
-
-
-def _duration_hint(rest: str) -> str:
-    found = _QUANTITY.match(rest)
-    unit = _UNITS.get(found[2].lower()) if found else None
-    if found and unit:
-        return f"write `{found[1]} {unit}`"
-    return "give the duration a unit: ms, s, min, h or d"
-
-
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-
-
-def _word_before(text: str, at: int) -> str:
-    before = _LAST_WORD.search(text[max(0, at - 100) : at])
-    return before[1] if before else ""
-
-
-def _dotted_type_hint(text: str, dot: int, accepted: frozenset[str]) -> str | None:
-    """A type with dots in its name, where it is declared or where a port or a rule names it."""
-    is_declared = accepted == {"EQUAL", "COLON", "LBRACE"}
-    if not is_declared and accepted != {"NAME"} and accepted != {"_CORRELATION", "_ECL"}:
-        return None
-    first = _word_before(text, dot)
-    found = _DOTTED.match(text, dot - len(first))
-    if found is None:
-        return None
-    name = found[0].rpartition(".")[2]
-    written = f'eventtype {name[:1].upper()}{name[1:]} = "{found[0]}"'
-    if is_declared:
-        return f"a type has a name without dots, and says which one events carry: `{written} {{}}`"
-    return f"declare the type by a name without dots, `{written} {{ ... }}`, and use that here"
-
-
-def _is_word(found: str) -> bool:
-    return re.fullmatch(r"[A-Za-z_]\w*", found) is not None
-
-
-_LAST_WORD = re.compile(r"(\w+)\s*\Z")
-_BLOCKS = (
-    *("accumulate", "select", "sequential", "parallel", "repeat", "persist", "loop"),
-    *("notify", "fail", "modes", "timeout"),
-)
-
-
-def _misspelt_before(text: str, at: int, found: str, accepted: frozenset[str]) -> str | None:
-    """A misspelt word is taken for a name, and only what follows it looks wrong."""
-    # A word of the language is short, so there is no need to look back far.
-    before = _LAST_WORD.search(text[max(0, at - 100) : at])
-    word = before[1] if before else ""
-    if accepted == {"_CORRELATION", "_ECL"}:
-        match = close_match(word, ["eventtype"])
-        begin = "a definition begins with `eventtype`, or with `Type correlation Name (`"
-        return f"did you mean `{match}`?" if match else begin
-    if found in {"{", "("} and "RBRACE" in accepted:
-        match = close_match(word, _BLOCKS)
-        return f"did you mean `{match}`?" if match and match != word else None
-    return None
-
-
-def _misspelt(
-    found: str, accepted: frozenset[str], terminals: dict[str, TerminalDef]
-) -> str | None:
-    words = {_keyword(each, terminals) for each in accepted if each not in _PLAIN}
-    words |= {"accumulate", "select", "sequential", "parallel"} if "GROUP" in accepted else set()
-    words |= {"repeat", "persist", "loop"} if "ROUND" in accepted else set()
-    match = close_match(found, {each for each in words if each.isalpha()} - {found})
-    return f"did you mean `{match}`?" if match else None

@@ -117,7 +117,8 @@ class Behaviour:
         if relating := relating_clauses(correlation):
             words = " and ".join(f"`{each}`" for each in relating)
             raise UndecidableError(
-                f"`{correlation.name}` has {words}, and what relates events is not followed"
+                f"`{correlation.name}` has {words}: what depends on values or numbers of several "
+                "events is not followed"
             )
         self.correlation = correlation
         read = [port for port in correlation.ports if port.name not in without]

@@ -19,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
 from ensue.lang.durations import print_duration
 from ensue.lang.printer import print_labels
+from ensue.lang.relating import relates_events
 from ensue.lang.source import Source
 from ensue.lang.syntax import (
     Both,
@@ -45,6 +47,7 @@ from ensue.lang.syntax import (
 )
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import compare_behaviours
+from ensue.machine.analyses.conditions import conditions_that_never_hold
 from ensue.machine.analyses.deadline import (
     CHECK_SECONDS,
     OutOfTimeError,
@@ -52,7 +55,9 @@ from ensue.machine.analyses.deadline import (
     deadline,
     seconds_left,
 )
-from ensue.machine.analyses.properties import Properties, certain_properties
+from ensue.machine.analyses.normal_form import normal_form
+from ensue.machine.analyses.properties import Answer, Properties, certain_properties
+from ensue.machine.analyses.relaxing import relaxed
 from ensue.machine.analyses.witness import Witness
 
 WARNING_WORK = 60_000
@@ -76,9 +81,11 @@ def analysis_warnings(
     with deadline(seconds):
         looked_at = library.correlations[:WARNING_RULES]
         for left, correlation in zip(range(len(looked_at), 0, -1), looked_at, strict=True):
+            if _warn_conditions(correlation, library.types, diagnostics):
+                continue
             try:
                 with deadline(_share(left)):
-                    found = certain_properties(correlation, library.types, WARNING_WORK)
+                    found = _certain(correlation, library.types)
             except OutOfTimeError:
                 late[correlation.name] = correlation
             except UndecidableError:
@@ -96,6 +103,35 @@ def analysis_warnings(
     if late:
         _warn_of_time(list(late.values()), seconds, diagnostics)
     return diagnostics.in_order()
+
+
+def _warn_conditions(correlation: Correlation, types: TypeSystem, diagnostics: Diagnostics) -> bool:
+    """Warn of conditions that never hold; true if the rule can put nothing out because of one."""
+    silent = False
+    for each in conditions_that_never_hold(correlation, types):
+        clause = "having" if each.port is None else "where"
+        hint = f"port `{each.port}` matches no event" if each.port else "the rule never triggers"
+        diagnostics.warning(
+            "condition-never-holds",
+            f"this `{clause}` never holds: {each.why}",
+            each.condition.span,
+            f"{hint}: change one of the conditions",
+        )
+        silent = silent or each.port is None
+    return silent
+
+
+def _certain(correlation: Correlation, types: TypeSystem) -> Properties:
+    """What is certain of a rule; of one that relates events, only that it can never match."""
+    if not relates_events(correlation):
+        return certain_properties(correlation, types, WARNING_WORK)
+    unknown = Answer(None, reason="what depends on several events is not followed")
+    more = relaxed(correlation)
+    never = (
+        more is not None
+        and certain_properties(more, types, WARNING_WORK).can_put_out.holds is False
+    )
+    return Properties(Answer(False) if never else unknown, unknown, unknown)
 
 
 def _share(rules: int = 2) -> float | None:
@@ -211,6 +247,10 @@ def _equivalent_rules(
         alike.setdefault(_outside(correlation), []).append(correlation)
     pairs = [pair for group in alike.values() for pair in combinations(group, 2)]
     for first, second in pairs[:WARNING_PAIRS]:
+        if relates_events(first) or relates_events(second):
+            if normal_form(first) == normal_form(second):
+                yield first, second
+            continue
         try:
             with deadline(_share()):
                 pair = [Behaviour(first), Behaviour(second)]

@@ -93,7 +93,8 @@ def _short(text: str) -> str:
 
 def _circle(circle: Circle, spot: Spot) -> str:
     x, y = _number(spot.x), _number(spot.y)
-    parts = [f"<g><title>{escape(', '.join((circle.text, *circle.notes)))}</title>"]
+    parts = [f'<g data-node="{circle.id}">']
+    parts.append(f"<title>{escape(', '.join((circle.text, *circle.notes)))}</title>")
     parts.append(f'<circle class="state" cx="{x}" cy="{y}" r="{_number(RADIUS)}"/>')
     if circle.is_initial:
         parts.append(f'<circle class="start" cx="{x}" cy="{y}" r="{_number(RADIUS / 2)}"/>')

@@ -10,6 +10,8 @@ import pytest
 
 from ensue.engine.batch.input.texts import NO_TEXTS, Texts, constant, written, written_if_there
 from ensue.engine.batch.kernels import cause_writing, text_writing
+from ensue.engine.batch.kernels.cause_writing import RecentPlaces
+from ensue.engine.batch.kernels.text_writing import IdParts
 
 WORDS = ["", "a", "bc", "sevenXX", "eightXXX", "nineXXXXX", "ü", "日本語の長いテキスト", "x" * 100]
 
@@ -53,8 +55,8 @@ def test_an_id_names_the_rule_the_trigger_the_time_the_key_and_the_number(
 
     found = written(
         text_writing.write_ids, len(rows), room,
-        *Texts.of(pa.array(names)), rule, *Texts.of(pa.array(triggers)), trigger, time,
-        keyed, *Texts.of(pa.array(keys)), key, number,
+        Texts.of(pa.array(names)), Texts.of(pa.array(triggers)), Texts.of(pa.array(keys)),
+        IdParts(rule, trigger, time, key if keyed else key[:0], number),
     )  # fmt: skip
 
     found.validate(full=True)
@@ -76,7 +78,7 @@ def test_causes_are_joined_in_their_order_and_each_once(width: int, old: int, ro
 
     found = written(
         cause_writing.join_texts, 300, room,
-        *first, *Texts.of(pa.array(texts[old:])), np.array(places),
+        first, Texts.of(pa.array(texts[old:])), np.array(places),
     )  # fmt: skip
 
     found.validate(full=True)
@@ -103,7 +105,8 @@ def test_causes_of_few_ports_are_joined_in_the_same_way(
 
     found = written(
         cause_writing.join_few, 300, room,
-        *Texts.of(pa.array(texts)), places + 7, np.array(columns), 7, rows, actions, lacks,
+        Texts.of(pa.array(texts)),
+        RecentPlaces(places + 7, np.array(columns), 7, rows, actions, lacks),
     )  # fmt: skip
 
     found.validate(full=True)
@@ -126,8 +129,8 @@ def test_causes_from_before_the_texts_are_not_there() -> None:
     given = np.arange(3), 10, np.empty(0, np.int64)
 
     def joined(actions: list[int]) -> pa.Array | None:
-        held = np.array(actions)
-        return written_if_there(cause_writing.join_few, 2, 9, *texts, places, *given, held, lacks)
+        held = RecentPlaces(places, *given, np.array(actions), lacks)
+        return written_if_there(cause_writing.join_few, 2, 9, texts, held)
 
     assert joined([0, 0]) is None
     there = joined([0, 1])
@@ -145,7 +148,7 @@ def test_a_loop_stops_before_a_text_that_there_is_no_room_for() -> None:
     texts = Texts.of(pa.array(["short", "x" * 300, "short"]))
     out, ends = np.zeros(128, np.uint8), np.zeros(4, np.int32)
 
-    stopped = text_writing.take_texts(*texts, np.array([0, 1, 2]), 0, out, ends)
+    stopped = text_writing.take_texts(texts, np.array([0, 1, 2]), 0, out, ends)
 
     assert stopped == 1
     assert bytes(out[: ends[1]]) == b"short"

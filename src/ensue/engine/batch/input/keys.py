@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ensue.engine.batch.input.column import Column, Rows
+from ensue.engine.batch.input.column import Column, Rows, column_of
 from ensue.engine.batch.input.texts import Texts
-from ensue.engine.batch.kernels import key_numbers
+from ensue.engine.batch.kernels.key_numbers import TextTable, number_texts, place_texts
 from ensue.engine.core.numbering import EVERYTHING, IntegerNumbers, Numbers, taller
 from ensue.engine.ports import Key, key_text
 from ensue.lang.expressions.evaluation import MISSING
@@ -28,47 +28,47 @@ class TextNumbers:
 
     def __init__(self) -> None:
         self.count = 0
-        self._slots = np.zeros(1 << 10, np.uint64)
-        self._ends = np.zeros((1 << 9, 2), np.uint64)
-        self._begins = np.zeros((1 << 9) + 1, np.int64)
-        self._arena = np.zeros(1 << 13, np.uint8)
+        self._table = TextTable(
+            np.zeros(1 << 10, np.uint64),
+            np.zeros((1 << 9, 2), np.uint64),
+            np.zeros((1 << 9) + 1, np.int64),
+            np.zeros(1 << 13, np.uint8),
+        )
 
     def number(self, texts: pa.Array, rows: Rows = EVERYTHING, grow: bool = True) -> Numbers:
         out = np.empty(rows.size or len(texts), np.int32)
         if not out.size:
             return out
-        data, offsets = Texts.of(texts)
+        given = Texts.of(texts)
         at = 0
         while True:
-            at, self.count = key_numbers.number_texts(
-                data, offsets, rows, out, at,
-                self._slots, self._ends, self._begins, self._arena, self.count, grow,
-            )  # fmt: skip
+            at, self.count = number_texts(given, rows, out, at, self._table, self.count, grow)
             if at == out.size:
                 return out
             row = rows[at] if rows.size else at
-            self._make_room(int(offsets[row + 1]) - int(offsets[row]))
+            self._make_room(int(given.offsets[row + 1]) - int(given.offsets[row]))
 
     def _make_room(self, length: int) -> None:
-        if 2 * (self.count + 1) > self._slots.size:
-            self._slots = np.zeros(self._slots.size * 2, np.uint64)
-            key_numbers.place_texts(self._slots, self._begins, self._arena, self.count)
-        if self.count + 2 > self._begins.size:
-            size = self._slots.size // 2
-            self._ends = taller(self._ends, size)
-            self._begins = taller(self._begins, size + 1)
-        used = int(self._begins[self.count])
-        if used + length > self._arena.size:
-            self._arena = taller(self._arena, max(self._arena.size * 2, used + length))
+        slots, ends, begins, arena = self._table
+        if 2 * (self.count + 1) > slots.size:
+            slots = np.zeros(slots.size * 2, np.uint64)
+            place_texts(TextTable(slots, ends, begins, arena), self.count)
+        if self.count + 2 > begins.size:
+            size = slots.size // 2
+            ends, begins = taller(ends, size), taller(begins, size + 1)
+        used = int(begins[self.count])
+        if used + length > arena.size:
+            arena = taller(arena, max(arena.size * 2, used + length))
+        self._table = TextTable(slots, ends, begins, arena)
 
     def held(self) -> Texts:
         """All texts, by number, as they are kept."""
-        return Texts.held(self._arena, self._begins[: self.count + 1])
+        return Texts.held(self._table.arena, self._table.begins[: self.count + 1])
 
     def texts(self) -> pa.Array:
         """All texts, by number."""
-        begins = self._begins[: self.count + 1].copy()
-        arena = self._arena[: begins[-1]].copy()
+        begins = self._table.begins[: self.count + 1].copy()
+        arena = self._table.arena[: begins[-1]].copy()
         return pa.Array.from_buffers(
             pa.large_string(), self.count, [None, pa.py_buffer(begins), pa.py_buffer(arena)]
         )
@@ -175,6 +175,15 @@ class Keys:
             return self._table.held(), numbers.astype(np.int64)
         distinct, places = np.unique(numbers, return_inverse=True)
         return Texts.of(self.texts(distinct)), places
+
+    def values(self, place: int, numbers: npt.NDArray[np.integer[Any]]) -> Column:
+        """What stands at a place of each of these keys."""
+        if isinstance(self._table, TextNumbers):
+            return Column("string", self.texts(numbers))
+        if isinstance(self._table, IntegerNumbers):
+            return Column("integer", self._table.values()[numbers])
+        keys = self.all()
+        return column_of([keys[number][place][1] for number in numbers.tolist()])
 
     # --- snapshots --------------------------------------------------------------------------------
 

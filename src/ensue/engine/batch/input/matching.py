@@ -49,10 +49,14 @@ class Matches:
 class Matcher:
     """The ports and predicates of one correlation."""
 
-    def __init__(self, correlation: Correlation, machine: Machine, types: TypeSystem) -> None:
+    def __init__(
+        self, correlation: Correlation, machine: Machine | None, types: TypeSystem
+    ) -> None:
         self._ports = [port for port in correlation.ports if isinstance(port, EventPort)]
         self._predicates = [
-            atom.predicate for atom in machine.atoms if isinstance(atom, PredicateAtom)
+            atom.predicate
+            for atom in (machine.atoms if machine is not None else ())
+            if isinstance(atom, PredicateAtom)
         ]
         self.bit_of: dict[Any, int] = {
             PortAtom(port.name): bit for bit, port in enumerate(self._ports)

@@ -45,7 +45,7 @@ class Texts(NamedTuple):
 
     def take(self, index: Any) -> pa.Array:
         """The texts of these numbers."""
-        return written(text_writing.take_texts, len(index), self.mean, *self, index)
+        return written(text_writing.take_texts, len(index), self.mean, self, index)
 
     @property
     def mean(self) -> float:

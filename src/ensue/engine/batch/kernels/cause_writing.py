@@ -6,7 +6,7 @@ the bytes of a column. Events may have one id: of texts that are the same, one i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,21 @@ from ensue.engine.core.jit import compiled, inlined
 
 _U1 = np.uint64(1)
 _COMMA = 44
+
+
+class RecentPlaces(NamedTuple):
+    """Which texts the outputs bind: `bound` by output and slot, of which three `columns` count.
+
+    Places count from `base` on, and go up with the `rows` that the texts are of, if there are any.
+    `lacks` says for each action which of the columns it lacks; without rows, no action lacks any.
+    """
+
+    bound: Any
+    columns: Any
+    base: int
+    rows: Any
+    actions: Any
+    lacks: Any
 
 
 @inlined
@@ -27,20 +42,13 @@ def is_same(one: Any, other: Any, length: Any) -> Any:
 
 
 @compiled
-def join_texts(
-    old: Any,
-    old_from: Any,
-    new: Any,
-    new_from: Any,
-    index: Any,
-    first: int,
-    out: Any,
-    ends: Any,
-) -> Any:
+def join_texts(old_texts: Any, new_texts: Any, index: Any, first: int, out: Any, ends: Any) -> Any:
     """The texts at the places in each row, by their places, each once, with commas between.
 
     Places count through the old texts, then through the new ones; -1 is none.
     """
+    old, old_from = old_texts
+    new, new_from = new_texts
     width = index.shape[1]
     split = old_from.size - 1
     places = np.empty(width, np.int64)
@@ -103,27 +111,17 @@ def join_texts(
 
 
 @compiled
-def join_few(
-    texts: Any,
-    text_from: Any,
-    bound: Any,
-    columns: Any,
-    base: int,
-    rows: Any,
-    actions: Any,
-    lacks: Any,
-    first: int,
-    out: Any,
-    ends: Any,
-) -> Any:
+def join_few(ids: Any, places: Any, first: int, out: Any, ends: Any) -> Any:
     """`join_texts` for three columns, any of which may come twice, where there are no old texts.
 
-    Places count from `base` on, and go up with the `rows` that the texts are of, if those are not
-    the same. Returns -1 for a place from before, unless the action lacks it; no action lacks all.
+    `places` are `RecentPlaces`. Returns -1 for a place before the first text, unless the action
+    lacks it; no action lacks all.
 
     Where the texts of a row are short, nothing depends on how long they are and whether one comes
     twice: what is not to be there is written over.
     """
+    texts, text_from = ids
+    bound, columns, base, rows, actions, lacks = places
     has_all, has_rows = lacks.size == 0, rows.size > 0
     data = np.int64(texts.ctypes.data)
     limit = data + texts.size

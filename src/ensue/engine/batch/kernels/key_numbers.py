@@ -1,8 +1,8 @@
-"""The compiled loops that number texts by a hash table; what the arrays mean stands with `keys`."""
+"""The compiled loops that number texts by a hash table, which `keys` keeps and enlarges."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -10,6 +10,19 @@ from numba import types
 
 from ensue.engine.core.jit import compiled, inlined, lowered
 from ensue.engine.core.numbering import MULTIPLIER, mixed_with
+
+
+class TextTable(NamedTuple):
+    """A hash table of texts; the bytes of text n are `arena[begins[n]:begins[n + 1]]`.
+
+    A slot holds a tag and a number from 1, or 0; `ends` the head and the tail of each text, which
+    is all of it up to 16 bytes.
+    """
+
+    slots: Any
+    ends: Any
+    begins: Any
+    arena: Any
 
 
 @lowered
@@ -78,24 +91,15 @@ def _same_middle(data: Any, begin: Any, end: Any, arena: Any, known: Any, known_
 
 @compiled
 def number_texts(
-    data: Any,
-    offsets: Any,
-    rows: Any,
-    out: Any,
-    first: int,
-    slots: Any,
-    ends_of: Any,
-    begins: Any,
-    arena: Any,
-    count: int,
-    grow: bool,
+    texts: Any, rows: Any, out: Any, first: int, table: Any, count: int, grow: bool
 ) -> Any:
     """Number each text of the rows by a hash table; texts that are new to it get the next number.
 
-    A slot holds a tag and a number from 1; `ends_of` the head and the tail of each text, which is
-    all of it up to 16 bytes. Without `grow` a new text is -1. Stops before a text for which there
-    is no room; `rows` that is empty stands for all of `out`.
+    Without `grow` a new text is -1. Stops before a text for which there is no room; `rows` that is
+    empty stands for all of `out`.
     """
+    data, offsets = texts
+    slots, ends_of, begins, arena = table
     mask = np.uint64(slots.size - 1)
     low = np.uint64(0xFFFFFFFF)
     everything = rows.size == 0
@@ -145,8 +149,9 @@ def number_texts(
 
 
 @compiled
-def place_texts(slots: Any, begins: Any, arena: Any, count: int) -> None:
+def place_texts(table: Any, count: int) -> None:
     """Fill the empty slots of a larger table with what is known."""
+    slots, _, begins, arena = table
     mask = np.uint64(slots.size - 1)
     for number in range(count):
         begin = begins[number]

@@ -1,16 +1,93 @@
 """The compiled loop that steps a machine along its transitions.
 
-What the arrays mean stands with `single.linear`.
+A list of lists is two arrays: where each list begins, and the lists one after the other. What is
+grown, and what firings come to, stands with `single.linear`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ensue.engine.core.jit import FAR, compiled, inlined
 from ensue.engine.core.numbering import mixed_with
+
+BINDS, BINDS_FIRST, FIRES, EMITS = 1, 2, 3, 4
+"""What a transition does besides: its `numbers` say which place, branch or type."""
+
+
+class Read(NamedTuple):
+    """Events in columns, and how many readings came before them."""
+
+    symbols: Any
+    times: Any
+    keys: Any
+    before: int
+
+
+class SymbolPrograms(NamedTuple):
+    """For each symbol the transitions that an event of it may take, in their order.
+
+    In a simple program nothing is set before its input.
+    """
+
+    program_from: Any
+    program: Any
+    is_simple: Any
+
+
+class LinearMachine(NamedTuple):
+    """The transitions of a machine: sets of states that enable, are cleared and set; effects.
+
+    `constant` is by state; labels and places are the states that stand for them, by branch.
+    """
+
+    inputs: Any
+    set_from: Any
+    member_from: Any
+    members: Any
+    clear_from: Any
+    clears: Any
+    target_from: Any
+    targets: Any
+    constant: Any
+    kinds: Any
+    numbers: Any
+    label_from: Any
+    label_states: Any
+    place_from: Any
+    place_states: Any
+    window: int
+    most_fired: int
+
+
+class LinearCells(NamedTuple):
+    """For each key the start of each state, and what is bound in each place."""
+
+    starts: Any
+    places: Any
+
+
+class FiringShapes(NamedTuple):
+    """Shapes of firings in a hash table: a word for the branch, `label_words`, words for places.
+
+    Firings of a silent shape are not written down.
+    """
+
+    slots: Any
+    shapes: Any
+    is_silent: Any
+    label_words: int
+    known: int
+
+
+class LinearRoom(NamedTuple):
+    """Firings: the row of each, its shape, and what is bound."""
+
+    at: Any
+    shape: Any
+    places: Any
 
 
 @inlined
@@ -40,62 +117,41 @@ def place_shapes(slots: Any, shapes: Any, count: int) -> None:
 
 @compiled
 def walk_linear(
-    symbols: Any,
-    times: Any,
-    keys: Any,
-    first: int,
-    program_from: Any,
-    program: Any,
-    is_simple: Any,
-    inputs: Any,
-    set_from: Any,
-    member_from: Any,
-    members: Any,
-    clear_from: Any,
-    clears: Any,
-    target_from: Any,
-    targets: Any,
-    constant: Any,
-    kinds: Any,
-    numbers: Any,
-    label_from: Any,
-    label_states: Any,
-    place_from: Any,
-    place_states: Any,
-    window: int,
-    starts: Any,
-    places: Any,
-    readings_before: int,
-    slots: Any,
-    shapes: Any,
-    label_words: int,
-    is_silent: Any,
-    known: int,
-    fired_at: Any,
-    fired_shape: Any,
-    fired_places: Any,
-    fired: int,
-    most_fired: int,
+    read: Any, at: int, programs: Any, machine: Any, cells: Any, shapes: Any, room: Any, fired: int
 ) -> Any:
-    """Take each event through the transitions of its symbol, in their order.
+    """Take each event through the transitions of its symbol, in their order, from `at` on.
 
-    `kinds` is 1 for a transition that binds, 2 for one that binds only the first, 3 for one that
-    fires, 4 for one that emits; `numbers` says which place, branch or type. What is set in a pass
-    is not there for its inputs: `present` keeps the starts that the event found, where a program is
-    not so simple that nothing is set before its input. A firing has a shape: a word for its branch,
-    `label_words` for its labels and the others for its places, as bits. Shapes are numbered in a
-    hash table, and firings of a silent one are not noted.
+    What is set in a pass is not there for its inputs: `present` keeps the starts that the event
+    found, where a program is not so simple that nothing is set before its input. Returns how far it
+    came, how many firings and how many shapes there are.
     """
+    symbols, times, keys, readings_before = read
+    program_from, program, is_simple = programs
+    inputs, set_from, member_from, members = (
+        machine.inputs,
+        machine.set_from,
+        machine.member_from,
+        machine.members,
+    )
+    clear_from, clears = machine.clear_from, machine.clears
+    target_from, targets = machine.target_from, machine.targets
+    constant, kinds, numbers = machine.constant, machine.kinds, machine.numbers
+    label_from, label_states = machine.label_from, machine.label_states
+    place_from, place_states = machine.place_from, machine.place_states
+    window, most_fired = machine.window, machine.most_fired
+    starts, places = cells
+    slots, known_shapes, is_silent, label_words, known = shapes
+    fired_at, fired_shape, fired_places = room
     count = starts.shape[1]
     width = places.shape[1]
     present = np.empty(count, np.int64)
-    found = np.zeros(shapes.shape[1], np.uint64)
-    for at in range(first, symbols.size):
+    found = np.zeros(known_shapes.shape[1], np.uint64)
+    for row in range(at, symbols.size):
         if fired + most_fired > fired_at.size or 2 * (known + most_fired) > slots.size:
-            return at, fired, known
-        key = keys[at]
-        now = times[at]
-        symbol = symbols[at]
+            return row, fired, known
+        key = keys[row]
+        now = times[row]
+        symbol = symbols[row]
         simple = is_simple[symbol]
         if not simple:
             for state in range(count):
@@ -114,11 +170,11 @@ def walk_linear(
             if start == -FAR:
                 continue
             kind = kinds[number]
-            if kind >= 3:
+            if kind >= FIRES:
                 branch = np.int64(numbers[number])
                 found[:] = np.uint64(0)
                 found[0] = np.uint64(branch)
-                if kind == 3:
+                if kind == FIRES:
                     oldest = now - window
                     if start < oldest:
                         continue
@@ -134,30 +190,30 @@ def walk_linear(
                             found[word] |= np.uint64(1) << (bit & np.uint64(63))
                 slot = _slot_of_shape(found, slots.size)
                 shape = slots[slot] - 1
-                while shape >= 0 and not _is_shape(shapes[shape], found):
+                while shape >= 0 and not _is_shape(known_shapes[shape], found):
                     slot = (slot + 1) & (slots.size - 1)
                     shape = slots[slot] - 1
                 if shape < 0:
                     shape = known
                     for each in range(found.size):
-                        shapes[shape, each] = found[each]
+                        known_shapes[shape, each] = found[each]
                     known += 1
                     slots[slot] = known
                 if not is_silent[shape]:
-                    fired_at[fired] = at
+                    fired_at[fired] = row
                     fired_shape[fired] = shape
                     for place in range(width):
                         fired_places[fired, place] = places[key, place]
                     fired += 1
-            elif kind == 1:
-                places[key, numbers[number]] = readings_before + at
-            elif kind == 2:
+            elif kind == BINDS:
+                places[key, numbers[number]] = readings_before + row
+            elif kind == BINDS_FIRST:
                 complete = True
                 for each in range(target_from[number], target_from[number + 1]):
                     if starts[key, targets[each]] == -FAR:
                         complete = False
                 if not complete:
-                    places[key, numbers[number]] = readings_before + at
+                    places[key, numbers[number]] = readings_before + row
             for each in range(clear_from[number], clear_from[number + 1]):
                 starts[key, clears[each]] = -FAR
                 present[clears[each]] = -FAR

@@ -13,7 +13,7 @@ end of its source.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -26,6 +26,19 @@ _EIGHT_DIGITS = np.uint64(10**8)
 SPARE = 64
 """More than all that stands in an id besides texts, and than a copy writes past its end."""
 _COLON, _AT, _ZERO, _MINUS = 58, 64, 48, 45
+
+
+class IdParts(NamedTuple):
+    """For each output the numbers of its texts, its time, and its number at its trigger.
+
+    Without keys `key_of` has no rows.
+    """
+
+    rules: Any
+    trigger_of: Any
+    times: Any
+    key_of: Any
+    numbers: Any
 
 
 def _pointer(builder: Any, address: Any, bits: int) -> Any:
@@ -141,8 +154,9 @@ def _write_number(value: Any, target: Any) -> Any:
 
 
 @compiled
-def take_texts(data: Any, offsets: Any, index: Any, first: int, out: Any, ends: Any) -> Any:
+def take_texts(texts: Any, index: Any, first: int, out: Any, ends: Any) -> Any:
     """The texts at these places."""
+    data, offsets = texts
     begin_of_all, source = np.int64(out.ctypes.data), np.int64(data.ctypes.data)
     target, out_limit = begin_of_all + np.int64(ends[first]), begin_of_all + out.size - SPARE
     limit = source + data.size
@@ -159,27 +173,18 @@ def take_texts(data: Any, offsets: Any, index: Any, first: int, out: Any, ends: 
 
 @compiled
 def write_ids(
-    names: Any,
-    name_from: Any,
-    rules: Any,
-    triggers: Any,
-    trigger_from: Any,
-    trigger_of: Any,
-    times: Any,
-    keyed: bool,
-    keys: Any,
-    key_from: Any,
-    key_of: Any,
-    numbers: Any,
-    first: int,
-    out: Any,
-    ends: Any,
+    names_of: Any, triggers_of: Any, keys_of: Any, parts: Any, first: int, out: Any, ends: Any
 ) -> Any:
     """`correlation:trigger@time:key:n` for each output.
 
     Outputs of one event and key come one after the other: what they share is written once, and
     then copied. Alarms of different times have one trigger.
     """
+    names, name_from = names_of
+    triggers, trigger_from = triggers_of
+    keys, key_from = keys_of
+    rules, trigger_of, times, key_of, numbers = parts
+    keyed = key_of.size > 0
     begin_of_all = np.int64(out.ctypes.data)
     out_limit = begin_of_all + out.size - SPARE
     name_data, trigger_data = np.int64(names.ctypes.data), np.int64(triggers.ctypes.data)

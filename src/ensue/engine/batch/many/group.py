@@ -153,6 +153,7 @@ class CellGroup:
             self.keys,
             types,
             self.remembered,
+            {name: place for place, name in enumerate(company.key)},
         )
         self.members: dict[str, Member] = {
             each.name: Member(

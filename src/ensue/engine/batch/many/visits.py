@@ -200,8 +200,9 @@ class VisitedCells:
             return Firings(rows, actions, slots, table, rules)
         when = held.when[order]
         return TimedFirings(
-            rows, actions, slots, table, rules, -1, when[:, 0], when[:, 1], when[:, 2]
-        )
+            rows, actions, slots, table, rules,
+            times=when[:, 0], starts=when[:, 1], keys=when[:, 2],
+        )  # fmt: skip
 
     def stop(self, rule: int) -> None:
         """Leave a rule out from now on."""

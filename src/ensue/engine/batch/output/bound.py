@@ -6,6 +6,8 @@ columns. Outputs may lack a port that others have: it is null there and no cause
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -32,6 +34,7 @@ class Bound:
         places: npt.NDArray[np.int64],
         remembered: Remembered,
         bind_first: bool,
+        computed: Mapping[Parts, Column],
     ) -> None:
         self._bundle = bundle
         self._actions = actions
@@ -40,7 +43,7 @@ class Bound:
         self._first = bind_first
         self._ports = [port for port in bundle.places if not is_timer(port)]
         self._readings: dict[str, Rows] = {}
-        self._known: dict[Parts, Column] = {}
+        self._known: dict[Parts, Column] = dict(computed)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -85,7 +88,7 @@ class Bound:
         readings = np.column_stack([self.readings(port) for port in self._ports])
         old, new, places = self._remembered.ids(readings, None)
         room = len(self._ports) * (1 + max(old.mean, new.mean))
-        return written(cause_writing.join_texts, len(self), room, *old, *new, places)
+        return written(cause_writing.join_texts, len(self), room, old, new, places)
 
     def _recent_causes(self) -> pa.Array | None:
         """The causes if all of up to three ports are bound in the last batch; else None."""
@@ -98,8 +101,10 @@ class Bound:
         columns = np.array([self._bundle.places[port][0] for port in ports], np.int64)
         room = len(places) * (1 + ids.mean)
         return written_if_there(
-            cause_writing.join_few, len(self), room,
-            *ids, self._places, columns, first, rows, self._actions, self._bundle.lacks(ports),
+            cause_writing.join_few, len(self), room, ids,
+            cause_writing.RecentPlaces(
+                self._places, columns, first, rows, self._actions, self._bundle.lacks(ports)
+            ),
         )  # fmt: skip
 
     def column(self, parts: Parts) -> Column:

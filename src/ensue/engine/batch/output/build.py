@@ -29,12 +29,13 @@ from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.output.trigger_counts import Counted, TriggerCounts
 from ensue.engine.core.effects import Emitted, Sent
 from ensue.engine.core.numbering import Numbers
-from ensue.engine.outputs import TIMER
+from ensue.engine.outputs import TIMER, fitting_key
 from ensue.events.conformance import conform_value
 from ensue.events.event import Event
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING
+from ensue.lang.expressions.names import Parts
 
 _BESIDE_TEXTS = 24
 """So many bytes an id has besides names, triggers and keys: a time and a number, mostly."""
@@ -94,6 +95,7 @@ class OutputMaker:
         keys: Keys,
         types: TypeSystem,
         remembered: Remembered,
+        key_places: Mapping[str, int],
     ) -> None:
         self._names = Texts.of(pa.array(names, pa.string()))
         self._sources = Texts.of(pa.array([f"ensue/{name}" for name in names], pa.string()))
@@ -101,6 +103,7 @@ class OutputMaker:
         self._keys = keys
         self._types = types
         self._remembered = remembered
+        self._key_places = key_places
         self._counts = TriggerCounts()
 
     @property
@@ -136,19 +139,25 @@ class OutputMaker:
         bundles = bundles_of(firings.table, occurring)
         for bundle in bundles:
             if len(bundles) == 1:
-                bound = self._bound(bundle, firings.actions, firings.slots)
+                bound = self._bound(bundle, firings, slice(None))
                 groups.append(self._group(bundle, begins, bound, put_out))
                 continue
             is_here = np.zeros(len(firings.table), np.bool_)
             is_here[list(bundle.bound_in)] = True
             here = np.flatnonzero(is_here[firings.actions])
             chosen = begins[here] + bundle.offset
-            bound = self._bound(bundle, firings.actions[here], firings.slots[here])
+            bound = self._bound(bundle, firings, here)
             groups.append(self._group(bundle, chosen, bound, put_out.at(chosen)))
         return Made(at, groups, rules)
 
-    def _bound(self, bundle: Bundle, actions: Rows, places: npt.NDArray[np.int64]) -> Bound:
-        return Bound(bundle, actions, places, self._remembered, self._first)
+    def _bound(self, bundle: Bundle, firings: Firings, here: Rows | slice) -> Bound:
+        """What the outputs of some firings are made of."""
+        computed: dict[Parts, Column] = {}
+        if firings.computed:
+            every = np.arange(len(firings.at))[here]
+            computed = {name: each.take(every) for name, each in firings.computed.items()}
+        actions, places = firings.actions[here], firings.slots[here]
+        return Bound(bundle, actions, places, self._remembered, self._first, computed)
 
     def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
         times, keys = read.times[at], read.keys[at]
@@ -205,8 +214,10 @@ class OutputMaker:
             readings = bound.readings(bundle.what.port)
             return self._sent(places, put_out.times, readings, provenance)
         type_name = bundle.what.type
-        data: dict[str, tuple[ValueType, Column]] = {}
-        if not isinstance(bundle.what, Emitted):
+        data: dict[str, tuple[ValueType, Column]]
+        if isinstance(bundle.what, Emitted):
+            data = self._filled(type_name, put_out.keys)
+        else:
             attributes = self._types.attributes(type_name)
             data = {
                 each.name: (
@@ -218,12 +229,26 @@ class OutputMaker:
         ids = written(
             text_writing.write_ids, count,
             _BESIDE_TEXTS + self._names.mean + put_out.triggers.mean + keys.mean,
-            *self._names, put_out.rules,
-            *put_out.triggers, put_out.trigger_of, put_out.times,
-            self._keys.keyed, *keys, key_of, put_out.numbers,
+            self._names, put_out.triggers, keys,
+            text_writing.IdParts(
+                put_out.rules, put_out.trigger_of, put_out.times, key_of, put_out.numbers
+            ),
         )  # fmt: skip
         sources = self._sources.take(put_out.rules)
         return ColumnGroup(places, type_name, ids, sources, put_out.times, data, provenance)
+
+    def _filled(self, type_name: str, keys: Numbers) -> dict[str, tuple[ValueType, Column]]:
+        """The data of outputs that carry nothing but their key."""
+        attributes = self._types.attributes(type_name)
+        carried = {name: at for name, at in self._key_places.items() if name in attributes}
+        if not carried:
+            return {}
+        distinct, places = np.unique(keys, return_inverse=True)
+        found: dict[str, tuple[ValueType, Column]] = {}
+        for name, at in carried.items():
+            column = _fitting_keys(self._keys.values(at, distinct), attributes[name])
+            found[name] = attributes[name], column.take(places)
+        return found
 
     def _sent(
         self,
@@ -265,6 +290,18 @@ def _fitting(expression: Expression, type_: ValueType, lookup: Any, count: int) 
     return column_of(
         [_conformed(each, type_) for each in values_by_row(expression, lookup, np.arange(count))]
     )
+
+
+def _fitting_keys(column: Column, type_: ValueType) -> Column:
+    """Keys as an attribute holds them, null where they do not fit."""
+    if column.kind == "string" and type_.name == "string":
+        return column
+    if column.kind == "integer" and type_.name in INTEGER_RANGES:
+        fitted = _fit(column, type_)
+        assert fitted is not None, "integers are fitted in columns"
+        return fitted
+    held = [fitting_key(value, type_) for value in column.to_list()]
+    return column_of([MISSING if value is None else value for value in held])
 
 
 def _conformed(value: Any, type_: ValueType) -> Any:

@@ -6,16 +6,17 @@ slots of the rule's cell: numbers of readings, 0 for none. `build` turns firings
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.column import Column, Rows
 from ensue.engine.core.effects import Action
 from ensue.engine.core.numbering import taller
 from ensue.engine.core.stepping import Fired
+from ensue.lang.expressions.names import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Firings:
     """Where several rules may have fired: which, by their numbers in their group."""
     read: int = -1
     """How many of the events have been read, where a walk may have stopped before the last."""
+    computed: Mapping[Parts, Column] = field(default_factory=dict)
+    """For each firing values beside those of bound events: aggregates, by the names they have."""
 
     def then(self, later: Firings, offset: int) -> Firings:
         """These firings, and those of another walk over the events from `offset` on."""

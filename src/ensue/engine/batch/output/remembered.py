@@ -8,7 +8,7 @@ readings by number; out go columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -176,6 +176,22 @@ class Remembered:
         firsts = np.array([part.first for part in self.parts])
         home = np.searchsorted(firsts, readings, side="right") - 1
         return [(self.parts[n], np.flatnonzero(home == n)) for n in distinct(home).tolist()]
+
+    def take_back(self) -> None:
+        """Be as before the last readings were added."""
+        last = self.parts.pop()
+        self.recent_rows -= self.next - last.first
+        self.next = last.first
+
+    def renumber(self, readings: Rows) -> int:
+        """Keep these readings only, numbered anew in their order; returns the first number."""
+        first = self.next
+        numbers = np.arange(first, first + readings.size)
+        kept = [replace(self.taken(readings), numbers=numbers)] if readings.size else []
+        self.parts = [*kept]
+        self.next += readings.size
+        self.recent_rows = 0
+        return first
 
     def forget_all_but(self, readings: Rows) -> None:
         """Keep these readings only, sorted by number."""

@@ -18,6 +18,7 @@ from collections.abc import Container
 import msgspec
 
 from ensue.engine.batch.engine import BatchEngine
+from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.saved.column_state import ColumnState, arrow_table
 from ensue.engine.batch.saved.from_step import column_state
 from ensue.engine.batch.saved.snapshots import decode_engine
@@ -71,7 +72,7 @@ def states_from_step(
             continue
         running = engine.correlations[rule.name]
         plain = None if rule.machine is None else saved.machines[rule.machine]
-        if isinstance(running, EventCorrelation):
+        if isinstance(running, EventCorrelation | RelatedCorrelation):
             number = None if plain is None else 0
             moved = msgspec.structs.replace(rule, machine=number)
             states[rule.name] = msgspec.msgpack.encode(SavedEvents(clock, plain, moved))

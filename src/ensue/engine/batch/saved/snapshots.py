@@ -18,6 +18,8 @@ from ensue.engine.batch.input.column import Column
 from ensue.engine.batch.input.ranks import distinct, ranks_in
 from ensue.engine.batch.many.group import Member
 from ensue.engine.batch.output.columns import present_or_none
+from ensue.engine.batch.related.correlation import RelatedCorrelation
+from ensue.engine.batch.related.saving import encode_related, restore_related
 from ensue.engine.batch.saved.column_state import (
     ColumnState,
     arrow_bytes,
@@ -79,9 +81,13 @@ def decode_engine(snapshot: bytes, library: str) -> EngineState:
     return state
 
 
-def encode_correlation(running: ColumnCorrelation | EventCorrelation | Member) -> bytes:
+def encode_correlation(
+    running: ColumnCorrelation | RelatedCorrelation | EventCorrelation | Member,
+) -> bytes:
     if isinstance(running, EventCorrelation):
         return running.snapshot()
+    if isinstance(running, RelatedCorrelation):
+        return encode_related(running)
     return msgspec.msgpack.encode(_column_state(running))
 
 
@@ -92,9 +98,15 @@ def has_left_table(snapshot: bytes) -> bool:
 
 
 def decode_correlation(
-    running: ColumnCorrelation | EventCorrelation | Member, snapshot: bytes
+    running: ColumnCorrelation | RelatedCorrelation | EventCorrelation | Member, snapshot: bytes
 ) -> bool:
-    """Go on from a state; False if a member of a group has to leave it for that."""
+    """Go on from a state; False if a member of a group has to leave it for that.
+
+    Raises `LeavesColumnsError` if a rule that relates events has to run event by event for it.
+    """
+    if isinstance(running, RelatedCorrelation):
+        restore_related(running, msgspec.msgpack.decode(snapshot, type=SavedEvents))
+        return True
     state = _column_state_in(snapshot)
     if isinstance(running, EventCorrelation):
         if state is None:

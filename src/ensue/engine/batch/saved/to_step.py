@@ -47,7 +47,7 @@ def saved_rule(
 ) -> SavedRule:
     if column.general_keys is not None:
         found = msgspec.msgpack.decode(column.general_keys, type=list[Key])
-        keys: list[SavedKey] = [_saved_key(key) for key in found]
+        keys: list[SavedKey] = [saved_key(key) for key in found]
     else:
         keys = table.column("key").to_pylist()
     events = _kept_events(column)
@@ -116,7 +116,7 @@ def _saved_timers(timers: Timers, held: dict[str, list[Any]], at: int) -> SavedE
     )
 
 
-def _saved_key(key: Key) -> SavedKey:
+def saved_key(key: Key) -> SavedKey:
     plain = fast_key(tuple((kind, value) for kind, value in key))
     return list(plain) if isinstance(plain, tuple) else plain
 
@@ -149,11 +149,11 @@ def _kept_events(column: ColumnState) -> list[Event | int]:
             when = next((value for name, value in known.items() if is_time(name)), None)
             kept.append(0 if when is None else microseconds_of(when))
         else:
-            kept.append(_event_of(known) if whole is None else whole[at])
+            kept.append(event_of(known) if whole is None else whole[at])
     return kept
 
 
-def _event_of(known: dict[Parts, Any]) -> Event:
+def event_of(known: dict[Parts, Any]) -> Event:
     """An event of the names that were kept of it."""
     data: dict[str, Any] = {}
     for name, value in known.items():

@@ -37,6 +37,7 @@ from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.names import Parts, names_in
+from ensue.lang.keys import key_places
 from ensue.lang.syntax import (
     Correlation,
     FilterCorrelation,
@@ -144,7 +145,14 @@ class ColumnCorrelation:
         self.patience = Patience() if fits_linear_walk(machine) else None
         self.remembered = Remembered(asked_of(correlation), sends_events(correlation))
         bind_first = correlation.clauses.bind == "first"
-        self.maker = OutputMaker([self.name], bind_first, self.keys, types, self.remembered)
+        self.maker = OutputMaker(
+            [self.name],
+            bind_first,
+            self.keys,
+            types,
+            self.remembered,
+            key_places(correlation.clauses.by),
+        )
 
     def _empty_table(self) -> RuleTable:
         return RuleTable(self._correlation, self.machine, self._matcher.bit_of)
@@ -156,44 +164,17 @@ class ColumnCorrelation:
 
     def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
-        found = self._gathered(segments, np.empty((0, 1), np.int64))
+        found, missing = gathered(self._matcher, self.keys, segments, np.empty((0, 1), np.int64))
+        if missing:
+            self._counts.without_key[self.name] += missing
         if not found.rows.size:
             return Made(found.rows, []), found.positions()
+        self._latest = int(found.times[-1])
         first = self.remembered.next
         self.remembered.add(found.batches, found.rows, found.which)
         firings = self._read(found.bits, found.keys, found.times, first)
         made = self.maker.make(firings, Readings(first, found.times, found.keys))
         return made, found.positions(made.at)
-
-    def _gathered(self, segments: Sequence[Segment], nowhere: Positions) -> Gathered:
-        """All that is read of some segments, in the order of the stream."""
-        found = [(each, self._matcher.match(each.batch, self.keys)) for each in segments]
-        missing = sum(matches.without_key for _, matches in found)
-        if missing:
-            self._counts.without_key[self.name] += missing
-        found = [(segment, matches) for segment, matches in found if matches.rows.size]
-        if not found:
-            none = np.empty(0, np.int64)
-            no_keys = np.empty(0, np.int32)
-            return Gathered([], none, self._matcher.no_bits, no_keys, none, None, nowhere)
-        rows = _concatenated([matches.rows for _, matches in found])
-        bits = _concatenated([matches.bits for _, matches in found])
-        keys = _concatenated([matches.keys for _, matches in found])
-        times = _concatenated([s.batch.times[m.rows] for s, m in found])
-        which = None
-        positions = found[0][0].positions
-        if len(found) > 1:
-            positions = np.concatenate([s.positions[m.rows] for s, m in found])
-            which = np.repeat(np.arange(len(found)), [m.rows.size for _, m in found])
-            # Stable, for a row that is read under two keys has one position.
-            order = np.lexsort(positions.T[::-1])
-            rows, bits, keys, times, which = (
-                each[order] for each in (rows, bits, keys, times, which)
-            )
-            positions = positions[order]
-        batches = [segment.batch for segment, _ in found]
-        self._latest = int(times[-1])
-        return Gathered(batches, rows, bits, keys, times, which, positions)
 
     def _read(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
         """Let the cells read; where their table grows too large, the rest is stepped."""
@@ -293,6 +274,34 @@ class ColumnCorrelation:
         """Keep of earlier batches only the events that some key holds."""
         self.drop_expired()
         self.remembered.forget_all_but(distinct(readings_in(self.held)))
+
+
+def gathered(
+    matcher: Matcher, keys_of: Keys, segments: Sequence[Segment], nowhere: Positions
+) -> tuple[Gathered, int]:
+    """All that is read of some segments, in the order of the stream, and how much has no key."""
+    found = [(each, matcher.match(each.batch, keys_of)) for each in segments]
+    missing = sum(matches.without_key for _, matches in found)
+    found = [(segment, matches) for segment, matches in found if matches.rows.size]
+    if not found:
+        none = np.empty(0, np.int64)
+        no_keys = np.empty(0, np.int32)
+        return Gathered([], none, matcher.no_bits, no_keys, none, None, nowhere), missing
+    rows = _concatenated([matches.rows for _, matches in found])
+    bits = _concatenated([matches.bits for _, matches in found])
+    keys = _concatenated([matches.keys for _, matches in found])
+    times = _concatenated([s.batch.times[m.rows] for s, m in found])
+    which = None
+    positions = found[0][0].positions
+    if len(found) > 1:
+        positions = np.concatenate([s.positions[m.rows] for s, m in found])
+        which = np.repeat(np.arange(len(found)), [m.rows.size for _, m in found])
+        # Stable, for a row that is read under two keys has one position.
+        order = np.lexsort(positions.T[::-1])
+        rows, bits, keys, times, which = (each[order] for each in (rows, bits, keys, times, which))
+        positions = positions[order]
+    batches = [segment.batch for segment, _ in found]
+    return Gathered(batches, rows, bits, keys, times, which, positions), missing
 
 
 def readings_in(held: RuleCells | LinearWalk) -> Rows:

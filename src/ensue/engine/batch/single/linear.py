@@ -14,7 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.input.column import Rows
-from ensue.engine.batch.kernels import linear_steps
+from ensue.engine.batch.kernels.linear_steps import (
+    BINDS,
+    BINDS_FIRST,
+    EMITS,
+    FIRES,
+    FiringShapes,
+    LinearCells,
+    LinearMachine,
+    LinearRoom,
+    Read,
+    SymbolPrograms,
+    place_shapes,
+    walk_linear,
+)
 from ensue.engine.batch.output.firings import Firings, Room
 from ensue.engine.core.effects import Action, emitted_types
 from ensue.engine.core.jit import FAR
@@ -46,10 +59,6 @@ class LinearWalk:
         self._symbols = Symbols(machine, bit_of)
         self._programs = Programs(machine)
         self._flat = _flatten(machine)
-        self._most_fired = 1 + sum(
-            isinstance(each.effect, Fire | Emit) for each in machine.transitions
-        )
-        self._window = np.int64(_ENDLESS if machine.window is None else machine.window)
         self._initial = first_starts(machine)
         self.started = np.zeros(0, np.bool_)
         self.starts = np.zeros((0, len(machine.names)), np.int64)
@@ -66,19 +75,21 @@ class LinearWalk:
         at = fired = 0
         known = len(self.actions) - 1
         room = Room(max(1024, len(keys) // 8), self.slots.shape[1])
-        symbols = self._symbols.number(bits)
+        read = Read(self._symbols.number(bits), times, keys, before)
         programs = self._programs.of(self._symbols.atoms)
         while True:
-            at, fired, known = linear_steps.walk_linear(
-                symbols, times, keys, at, *programs, *self._flat,
-                self._window, self.starts, self.slots, before,
-                self._hashed, self._shapes, self._label_words, self._is_silent, known,
-                room.arrays.rows, room.arrays.actions, room.arrays.slots, fired, self._most_fired,
+            shapes = FiringShapes(
+                self._hashed, self._shapes, self._is_silent, self._label_words, known
+            )
+            held = room.arrays
+            at, fired, known = walk_linear(
+                read, at, programs, self._flat, LinearCells(self.starts, self.slots), shapes,
+                LinearRoom(held.rows, held.actions, held.slots), fired,
             )  # fmt: skip
             self._work_out(known)
             if at == len(keys):
                 break
-            if 2 * (known + self._most_fired) > len(self._hashed):
+            if 2 * (known + self._flat.most_fired) > len(self._hashed):
                 self._more_shapes(known)
             else:
                 room.grow()
@@ -97,11 +108,11 @@ class LinearWalk:
             self._is_silent[number] = not action
 
     def _more_shapes(self, known: int) -> None:
-        size = 2 * max(len(self._hashed), known + self._most_fired)
+        size = 2 * max(len(self._hashed), known + self._flat.most_fired)
         self._shapes = taller(self._shapes, size, 0)
         self._is_silent = taller(self._is_silent, size, False)
         self._hashed = np.zeros(1 << (2 * size - 1).bit_length(), np.int32)
-        linear_steps.place_shapes(self._hashed, self._shapes, known)
+        place_shapes(self._hashed, self._shapes, known)
 
     def grow(self, key_count: int) -> None:
         if key_count > len(self.starts):
@@ -168,14 +179,14 @@ class Programs:
         self._is_filter = bool(machine.branches)
         self._programs: list[list[int]] = []
         self._simple: list[bool] = []
-        self._flat: tuple[Any, Any, Any] | None = None
+        self._flat: SymbolPrograms | None = None
 
-    def of(self, symbols: Sequence[frozenset[int]]) -> tuple[Any, Any, Any]:
+    def of(self, symbols: Sequence[frozenset[int]]) -> SymbolPrograms:
         if self._flat is None or len(symbols) > len(self._programs):
             for atoms in symbols[len(self._programs) :]:
                 self._add(atoms)
             simple = np.array(self._simple, np.bool_)
-            self._flat = (*_rows_of(self._programs), simple)
+            self._flat = SymbolPrograms(*_rows_of(self._programs), simple)
         return self._flat
 
     def _add(self, atoms: frozenset[int]) -> None:
@@ -197,8 +208,8 @@ class Programs:
         self._simple.append(inputs in ([], [0]))
 
 
-def _flatten(machine: Machine) -> tuple[Any, ...]:
-    """The transitions as arrays, as `linear_kernels.walk_linear` takes them."""
+def _flatten(machine: Machine) -> LinearMachine:
+    """The transitions as arrays."""
     inputs, kinds, numbers = [], [], []
     types = emitted_types(machine)
     sets: list[list[int]] = []
@@ -212,13 +223,13 @@ def _flatten(machine: Machine) -> tuple[Any, ...]:
         targets.append(sorted(each.target))
         match each.effect:
             case Bind(place, first):
-                kinds.append(2 if first else 1)
+                kinds.append(BINDS_FIRST if first else BINDS)
                 numbers.append(place)
             case Fire(branch):
-                kinds.append(3)
+                kinds.append(FIRES)
                 numbers.append(branch)
             case Emit(type_):
-                kinds.append(4)
+                kinds.append(EMITS)
                 numbers.append(types.index(type_))
             case _:
                 kinds.append(0)
@@ -226,7 +237,7 @@ def _flatten(machine: Machine) -> tuple[Any, ...]:
     constant = np.zeros(len(machine.names), np.bool_)
     constant[sorted(machine.constant)] = True
     branches = machine.branches
-    return (
+    return LinearMachine(
         np.array(inputs, np.bool_),
         np.array(set_from, np.int32),
         *_rows_of(sets),
@@ -237,6 +248,8 @@ def _flatten(machine: Machine) -> tuple[Any, ...]:
         np.array(numbers, np.int32),
         *_rows_of([[state for _, state in branch.labels] for branch in branches]),
         *_rows_of([[state for _, _, state in branch.places] for branch in branches]),
+        _ENDLESS if machine.window is None else machine.window,
+        1 + sum(isinstance(each.effect, Fire | Emit) for each in machine.transitions),
     )
 
 

@@ -18,12 +18,14 @@ from functools import partial
 from typing import Any
 
 from ensue.engine.core.instances.compiling import compiled, filled
-from ensue.engine.outputs import value_for
+from ensue.engine.core.instances.keys import FastKey, whole_key
+from ensue.engine.outputs import fitting_key, value_for
 from ensue.engine.renaming import with_ports
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression, Literal, Name
 from ensue.lang.expressions.scopes import PortScope, TimerScope
+from ensue.lang.keys import key_places
 from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import (
     Correlation,
@@ -71,10 +73,14 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """`push new`: each attribute with its value, and the port that it is taken from as it is."""
+    """`push new`: each attribute with its value, and the port that it is taken from as it is.
+
+    `carried` are attributes that are filled with the key: name, type and place in the key.
+    """
 
     type: str
     values: tuple[tuple[str, int | None, Value], ...]
+    carried: tuple[tuple[str, ValueType, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,7 @@ class Recipe:
                 )
                 for name, number, value in each.values
             ]
-            said.append((each.type, *values))
+            said.append((each.type, each.carried, *values))
         return tuple(said)
 
 
@@ -178,7 +184,7 @@ def recipe_for(
     bound: tuple[str, ...],
     said: Iterable[PushPort | PushNew | str],
 ) -> Recipe:
-    """What is said over bound ports; of an expression, it is types of events without data."""
+    """What is said over bound ports; of an expression, it is types of events that carry the key."""
     timers = {port.name for port in correlation.ports if isinstance(port, TimerPort)}
     clocks = [port for port in bound if port in timers]
     ports = (*(port for port in bound if port not in timers), *clocks)
@@ -186,7 +192,18 @@ def recipe_for(
     made: list[Sent | Built] = []
     for statement in said:
         if isinstance(statement, str):
-            made.append(Built(statement, ()))
+            attributes = types.attributes(statement)
+            made.append(
+                Built(
+                    statement,
+                    (),
+                    tuple(
+                        (name, attributes[name], place)
+                        for name, place in key_places(correlation.clauses.by).items()
+                        if name in attributes
+                    ),
+                )
+            )
         elif isinstance(statement, PushPort):
             # What is bound to a timer is no event that could be sent on.
             if statement.port in numbers and statement.port not in timers:
@@ -212,7 +229,8 @@ def emit(name, source, outputs, {arguments}, time, trigger):
 """
 
 _FOR_CELLS = """
-def emit_all(made, firings, names, events, partition, time, trigger, before):
+def emit_all(made, firings, names, state, time, trigger, before):
+    events, partition = state.events, state.text
     tail = f":{trigger}@{time}:{partition}:" if {keyed} else f":{trigger}@{time}:"
     if before is None:
         {tails}
@@ -237,6 +255,7 @@ class _Writing:
         self._numbers = range(len(recipe.event_ports))
         self.scope: dict[str, Any] = {"Event": Event, "causes_of": causes_of}
         self.values: list[str] = []
+        self.carried: list[str] = []
         self._provenance = self._provenance_text()
         self._built: list[str | None] = [
             self._data(each) if isinstance(each, Built) else None for each in recipe.statements
@@ -272,6 +291,11 @@ class _Writing:
                 self.values.append(
                     f"{held} = e{port}.data.get({attribute}) if {plain} else {in_full}(e{port})"
                 )
+            parts.append(f"{self._constant(name)}: {held}")
+        for name, type_, place in statement.carried:
+            held = f"k{len(self.carried)}"
+            fit = self._constant(partial(_carried, type_, place))
+            self.carried.append(f"{held} = {fit}(state.key)")
             parts.append(f"{self._constant(name)}: {held}")
         return ", ".join(parts)
 
@@ -363,6 +387,11 @@ def _computed(value: Value, ports: Sequence[str], *bound: Event | int) -> Any:
     return value_for(value.expression, scope, value.type)
 
 
+def _carried(type_: ValueType, place: int, key: FastKey) -> Any:
+    """A part of the key as an attribute holds it."""
+    return fitting_key(whole_key(key)[place][1], type_)
+
+
 def causes_of(bound: list[tuple[int, str]]) -> str:
     """The ids of bound events, each once, in the order in which they were read."""
     bound.sort()
@@ -387,12 +416,12 @@ def compile_single(recipe: Recipe) -> Callable[..., list[Event]]:
 
 
 def compile_for_cells(recipe: Recipe) -> Callable[..., None]:
-    """`emit_all(made, firings, names, events, partition, time, trigger, before)` for many rules.
+    """`emit_all(made, firings, names, state, time, trigger, before)` for many rules.
 
     A firing has the number of its rule, and what is bound to each port of the recipe: the number of
-    an event in `events`, or the time of a timer. `names` has the name and source of each rule by
-    its number; `before`, if rules may have put something out at this trigger already, how much each
-    has.
+    an event of the key's `state`, or the time of a timer. `names` has the name and source
+    of each rule by its number; `before`, if rules may have put something out at this trigger
+    already, how much each has.
     """
     writing = _Writing(recipe)
     numbers = range(len(recipe.event_ports))
@@ -411,7 +440,7 @@ def compile_for_cells(recipe: Recipe) -> Callable[..., None]:
         _FOR_CELLS,
         keyed=[str(recipe.keyed)],
         tails=[f"tail{n + 1} = f'{{tail}}{n + 1}'" for n in range(recipe.count)],
-        begin=["known = {}"] if len(numbers) > MOST_SORTED_OUT else [],
+        begin=[*writing.carried, *(["known = {}"] if len(numbers) > MOST_SORTED_OUT else [])],
         bound=[", ".join(writing.bound)],
         fetch=writing.fetch(),
         prepare=prepare,

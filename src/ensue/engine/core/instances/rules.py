@@ -19,6 +19,13 @@ from ensue.engine.core.instances.filters import (
     WindowedFilter,
 )
 from ensue.engine.core.instances.keys import FastKey, fast_key, whole_key
+from ensue.engine.core.instances.linked import (
+    NOTHING,
+    LinkedFacts,
+    LinkedFilter,
+    Nothing,
+    linked_facts,
+)
 from ensue.engine.core.instances.rows import Move, RowTable, SharedTables
 from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
 from ensue.engine.counts import Counts
@@ -30,7 +37,7 @@ from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.relating import has_timeout
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
-from ensue.machine.model import Machine, Timer
+from ensue.machine.model import Machine, PortAtom, Timer
 from ensue.machine.plan import Form, plan
 from ensue.machine.stepping import Stepper
 
@@ -45,7 +52,7 @@ __all__ = [
     "whole_key",
 ]
 
-Runner = TabledFilter | WindowedFilter | EclRunner | FilterInstance
+Runner = TabledFilter | WindowedFilter | EclRunner | LinkedFilter | FilterInstance
 Start = Callable[[int, Sequence[TimerPort], Outputs | FastKey, int], Runner]
 """Takes a number, the timer ports, the outputs or the key under which they are made, the time."""
 
@@ -79,6 +86,7 @@ class Rule:
         saved: SavedForm | None = None,
     ) -> None:
         self.order = 0
+        self._begins: dict[int, Nothing] = {}
         self.is_fed_from = False
         self.correlation = correlation
         self.ports = Ports(correlation, types)
@@ -89,6 +97,7 @@ class Rule:
         self.rows: RowTable | None = None
         self.steps: WindowSteps | None = None
         self.facts: FilterFacts | None = None
+        self.linked: LinkedFacts | None = None
         self.group: HoldsInstances | None = None
         self._types = types
         self._numbers = numbers
@@ -104,7 +113,7 @@ class Rule:
         # A key that has run statements, or counts time from its start, cannot be dropped.
         self.forgets_idle_keys = not (initially or self.has_clock)
         # An instance without due times can be stepped without telling the stream.
-        self.is_direct = not self.has_clock and self.form != "memory"
+        self.is_direct = not self.has_clock and not self.looks_back
 
     def _starter(self, shared: SharedTables, saved: SavedForm | None) -> Start:
         correlation = self.correlation
@@ -116,6 +125,9 @@ class Rule:
             self.form, self.machine = saved
         if self.machine is None:
             assert isinstance(correlation, FilterCorrelation), "only filters run from memory"
+            self.linked = linked_facts(correlation, self._types)
+            if self.linked is not None:
+                return partial(LinkedFilter, self.linked)
             return partial(FilterInstance, correlation)
         if isinstance(correlation, FilterCorrelation):
             facts = self.facts = FilterFacts(correlation, self.machine, self._types)
@@ -130,6 +142,18 @@ class Rule:
         return partial(EclRunner, EclFacts(correlation, self.machine, self._types), self.rows)
 
     @property
+    def looks_back(self) -> bool:
+        """Whether it goes through the events that it has remembered."""
+        return self.form == "memory" and self.linked is None
+
+    @property
+    def atoms(self) -> Sequence[object]:
+        """What the bits of a mask stand for."""
+        if self.machine is not None:
+            return self.machine.atoms
+        return [] if self.linked is None else [PortAtom(name) for name in self.linked.ports]
+
+    @property
     def author(self) -> Rule:
         """The rule whose outputs these are: a rule never reads its own outputs."""
         return self
@@ -139,24 +163,29 @@ class Rule:
         return self.correlation.name
 
     @property
-    def first_steps(self) -> Mapping[int, Move | FirstMove]:
+    def first_steps(self) -> Mapping[int, Move | FirstMove | Nothing]:
         """What events do to a key that has not started, as far as it is known."""
         if not self.forgets_idle_keys:
             return {}
         if self.steps is not None:
             return self.steps.first_steps
+        if self.linked is not None:
+            return self._begins
         return self.rows.first if self.rows is not None else {}
 
-    def _first_step(self, mask: int) -> Move | FirstMove | None:
+    def _first_step(self, mask: int) -> Move | FirstMove | Nothing | None:
         if self.steps is not None:
             return self.steps.first_step(mask)
+        if self.linked is not None and not self.linked.may_begin(mask):
+            self._begins[mask] = NOTHING
+            return NOTHING
         return None if self.rows is None else self.rows.step(self.rows.first, mask)
 
     def take_over(self, old: Rule) -> None:
         """Go on with the instances of a rule that means the same and has the same machine."""
         self.instances, self.started = old.instances, old.started
         self.rows, self.starter, self.facts = old.rows, old.starter, old.facts
-        self.steps = old.steps
+        self.steps, self.linked = old.steps, old.linked
 
     @property
     def saved_form(self) -> SavedForm:
@@ -176,7 +205,7 @@ class Rule:
         if len(self.instances) >= self._sweep_at:
             self.sweep(time)
         outputs: Outputs | FastKey = key
-        if self.form == "memory":
+        if self.looks_back:
             outputs = Outputs(self.name, whole_key(key), self._is_keyed, self._types)
         if number is None:
             number = self.started

@@ -19,12 +19,12 @@ import msgspec
 from ensue.engine.core.instances.ecl import EclRunner
 from ensue.engine.core.instances.filters import FilterFacts, TabledFilter, WindowedFilter
 from ensue.engine.core.instances.firing import Noted
+from ensue.engine.core.instances.linked import LinkedFilter
 from ensue.engine.core.instances.rules import FastKey, Rule, Runner
 from ensue.engine.core.saved.machines import PlainMachine
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.engine.reference.filters import FilterInstance
-from ensue.engine.reference.memory import BranchMemory
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.lang.expressions.nesting import names_in
@@ -132,7 +132,7 @@ def _active(instance: Runner, now: int | None) -> Iterable[int]:
     if isinstance(instance, WindowedFilter):
         oldest = -NOW if now is None else now - (instance.stepper.machine.window or 0)
         return [state for state, start in instance.active.items() if start >= oldest]
-    if isinstance(instance, FilterInstance):
+    if isinstance(instance, FilterInstance | LinkedFilter):
         return ()
     return instance.row.active
 
@@ -175,18 +175,28 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
         outputs_made={} if outputs is None else outputs.made,
         timeouts=dict(instance.timeouts) if isinstance(instance, EclRunner) else {},
         starts=starts,
-        branches=[_save_branch(each) for each in instance.branches]
-        if isinstance(instance, FilterInstance)
-        else None,
+        branches=_branches(instance, now),
     )
 
 
-def _save_branch(branch: BranchMemory) -> SavedBranch:
-    readings = [
-        (each.time, sorted(each.ports), save_event(each.event) if each.event else None)
-        for each in branch.readings
+def _branches(instance: Runner, now: int | None) -> list[SavedBranch] | None:
+    if isinstance(instance, LinkedFilter):
+        return [SavedBranch(_save_readings(instance.readings(now)), [], {})]
+    if not isinstance(instance, FilterInstance):
+        return None
+    return [
+        SavedBranch(_save_readings(each.readings), sorted(each.aborted), dict(each.revived))
+        for each in instance.branches
     ]
-    return SavedBranch(readings, sorted(branch.aborted), dict(branch.revived))
+
+
+def _save_readings(
+    readings: Iterable[Reading],
+) -> list[tuple[int, list[str], SavedEvent | None]]:
+    return [
+        (each.time, sorted(each.ports), save_event(each.event) if each.event else None)
+        for each in readings
+    ]
 
 
 def _ports_read(rule: Rule) -> frozenset[str]:
@@ -229,6 +239,8 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
             instance.outputs.time = extra.outputs_at
             instance.outputs.made = dict(extra.outputs_made)
         match instance:
+            case LinkedFilter():
+                _restore_linked(instance, extra.branches or [])
             case FilterInstance():
                 _restore_memory(instance, extra.branches or [])
             case WindowedFilter():
@@ -274,14 +286,23 @@ def _restore_memory(instance: FilterInstance, saved: list[SavedBranch]) -> None:
     for branch, state in zip(instance.branches, saved, strict=True):
         if not (set(state.aborted) | state.revived.keys()) <= branch.labels:
             raise damaged("a branch has other labels")
-        branch.restore(
-            [
-                Reading(time, frozenset(ports), restore_event(event) if event else None)
-                for time, ports, event in state.readings
-            ],
-            set(state.aborted),
-            dict(state.revived),
-        )
+        branch.restore(_restore_readings(state), set(state.aborted), dict(state.revived))
+
+
+def _restore_linked(instance: LinkedFilter, saved: list[SavedBranch]) -> None:
+    if len(saved) != 1:
+        raise damaged("a rule has other branches")
+    known = set(instance.facts.ports)
+    if not all(known.issuperset(ports) and event for _, ports, event in saved[0].readings):
+        raise damaged("a rule has other ports")
+    instance.take_up(_restore_readings(saved[0]))
+
+
+def _restore_readings(saved: SavedBranch) -> list[Reading]:
+    return [
+        Reading(time, frozenset(ports), restore_event(event) if event else None)
+        for time, ports, event in saved.readings
+    ]
 
 
 def restore_key(saved: SavedKey) -> FastKey:

@@ -3,8 +3,9 @@
 In come predicates, each with its bit; out go lines of Python over variables that hold attributes. A
 predicate by itself is an expression (`predicates`). Many over one attribute are one look-up: those
 of the form `v = 1` in a table by value, those of the form `v > 1` by a bisection of their sorted
-constants. What can only hold where an attribute has a certain value is asked only there. For values
-that are not of their declared types, `holds` is asked, which knows all of CESQL.
+constants. What can only hold where an attribute has a certain value is asked only there. Many of
+any other form are one look-up too (`indexed`). For values that are not of their declared types,
+`holds` is asked, which knows all of CESQL.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from ensue.engine.core.instances.compiling import compiled
+from ensue.engine.step.dispatch.indexed import (
+    MANY,
+    MANY_EVALUATED,
+    has_pattern,
+    indexed,
+    is_indexable,
+)
 from ensue.engine.step.dispatch.predicates import (
     PYTHON_TYPES,
     Bound,
@@ -91,9 +99,14 @@ class Asking:
         return lines
 
     def _each(self, predicates: Asked) -> list[str]:
-        """Each predicate asked by itself."""
+        """Each predicate asked by itself, unless they are so many that an index is quicker."""
         lines = []
+        many = self._many_of(predicates)
+        if many:
+            lines.append(f"tests |= {self._constants.name(indexed(many), 'f')}(event)")
         for predicate, bit in predicates.items():
+            if predicate in many:
+                continue
             translation = translate(predicate, self._attributes, self._constants)
             tree = self._constants.name(predicate, "p")
             if translation is None:
@@ -115,6 +128,22 @@ class Asking:
             else:
                 lines += [f"if {translation.text}: tests |= {bit}"]
         return lines
+
+    def _many_of(self, predicates: Asked) -> Asked:
+        """The predicates that an index answers together quicker than lines of their own."""
+        if len(predicates) < MANY_EVALUATED:
+            return {}
+        kinds: dict[str, Asked] = {"evaluated": {}, "pattern": {}, "plain": {}}
+        for predicate, bit in predicates.items():
+            if is_indexable(predicate):
+                translation = translate(predicate, self._attributes, Constants())
+                kind = "pattern" if has_pattern(predicate) else "plain"
+                kinds[kind if translation is not None else "evaluated"][predicate] = bit
+        many: Asked = {}
+        for kind, least in MANY.items():
+            if len(kinds[kind]) >= least:
+                many |= kinds[kind]
+        return many
 
     def _looked_up(self, name: str, by_value: Mapping[Any, Asked]) -> list[str]:
         """Predicates of the form `name = value`."""

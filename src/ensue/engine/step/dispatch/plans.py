@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ensue.engine.core.instances.keys import FastKey, fast_key
+from ensue.engine.core.instances.linked import Nothing
 from ensue.engine.core.instances.rows import Move
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.instances.windows import FirstMove
@@ -33,7 +34,7 @@ PLANS_REMEMBERED = 4096
 KeyNames = tuple[str, ...]
 Entry = tuple[
     Mapping[Any, Any],
-    Mapping[int, Move | FirstMove],
+    Mapping[int, Move | FirstMove | Nothing],
     int,
     int,
     "Rule | SplitReading",
@@ -133,7 +134,7 @@ class TypeRoutines(TypeTests):
         bits: dict[str, int] = {}
         predicates: list[tuple[int, int]] = []
         always = 0
-        for number, atom in enumerate(rule.machine.atoms if rule.machine else ()):
+        for number, atom in enumerate(rule.atoms):
             match atom:
                 case PortAtom(port_name):
                     bits[port_name] = 1 << number
@@ -198,6 +199,6 @@ class TypeRoutines(TypeTests):
         for _, _, bit in matched:
             mask |= bit
         key = self.keys[names.pop()]
-        if rule.has_timeouts or rule.form == "memory":
+        if rule.has_timeouts or rule.looks_back:
             return NEVER, NEVER, mask, key, rule, ports
         return rule.instances, rule.first_steps, mask, key, rule, ports

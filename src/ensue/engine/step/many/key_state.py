@@ -28,9 +28,20 @@ class KeyState:
     have put out at `time`, by trigger; the latest firings are counted only when they are asked for.
     """
 
-    __slots__ = ("_latest", "emitted", "events", "most_events", "number", "text", "time", "where")
+    __slots__ = (
+        "_latest",
+        "emitted",
+        "events",
+        "key",
+        "most_events",
+        "number",
+        "text",
+        "time",
+        "where",
+    )
 
     def __init__(self, key: FastKey, number: int, rules: int) -> None:
+        self.key = key
         self.number = number
         self.where = np.zeros(rules, np.uint32)
         self.text = key_text(whole_key(key))

@@ -93,7 +93,7 @@ class GroupOutputs:
         one = only_part[actions[0]]
         if one is not None and one.columns and actions.count(actions[0]) == len(actions):
             fired = zip(*[columns[each] for each in one.columns], strict=True)
-            one.emit(made, fired, self.names, state.events, state.text, time, trigger, before)
+            one.emit(made, fired, self.names, state, time, trigger, before)
             calls = 1
         else:
             calls = self._emit_several(state, list(zip(*columns, strict=True)), event, made)
@@ -117,7 +117,7 @@ class GroupOutputs:
         time, trigger = event.time, event.id
         before = state.emitted.get(trigger)
         for emit, fired in by_function.items():
-            emit(made, fired, self.names, state.events, state.text, time, trigger, before)
+            emit(made, fired, self.names, state, time, trigger, before)
         return len(by_function)
 
     def _emit_parts(
@@ -136,7 +136,7 @@ class GroupOutputs:
                     part = parts[turn]
                     by_function.setdefault((part.emit, part.count), []).append(part.pick(firing))
             for (emit, count), fired in by_function.items():
-                emit(made, fired, self.names, state.events, state.text, time, trigger, so_far)
+                emit(made, fired, self.names, state, time, trigger, so_far)
                 for rule, *_ in fired:
                     so_far[rule] = so_far.get(rule, 0) + count
             calls += len(by_function)
@@ -153,7 +153,7 @@ class GroupOutputs:
         begun = len(made)
         for part in self._parts.get(action) or self._parts_of(action):
             fired = (part.pick(firing),)
-            part.emit(made, fired, self.names, state.events, state.text, time, TIMER, before)
+            part.emit(made, fired, self.names, state, time, TIMER, before)
             before[rule] = before.get(rule, 0) + part.count
         return len(made) - begun
 

@@ -1,0 +1,174 @@
+"""Whole processes of `ensue run` over files, beside a bare read of the same file.
+
+The bare read is pyarrow's, of the whole file into columns, in a process of its own. Both processes
+take turns, and are measured by the wall clock, with the start of Python and its modules; memory is
+the most that a process has held. The rule is `a ; b ; c` by user, reset by `d`, with outputs
+written as JSON lines.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from ensue.bench.effort import Effort
+from ensue.bench.report import Figure, cost, rate
+from ensue.bench.timing import ratios
+from ensue.bench.workload import Steps, leak
+
+START_SECONDS = 1.5
+PARQUET_TIMES, TEXT_TIMES = 3.0, 2.5
+ROW_BY_ROW_TIMES = 10.0
+FLAT_TIMES = 1.25
+"""How much more memory ten times the events may take, and be called the same."""
+
+_READ = {
+    "parquet": "import pyarrow.parquet as r; r.read_table",
+    "csv": "import pyarrow.csv as r; r.read_csv",
+    "jsonl": "import pyarrow.json as r; r.read_json",
+}
+AIMS = {"parquet": PARQUET_TIMES, "csv": TEXT_TIMES, "jsonl": TEXT_TIMES}
+
+
+def measure(effort: Effort) -> Iterator[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        rules = place / "rules.cor"
+        rules.write_text(leak())
+        events = effort.size(5_000_000, 2_000)
+        files = write_files(Steps(events, effort.size(10_000, 20)), place)
+        empty = place / "empty.jsonl"
+        empty.write_text("")
+        # The first run compiles what later ones load.
+        for file in files.values():
+            run(rules, file, place)
+        starts = [run(rules, empty, place).seconds for _ in range(effort.times(5))]
+        yield cost("start, no events", "s", starts, START_SECONDS)
+        for format_, file in files.items():
+            yield from _beside_a_bare_read(effort, events, format_, file, rules, starts)
+        yield from _beside_rows(effort, rules, place)
+        yield from _memory(effort, rules, place)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How long a process took, and the most that it held, in megabytes."""
+
+    seconds: float
+    megabytes: float
+
+
+def write_files(steps: Steps, place: Path) -> Mapping[str, Path]:
+    """The same events in every format."""
+    table = steps.table()
+    texts = table.set_column(
+        table.schema.get_field_index("time"),
+        "time",
+        pc.strftime(table.column("time").cast(pa.timestamp("us")), format="%Y-%m-%dT%H:%M:%SZ"),
+    )
+    files = {name: place / f"events-{len(table)}.{name}" for name in _READ}
+    pq.write_table(table, files["parquet"])
+    pyarrow.csv.write_csv(texts, files["csv"])
+    with files["jsonl"].open("wb") as out:
+        for batch in texts.to_batches(max_chunksize=100_000):
+            out.write(b"".join(_line(row) for row in batch.to_pylist()))
+    return files
+
+
+def _line(row: dict[str, object]) -> bytes:
+    members = {"specversion": "1.0", "source": "bench", **row}
+    data = {name: members.pop(name) for name in ("user", "size")}
+    return json.dumps({**members, "data": data}).encode() + b"\n"
+
+
+def run(rules: Path, events: Path, place: Path, engine: str = "batch") -> Ran:
+    """A process that runs a file, and writes what it finds."""
+    out = place / "found.jsonl"
+    return _process(
+        [sys.executable, "-m", "ensue", "run", str(rules), "-e", str(events),
+         "--engine", engine, "--out", str(out)]
+    )  # fmt: skip
+
+
+def bare_read(format_: str, events: Path) -> Ran:
+    """A process that reads a file into columns, and nothing else."""
+    return _process([sys.executable, "-c", f"{_READ[format_]}({str(events)!r})"])
+
+
+def _process(command: Sequence[str]) -> Ran:
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    told = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{command}: {told.decode('utf-8', 'replace')}")
+    return Ran(seconds, usage.ru_maxrss / 1024)
+
+
+def _beside_a_bare_read(
+    effort: Effort, events: int, format_: str, file: Path, rules: Path, starts: Sequence[float]
+) -> Iterator[Figure]:
+    runs: list[float] = []
+    reads: list[float] = []
+    for _ in range(effort.times(5)):
+        reads.append(bare_read(format_, file).seconds)
+        runs.append(run(rules, file, file.parent).seconds)
+    size = f"{file.stat().st_size / 1e6:,.0f} MB"
+    yield rate(f"{format_}, whole process", [events / each for each in runs], note=size)
+    aim = AIMS[format_]
+    if format_ == "parquet":
+        beyond = [max(each - START_SECONDS, 0.0) for each in runs]
+        name = f"{format_}: run less {START_SECONDS} s of start, to a bare read"
+        yield cost(name, "times", ratios(beyond, reads), aim)
+    else:
+        yield cost(f"{format_}: run to a bare read", "times", ratios(runs, reads), aim)
+    start = float(np.median(starts))
+    yield cost(
+        f"{format_}: run without its own start, to a bare read", "times",
+        ratios([max(each - start, 0.0) for each in runs], reads),
+    )  # fmt: skip
+
+
+def _beside_rows(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
+    """JSON lines in columns and row by row; the starts of both count."""
+    events = effort.size(1_000_000, 2_000)
+    file = write_files(Steps(events, effort.size(10_000, 20)), place)["jsonl"]
+    rows, columns = [], []
+    for _ in range(effort.times(3)):
+        rows.append(run(rules, file, place, "step").seconds)
+        columns.append(run(rules, file, place).seconds)
+    times = ratios(rows, columns)
+    yield Figure("1 M JSON lines: row by row to columns", "times", tuple(times), "higher",
+                 ROW_BY_ROW_TIMES)  # fmt: skip
+
+
+def _memory(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
+    """The most that a process holds, of some events and of ten times as many."""
+    few = effort.size(2_000_000, 1_000)
+    for format_ in _READ:
+        held = []
+        for events in (few, 10 * few):
+            file = write_files(Steps(events, effort.size(10_000, 20)), place)[format_]
+            held.append(run(rules, file, place).megabytes)
+            file.unlink()
+        note = f"{held[0]:,.0f} and {held[1]:,.0f} MB"
+        yield cost(
+            f"{format_}: memory of {10 * few:,} events to that of {few:,}", "times",
+            [held[1] / held[0]], FLAT_TIMES, note,
+        )  # fmt: skip

@@ -1,0 +1,133 @@
+"""The thread in which a broker takes in what its links bring.
+
+Comparing filters takes time, and a subscriber's own code may take any; neither may hold up the
+thread of all links, which acknowledges events and keeps connections alive. Where too much waits,
+links read no further, so that the wait travels back to the other process.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from threading import Lock, Thread, current_thread
+
+from ensue.channel.delivery.blocked import Blocked
+from ensue.channel.delivery.waiters import Wake
+
+MOST_WAITING = 1_024
+LONGEST_WAIT_SECONDS = 3_600.0
+
+log = logging.getLogger("ensue.brokers")
+
+Job = Callable[[], None]
+
+
+class Worker:
+    """Does jobs one by one, in their order. `failures` counts those that raised an exception."""
+
+    def __init__(self, name: str) -> None:
+        self.failures = 0
+        self._name = name
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._lock = Lock()
+        self._waiting = 0
+        self._wakes: list[Wake] = []
+        self._thread: Thread | None = None
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs are not done yet."""
+        return self._waiting
+
+    def do(self, job: Job) -> Sequence[Blocked]:
+        """Have a job done. Returns what its bringer has to wait for before it brings the next."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = Thread(target=self._work, name=self._name, daemon=True)
+                self._thread.start()
+            self._waiting += 1
+            is_full = self._waiting > MOST_WAITING
+            self._jobs.put(job)
+        return (Backlog(self),) if is_full else ()
+
+    def end(self, seconds: float) -> None:
+        """Do what waits, up to a time, and stop."""
+        thread = self._thread
+        if thread is not None:
+            self._jobs.put(None)
+            if thread is not current_thread():
+                thread.join(seconds)
+
+    @property
+    def has_room(self) -> bool:
+        return self._waiting <= MOST_WAITING // 2
+
+    def when_room(self, wake: Wake) -> None:
+        with self._lock:
+            if not self.has_room:
+                self._wakes.append(wake)
+                return
+        wake()
+
+    def cancel_wake(self, wake: Wake) -> None:
+        with self._lock:
+            if wake in self._wakes:
+                self._wakes.remove(wake)
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            run(job, self)
+            with self._lock:
+                self._waiting -= 1
+                wakes, self._wakes = (self._wakes, []) if self.has_room else ([], self._wakes)
+            for wake in wakes:
+                wake()
+
+
+class Inline:
+    """Does each job at once, in the thread of the links."""
+
+    failures = 0
+    waiting = 0
+
+    def do(self, job: Job) -> Sequence[Blocked]:
+        run(job, self)
+        return ()
+
+    def end(self, seconds: float) -> None:
+        """Nothing waits."""
+
+
+def run(job: Job, worker: Worker | Inline) -> None:
+    """Do a job. An error of a subscriber's own code is counted, and ends nothing else."""
+    try:
+        job()
+    except BaseException:
+        # `SystemExit` of a subscriber must not end the thread either.
+        worker.failures += 1
+        log.exception("a subscriber has failed")
+
+
+class Backlog:
+    """The wait of a link until its broker has less to do. The event at hand is queued already."""
+
+    block_seconds = LONGEST_WAIT_SECONDS
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+
+    def retry(self) -> bool:
+        return self._worker.has_room
+
+    def wait(self, seconds: float) -> bool:  # noqa: ARG002 - only coroutines of links wait here
+        return True
+
+    def give_up(self) -> None:
+        """Nothing is dropped."""
+
+    def when_room(self, wake: Wake) -> None:
+        self._worker.when_room(wake)
+
+    def cancel_wake(self, wake: Wake) -> None:
+        self._worker.cancel_wake(wake)

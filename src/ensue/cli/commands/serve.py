@@ -1,0 +1,62 @@
+"""`ensue serve`: channels, gateways, history, API and console in one process."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensue.cli.terminal import say
+from ensue.errors import UsageError
+
+
+def serve(
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[CONFIG]",
+            help="A TOML file with the settings of the server, of a gateway, or of both.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run a server: an API and a console over rules, history and gateways.
+
+    It runs until SIGTERM or Ctrl-C, says `ready` on the standard error once it answers, and reads
+    its file again on SIGHUP. Without a file it listens on 127.0.0.1:8420, keeps nothing beyond its
+    end, and shows a demonstration: made-up events, and rules over them. A file with only the tables
+    of a gateway runs that, and is ready once every service is connected and every standing request
+    is in force.
+
+    \b
+    Example:
+      ensue serve
+      ensue serve ensue.toml
+      ensue serve gateway.toml
+
+    \b
+    Exit codes:
+      0  it was told to end
+      2  settings or libraries with errors, or an address that is taken
+    """
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s"
+    )
+    from ensue.server.settings import read_settings
+
+    if config is not None and not read_settings(config).hosts_api:
+        from ensue.federation.serving import serve_gateway
+
+        raise typer.Exit(serve_gateway(config))
+    try:
+        from ensue.server.serving import serve as run
+    except ModuleNotFoundError as error:
+        if error.name not in ("starlette", "uvicorn", "h11", "httptools", "websockets"):
+            raise
+        raise UsageError(
+            f"the server needs `{error.name}`, which is not installed: pip install 'ensue[server]'"
+        ) from None
+    run(None if config is None else str(config), say)

@@ -1,0 +1,123 @@
+"""Compiled: sums that are exact, of integers and of reals, to which and from which values go.
+
+A sum is a row of *limbs*, each a count of 2 to the power of 32 times its place, above a power of
+two that all values are multiples of. A value adds to three limbs at most, and nothing is carried
+until somebody asks, so that taking a value out again undoes what putting it in did: the sum of
+nothing is exactly nothing. What is asked for is rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ensue.engine.core.jit import uncounted
+
+LIMB = 32
+MOST_LIMBS = 72
+"""So many limbs hold the sum of any reals."""
+EXPONENT_OF_ONE = 1075
+"""A real is its fraction of 53 bits times 2 to the power of its exponent, less this."""
+
+_MASK = np.uint64(0xFFFFFFFF)
+_U0, _U1, _U11, _U32 = np.uint64(0), np.uint64(1), np.uint64(11), np.uint64(32)
+_HALF, _REST = np.uint64(0x400), np.uint64(0x7FF)
+_TOP = np.uint64(1 << 63)
+_SIGN, _U52 = np.uint64(63), np.uint64(52)
+_EXPONENTS, _FRACTION = np.uint64(0x7FF), np.uint64((1 << 52) - 1)
+
+
+@uncounted
+def add_integer(held: Any, key: int, at: int, value: int, sign: int) -> None:
+    """Put an integer into a sum, or take it out where the sign is -1."""
+    size = np.uint64(value) if value >= 0 else _U0 - np.uint64(value)
+    if value < 0:
+        sign = -sign
+    held[key, at] += sign * np.int64(size & _MASK)
+    held[key, at + 1] += sign * np.int64(size >> _U32)
+
+
+@uncounted
+def add_real(held: Any, key: int, at: int, power: int, bits: int, sign: int) -> None:
+    """Put a real, given by its bits, into a sum of multiples of 2 to a power, or take it out."""
+    plain = np.uint64(bits)
+    if plain >> _SIGN != _U0:
+        sign = -sign
+    exponent = np.int64(plain >> _U52 & _EXPONENTS)
+    size = plain & _FRACTION
+    if exponent == 0:
+        exponent = np.int64(1)
+    else:
+        size |= _U1 << _U52
+    shift = exponent - EXPONENT_OF_ONE - power
+    if size == _U0:
+        return
+    limb, up = at + (shift >> 5), np.uint64(shift & 31)
+    low = (size & _MASK) << up
+    high = ((size >> _U32) << up) + (low >> _U32)
+    held[key, limb] += sign * np.int64(low & _MASK)
+    held[key, limb + 1] += sign * np.int64(high & _MASK)
+    held[key, limb + 2] += sign * np.int64(high >> _U32)
+
+
+@uncounted
+def carried(held: Any, key: int, at: int, limbs: int, digits: Any) -> bool:
+    """Write the size of a sum to `digits`, the lowest first; returns whether it is negative."""
+    carry = np.int64(0)
+    for limb in range(limbs):
+        total = held[key, at + limb] + carry
+        digits[limb] = np.uint64(total) & _MASK
+        carry = total >> 32
+    if carry >= 0:
+        return False
+    more = _U1
+    for limb in range(limbs):
+        total_u = (digits[limb] ^ _MASK) + more
+        digits[limb] = total_u & _MASK
+        more = total_u >> _U32
+    return True
+
+
+@uncounted
+def whole_sum(held: Any, key: int, at: int, limbs: int, digits: Any) -> Any:
+    """The sum of integers, and whether an integer of 64 bits holds it."""
+    negative = carried(held, key, at, limbs, digits)
+    for limb in range(2, limbs):
+        if digits[limb] != _U0:
+            return np.int64(0), False
+    size = (digits[1] << _U32) | digits[0]
+    if negative:
+        return np.int64(_U0 - size), size <= _TOP
+    return np.int64(size), size < _TOP
+
+
+@uncounted
+def rounded_sum(held: Any, key: int, at: int, limbs: int, power: int, digits: Any) -> float:
+    """The real that is nearest to a sum; of two that are equally near, the even one."""
+    negative = carried(held, key, at, limbs, digits)
+    top = limbs - 1
+    while top >= 0 and digits[top] == _U0:
+        top -= 1
+    if top < 0:
+        return 0.0
+    high = digits[top]
+    middle = digits[top - 1] if top >= 1 else _U0
+    low = digits[top - 2] if top >= 2 else _U0
+    width, left = _U0, high
+    for step in (16, 8, 4, 2, 1):
+        if left >> np.uint64(step) != _U0:
+            left >>= np.uint64(step)
+            width += np.uint64(step)
+    width += left
+    word = (((high << _U32) | middle) << (_U32 - width)) | (low >> width)
+    is_inexact = (low & ((_U1 << width) - _U1)) != _U0
+    for limb in range(top - 2):
+        is_inexact = is_inexact or digits[limb] != _U0
+    rest, mantissa = word & _REST, word >> _U11
+    if rest > _HALF or (rest == _HALF and (is_inexact or mantissa & _U1 == _U1)):
+        mantissa += _U1
+    exponent = power + LIMB * (top - 2) + np.int64(width) + 11
+    found = math.ldexp(float(mantissa), int(exponent))
+    return -found if negative else found

@@ -1,0 +1,461 @@
+"""Compiled loops: what lies in the stretches of ports, as events come, age and are forgotten.
+
+The remembered events of a key are a list through the store of events: each knows the next of its
+key. Registers point into it: the first event, for each place the first event of its port in its
+stretch (`bind first`, and where the next stretch begins), and for each port with an aggregate the
+first event that counts. Every pointer only moves forward, so that an event costs amortised constant
+time whatever the window holds. Aggregates take an event in when it comes and out when it leaves:
+sums by exact limbs, the least and the greatest by monotone queues, different values by whether the
+same value comes again later.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch.kernels.conditions import (
+    AVERAGE,
+    COUNT,
+    DISTINCT,
+    FIRST,
+    KIND,
+    LAST,
+    LEAST,
+    LIMBS,
+    OWN,
+    PORT,
+    POWER,
+    QUEUE,
+    REAL,
+    SUM,
+    VALUE,
+    aggregate,
+    condition_holds,
+)
+from ensue.engine.batch.kernels.exact_sums import add_integer, add_real
+from ensue.engine.batch.related.events import LETTER, TIME
+from ensue.engine.core.jit import inlined, uncounted
+from ensue.engine.core.numbering import MULTIPLIER
+
+DONE, LACKS_ROOM, LACKS_TABLE = 0, 1, 2
+NEXT, PRESENT, VALUES = 2, 3, 4
+"""Behind time and ports of an event: the next of its key, which values are there, the values."""
+HEAD, TAIL, POINTERS = 0, 1, 2
+"""The first two registers of a key: its first and its last remembered event."""
+LOW, COUNTED, PER_PORT = 0, 1, 2
+"""The registers of a port with aggregates: the first event that counts, and how many do."""
+NO_BITS, ONE = np.uint64(0), np.uint64(1)
+
+
+class Stretches(NamedTuple):
+    """What a rule asks of stretches.
+
+    `begins` and `bits` are those of the chain. `ports` has a row for each port with aggregates: its
+    bit, its group and its registers. `aggregates` has a row for each, as said above.
+    """
+
+    begins: npt.NDArray[np.int64]
+    bits: npt.NDArray[np.uint64]
+    ports: npt.NDArray[np.int64]
+    aggregates: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    window: int
+    rounds: int
+    unless: np.uint64
+    has_pointers: bool
+    keep_none: bool
+    keep_last: bool
+    bind_first: bool
+
+
+class Store(NamedTuple):
+    """The remembered events, by their numbers less `base`, and the table of different values.
+
+    `reals` are the numbers of `events`, read as reals. The table has a pair of key and value, and
+    the last event of it.
+    """
+
+    events: npt.NDArray[np.int64]
+    reals: npt.NDArray[np.float64]
+    table: npt.NDArray[np.int64]
+    used: npt.NDArray[np.int64]
+    base: int
+
+
+class Program(NamedTuple):
+    """A condition, its operands for each candidate, and the registers of its steps."""
+
+    steps: npt.NDArray[np.int64]
+    integers: npt.NDArray[np.int64]
+    reals: npt.NDArray[np.float64]
+    known_integers: npt.NDArray[np.int64]
+    known_reals: npt.NDArray[np.float64]
+    errors: npt.NDArray[np.bool_]
+    whole: npt.NDArray[np.int64]
+    real: npt.NDArray[np.float64]
+    digits: npt.NDArray[np.uint64]
+
+
+class Triggered(NamedTuple):
+    """Triggers: which candidate, what is bound if that is the first events, and aggregates."""
+
+    candidates: npt.NDArray[np.int64]
+    slots: npt.NDArray[np.int64]
+    values: npt.NDArray[np.int64]
+    reals: npt.NDArray[np.float64]
+    lacking: npt.NDArray[np.bool_]
+
+
+@inlined
+def next_of_port(events: Any, base: int, row: int, bit: Any) -> Any:
+    """The next event of a key behind a row that matches a port; 0 if there is none."""
+    row = events[row - base, NEXT]
+    while row != 0 and np.uint64(events[row - base, LETTER]) >> bit & ONE == NO_BITS:
+        row = events[row - base, NEXT]
+    return row
+
+
+@uncounted
+def slot_of(table: Any, pair: int) -> Any:
+    """Where a pair of key and value stands in the table of values, or where it is to stand."""
+    mask = np.uint64(len(table) - 1)
+    mixed = np.uint64(pair) * MULTIPLIER
+    slot = (mixed ^ (mixed >> np.uint64(32))) & mask
+    while table[slot, 0] != 0 and table[slot, 0] != pair:
+        slot = (slot + ONE) & mask
+    return slot
+
+
+@uncounted
+def drop(table: Any, used: Any, pair: int) -> None:
+    """Take a pair out of the table of values, and move up what had to stand behind it."""
+    mask = np.uint64(len(table) - 1)
+    hole = slot_of(table, pair)
+    if table[hole, 0] == 0:
+        return
+    used[0] -= 1
+    slot = hole
+    while True:
+        slot = (slot + ONE) & mask
+        if table[slot, 0] == 0:
+            break
+        mixed = np.uint64(table[slot, 0]) * MULTIPLIER
+        wanted = (mixed ^ (mixed >> np.uint64(32))) & mask
+        if (slot - wanted) & mask >= (slot - hole) & mask:
+            table[hole, 0], table[hole, 1] = table[slot, 0], table[slot, 1]
+            hole = slot
+    table[hole, 0] = 0
+
+
+@inlined
+def take_in(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
+    """Let an event count for a port: it is the last of those that do."""
+    ports, aggregates = stretches.ports, stretches.aggregates
+    events, reals, table, base = store.events, store.reals, store.table, store.base
+    at = ports[port, 2]
+    if held[key, at + LOW] == 0:
+        held[key, at + LOW] = row
+    low = held[key, at + LOW]
+    held[key, at + COUNTED] += 1
+    place = row - base
+    present = events[place, PRESENT]
+    for each in range(len(aggregates)):
+        kind, is_real, own = aggregates[each, KIND], aggregates[each, REAL], aggregates[each, OWN]
+        if aggregates[each, PORT] != port or kind == COUNT or not present >> each & 1:
+            continue
+        value, after = aggregates[each, VALUE], aggregates[each, QUEUE]
+        before = after + 1
+        if kind in (SUM, AVERAGE):
+            held[key, own] += 1
+            if is_real:
+                add_real(held, key, own + 1, aggregates[each, POWER], events[place, value], 1)
+            else:
+                add_integer(held, key, own + 1, events[place, value], 1)
+        elif kind == DISTINCT:
+            pair = (np.int64(key) + 1) << 32 | events[place, value]
+            slot = slot_of(table, pair)
+            earlier = np.int64(0)
+            if table[slot, 0] == pair:
+                earlier = table[slot, 1]
+            else:
+                table[slot, 0] = pair
+                store.used[0] += 1
+            table[slot, 1] = row
+            events[place, after] = 0
+            # An event that is all that is kept is taken in a second time.
+            if low <= earlier < row:
+                events[earlier - base, after] = row
+            else:
+                held[key, own] += 1
+        else:
+            last = held[key, own + 1]
+            if kind == LAST:
+                last = np.int64(0)
+            while last != 0 and kind != FIRST:
+                if is_real:
+                    new, old = reals[place, value], reals[last - base, value]
+                    is_better = new < old if kind == LEAST else new > old
+                else:
+                    new_whole, old_whole = events[place, value], events[last - base, value]
+                    is_better = new_whole < old_whole if kind == LEAST else new_whole > old_whole
+                if not is_better:
+                    break
+                last = events[last - base, before]
+            events[place, before], events[place, after] = last, 0
+            if last == 0:
+                held[key, own] = row
+            else:
+                events[last - base, after] = row
+            held[key, own + 1] = row
+
+
+@inlined
+def take_out(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
+    """Let the first of the events that count for a port count no longer."""
+    ports, aggregates, events, base = (
+        stretches.ports,
+        stretches.aggregates,
+        store.events,
+        store.base,
+    )
+    held[key, ports[port, 2] + COUNTED] -= 1
+    place = row - base
+    present = events[place, PRESENT]
+    for each in range(len(aggregates)):
+        kind, is_real, own = aggregates[each, KIND], aggregates[each, REAL], aggregates[each, OWN]
+        if aggregates[each, PORT] != port or kind == COUNT or not present >> each & 1:
+            continue
+        value, after = aggregates[each, VALUE], aggregates[each, QUEUE]
+        if kind in (SUM, AVERAGE):
+            held[key, own] -= 1
+            if is_real:
+                add_real(held, key, own + 1, aggregates[each, POWER], events[place, value], -1)
+            else:
+                add_integer(held, key, own + 1, events[place, value], -1)
+        elif kind == DISTINCT:
+            if events[place, after] == 0:
+                held[key, own] -= 1
+                drop(store.table, store.used, (np.int64(key) + 1) << 32 | events[place, value])
+        elif held[key, own] == row:
+            behind = events[place, after]
+            held[key, own] = behind
+            if behind == 0:
+                held[key, own + 1] = 0
+            else:
+                events[behind - base, after + 1] = 0
+
+
+@inlined
+def age(held: Any, key: int, time: int, stretches: Any, store: Any) -> None:
+    """Move the pointers of a key past what has left the window by a time."""
+    events, base = store.events, store.base
+    edge = time - stretches.window
+    begins, bits, ends = stretches.begins, stretches.bits, stretches.ends
+    if stretches.has_pointers:
+        end = np.int64(0)
+        for group in range(begins.size - 1):
+            latest, is_complete = np.int64(0), True
+            for place in range(begins[group], begins[group + 1]):
+                row = held[key, POINTERS + place]
+                if group > 0 and end == 0:
+                    row = np.int64(0)
+                while row != 0 and (events[row - base, TIME] < edge if group == 0 else row <= end):
+                    row = next_of_port(events, base, row, bits[place])
+                held[key, POINTERS + place] = row
+                is_complete = is_complete and row != 0
+                latest = max(latest, row)
+            end = latest if is_complete else np.int64(0)
+            ends[group] = end
+    ports = stretches.ports
+    for port in range(len(ports)):
+        bit, group, at = np.uint64(ports[port, 0]), ports[port, 1], ports[port, 2]
+        row = held[key, at + LOW]
+        if row == 0:
+            continue
+        if group > 0 and ends[group - 1] == 0:
+            empty(held, key, port, stretches)
+            continue
+        while row != 0 and (
+            events[row - base, TIME] < edge if group == 0 else row <= ends[group - 1]
+        ):
+            take_out(held, key, port, row, stretches, store)
+            row = next_of_port(events, base, row, bit)
+        held[key, at + LOW] = row
+
+
+@inlined
+def empty(held: Any, key: int, port: int, stretches: Any) -> None:
+    """Let nothing count for a port."""
+    ports, aggregates = stretches.ports, stretches.aggregates
+    at = ports[port, 2]
+    held[key, at + LOW] = 0
+    held[key, at + COUNTED] = 0
+    for each in range(len(aggregates)):
+        if aggregates[each, PORT] == port:
+            own = aggregates[each, OWN]
+            for register in range(own, own + 2 + aggregates[each, LIMBS]):
+                held[key, register] = 0
+
+
+@inlined
+def forget(held: Any, key: int, stretches: Any) -> None:
+    """Let a key remember nothing."""
+    held[key, HEAD] = 0
+    held[key, TAIL] = 0
+    if stretches.has_pointers:
+        for place in range(stretches.bits.size):
+            held[key, POINTERS + place] = 0
+    for group in range(stretches.ends.size):
+        stretches.ends[group] = 0
+    for port in range(len(stretches.ports)):
+        empty(held, key, port, stretches)
+
+
+@inlined
+def remember(held: Any, key: int, row: int, letter: Any, stretches: Any, store: Any) -> None:
+    """Put an event behind those that a key remembers; `ends` are those from before it."""
+    base, ports, ends = store.base, stretches.ports, stretches.ends
+    last = held[key, TAIL]
+    if last != 0:
+        store.events[last - base, NEXT] = row
+    if held[key, HEAD] == 0:
+        held[key, HEAD] = row
+    held[key, TAIL] = row
+    for port in range(len(ports)):
+        group = ports[port, 1]
+        if letter >> np.uint64(ports[port, 0]) & ONE and (group == 0 or ends[group - 1]):
+            take_in(held, key, port, row, stretches, store)
+    if stretches.has_pointers:
+        begins, bits = stretches.begins, stretches.bits
+        for group in range(begins.size - 1):
+            if group > 0 and ends[group - 1] == 0:
+                break
+            for place in range(begins[group], begins[group + 1]):
+                if letter >> bits[place] & ONE and held[key, POINTERS + place] == 0:
+                    held[key, POINTERS + place] = row
+
+
+@inlined
+def triggers(held: Any, key: int, each: int, stretches: Any, store: Any, program: Any) -> Any:
+    """Whether a candidate triggers, given what its key remembers."""
+    if stretches.rounds > 1 and held[key, stretches.ports[0, 2] + COUNTED] < stretches.rounds:
+        return False
+    if len(program.steps) == 0:
+        return program.known_integers.size == 0 or (
+            program.known_integers[0, each] != 0 and not program.errors[0, each]
+        )
+    return condition_holds(
+        program, each, held, key, stretches.aggregates, store.events, store.reals, store.base
+    )
+
+
+@inlined
+def note(
+    held: Any, key: int, each: int, stretches: Any, store: Any, program: Any, out: Any, at: int
+) -> None:
+    """Write down a trigger: its candidate, the first events, and what aggregates come to."""
+    aggregates, base = stretches.aggregates, store.base
+    out.candidates[at] = each
+    if stretches.bind_first:
+        for place in range(stretches.bits.size):
+            out.slots[at, place] = held[key, POINTERS + place]
+    for number in range(len(aggregates)):
+        whole, real, there = aggregate(
+            held, key, aggregates, number, store.events, store.reals, base, program.digits
+        )
+        if aggregates[number, REAL] or aggregates[number, KIND] == AVERAGE:
+            out.reals[at, number] = real
+        else:
+            out.values[at, number] = whole
+        out.lacking[at, number] = not there
+
+
+@uncounted
+def read_stretches(
+    keys: Any, at: int, number: int, candidates: Any, starts: Any, done: int, stretches: Any,
+    store: Any, held: Any, floors: Any, program: Any, out: Any, fired: int, replays: bool,
+) -> Any:  # fmt: skip
+    """Let events count, from the one at `at` on, and say which candidates trigger.
+
+    Returns how far it came in events and in candidates, how many have triggered, and what it lacks.
+    """
+    base, events = store.base, store.events
+    per_event = len(stretches.aggregates)
+    for row in range(at, keys.size):
+        if fired == out.candidates.size:
+            return row, done, fired, LACKS_ROOM
+        if 2 * (store.used[0] + per_event) > len(store.table):
+            return row, done, fired, LACKS_TABLE
+        key, reading = keys[row], number + row
+        letter, time = np.uint64(events[reading - base, LETTER]), events[reading - base, TIME]
+        events[reading - base, NEXT] = 0
+        age(held, key, time, stretches, store)
+        is_alone = False
+        while True:
+            remember(held, key, reading, letter, stretches, store)
+            if replays or is_alone:
+                break
+            has_triggered = False
+            if done < candidates.size and candidates[done] == row:
+                if starts[done] >= floors[key] and triggers(
+                    held, key, done, stretches, store, program
+                ):
+                    has_triggered = True
+                    note(held, key, done, stretches, store, program, out, fired)
+                    fired += 1
+                done += 1
+            if has_triggered and stretches.keep_none:
+                floors[key] = reading + 1
+            elif (has_triggered and stretches.keep_last) or letter & stretches.unless != NO_BITS:
+                floors[key] = reading
+            else:
+                break
+            forget(held, key, stretches)
+            if floors[key] > reading:
+                break
+            # Only the event itself is kept: it is remembered once more, as the first.
+            is_alone = True
+    return keys.size, done, fired, DONE
+
+
+@uncounted
+def place_values(old: Any, held: Any, lows: Any, table: Any) -> int:
+    """Put the values that still count into another table; returns how many there are.
+
+    `lows` are registers of first events that count: what comes before all of them does not.
+    """
+    used = 0
+    for slot in range(len(old)):
+        pair = old[slot, 0]
+        if pair == 0:
+            continue
+        key = (pair >> 32) - 1
+        is_held = False
+        for low in lows:
+            first = held[key, low]
+            is_held = is_held or (first != 0 and old[slot, 1] >= first)
+        if is_held:
+            place = slot_of(table, pair)
+            table[place, 0], table[place, 1] = pair, old[slot, 1]
+            used += 1
+    return used
+
+
+@uncounted
+def list_remembered(
+    held: Any, events: Any, base: int, oldest: int, keys: Any, rows: Any, writes: bool
+) -> int:
+    """The remembered events that came at a time or later, by key; returns how many there are."""
+    count = 0
+    for key in range(len(held)):
+        row = held[key, HEAD]
+        while row != 0:
+            if events[row - base, TIME] >= oldest:
+                if writes:
+                    keys[count], rows[count] = key, row
+                count += 1
+            row = events[row - base, NEXT]
+    return count

@@ -1,0 +1,381 @@
+"""A rule that relates events, over batches: in compiled loops, by candidates.
+
+In come segments, as for any correlation; out goes what the rule puts out. Every event goes through
+the registers of its key, which carry the latest match (`kernels.match_links`); a match that an
+event completes is a *candidate*. What triggers is decided of candidates: `having` is computed over
+their columns, and what a trigger or `unless` makes a key forget is a number below which no match
+may begin. Only where more counts than the latest match (aggregates, the first events) do all
+remembered events of a key go through `counting`.
+
+What is remembered of a key is a list of readings, and everything that a key holds follows from it:
+a snapshot is that list, and going on from it means to read it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch.input.column import Column, Rows, absent, column_of
+from ensue.engine.batch.input.keys import Keys
+from ensue.engine.batch.input.matching import Matcher
+from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
+from ensue.engine.batch.kernels import match_links
+from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.output.columns import Made
+from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
+from ensue.engine.batch.related.events import Events
+from ensue.engine.batch.single.correlation import (
+    SMALLEST_CLEARING,
+    Gathered,
+    Path,
+    Positions,
+    Segment,
+    asked_of,
+    gathered,
+    sends_events,
+)
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.relating.form import COMPUTED, Form
+from ensue.engine.counts import Counts
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions.names import Parts, names_in
+from ensue.lang.syntax import FilterCorrelation
+from ensue.machine.model import PortAtom
+
+__all__ = ["LeavesColumnsError", "RelatedCorrelation"]
+
+
+class RelatedCorrelation:
+    """One rule over one stream, with all of its keys."""
+
+    machine = None
+
+    def __init__(
+        self, correlation: FilterCorrelation, form: Form, types: TypeSystem, counts: Counts
+    ) -> None:
+        self.name = correlation.name
+        self.correlation = correlation
+        self.form = form
+        self.path = Path("related")
+        self.types = types
+        self._counts = counts
+        self._matcher = Matcher(correlation, None, types)
+        names = asked_of(correlation)
+        having = correlation.clauses.having
+        if having is not None:
+            names += [parts[1:] for parts in names_in(having) if len(parts) > 1]
+        names += [each.name for each in form.aggregates if each.name]
+        self._names, self._whole = names, sends_events(correlation)
+        self._chain, self._width = _chain(form, self.bit_of)
+        self._match = np.zeros(2 + len(form.places), np.int64)
+        self.clear()
+
+    def clear(self) -> None:
+        """Stand as at the beginning."""
+        self.keys = Keys(bool(self.correlation.clauses.by))
+        self.clock: int | None = None
+        self.remembered = Remembered(self._names, self._whole)
+        bind_first = self.form.bind == "first"
+        self.maker = OutputMaker(
+            [self.name], bind_first, self.keys, self.types, self.remembered, key_places={}
+        )
+        self._held = np.zeros((0, self._width), np.int64)
+        self._floors = np.zeros(0, np.int64)
+        self._counting = (
+            Counting(self.form, self.bit_of, self.remembered.column)
+            if self.form.needs_stretches
+            else None
+        )
+        width = 2 if self._counting is None else self._counting.width
+        self._events = Events(width, self.remembered.next)
+
+    def bit_of(self, port: str) -> int:
+        return self._matcher.bit_of[PortAtom(port)]
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def read(self, segments: Sequence[Segment], clock: int | None) -> tuple[Made, Positions]:
+        """What it puts out, and the place in the stream of the reading behind each output.
+
+        Raises `LeavesColumnsError` if it cannot read them; then nothing has changed but that it
+        knows more keys.
+        """
+        found, missing = gathered(self._matcher, self.keys, segments, np.empty((0, 1), np.int64))
+        if not found.rows.size:
+            self._move_on(clock, missing)
+            return Made(found.rows, []), found.positions()
+        number = self._remember(found)
+        self._move_on(clock, missing)
+        letters = found.bits.astype(np.uint64)
+        self._store(letters, found.times)
+        firings = self._triggers(letters, found.times, found.keys, number)
+        made = self.maker.make(firings, Readings(number, found.times, found.keys))
+        return made, found.positions(made.at)
+
+    def _remember(self, found: Gathered) -> int:
+        """Have what was found at hand; returns the number of its first reading."""
+        remembered = self.remembered
+        remembered.add(found.batches, found.rows, found.which)
+        number = remembered.next - len(found.rows)
+        if self._counting is not None:
+            try:
+                self._counting.check(np.arange(number, remembered.next))
+            except LeavesColumnsError:
+                remembered.take_back()
+                raise
+            if self._counting.is_outgrown:
+                # Sums get more limbs, and what they hold is read again.
+                remembered.take_back()
+                self._counting.widen()
+                self.read_again(self.live())
+                return self._remember(found)
+        return number
+
+    def _move_on(self, clock: int | None, missing: int) -> None:
+        self.clock = clock
+        if missing:
+            self._counts.without_key[self.name] += missing
+
+    def _store(self, letters: Any, times: Any) -> None:
+        """Have what is read at hand, behind what was read before."""
+        rows = self._events.add(letters, times)
+        if self._counting is not None:
+            self._counting.fill_in(rows)
+
+    def _triggers(self, letters: Any, times: Any, keys: Numbers, number: int) -> Firings:
+        """The candidates that trigger, as firings."""
+        self._grow()
+        at, starts, slots = self._link(letters, times, keys, number)
+        computed: dict[Parts, Column] = {}
+        if self._counting is None:
+            chosen = self._settled(letters, keys, number, at, starts, slots)
+            slots = slots[chosen]
+        else:
+            found = self._counting.read(
+                self._events, keys, number, at, starts, self._floors,
+                self._operands(slots),
+            )  # fmt: skip
+            chosen = found.candidates
+            slots = slots[chosen]
+            if self.form.bind == "first":
+                places = self.form.places
+                slots = found.firsts[:, [places.index(port) for port in self.form.slots]]
+            computed = {
+                (COMPUTED, str(number)): each for number, each in enumerate(found.aggregates)
+            }
+        actions = np.zeros(len(chosen), np.int64)
+        return Firings(at[chosen], actions, slots, [self.form.action], computed=computed)
+
+    def _link(
+        self, letters: Any, times: Any, keys: Numbers, number: int
+    ) -> tuple[Rows, Rows, npt.NDArray[np.int64]]:
+        """The candidates of a batch: their places, first events and slots."""
+        size = max(1024, len(letters))
+        room = match_links.Candidates(
+            np.empty(size, np.int64),
+            np.empty(size, np.int64),
+            np.empty((size, len(self.form.slots)), np.int64),
+        )
+        _, count = match_links.link(
+            letters, times, keys, 0, number, self._chain, self._held, self._match, room, 0
+        )
+        return room.at[:count], room.starts[:count], room.slots[:count]
+
+    def _settled(
+        self, letters: Any, keys: Numbers, number: int, at: Rows, starts: Rows, slots: Any
+    ) -> Rows:
+        """The candidates that trigger, where only the latest match counts."""
+        holds = np.ones(len(at), np.bool_)
+        if self.form.condition is not None:
+            known, errors = self._operands(slots)
+            holds = (known[0] != 0) & ~errors[0]
+        if not self.form.forgets:
+            return np.flatnonzero(holds)
+        unless = np.uint64(sum(1 << self.bit_of(port) for port in self.form.unless))
+        ends = np.flatnonzero(letters & unless) if unless else np.empty(0, np.int64)
+        out = np.empty(len(at), np.int64)
+        count = match_links.settle(
+            at, holds, starts, keys, ends, self._floors, number,
+            self.form.keep == "none", self.form.keep == "last", out,
+        )  # fmt: skip
+        return out[:count]
+
+    def _operands(self, slots: Any) -> tuple[Any, Any]:
+        """What the operands of `having` come to for each candidate, and where that is an error."""
+        condition, count = self.form.condition, len(slots)
+        operands = condition.operands if condition is not None else ()
+        known = np.zeros((len(operands), count), np.int64)
+        errors = np.zeros((len(operands), count), np.bool_)
+        if not count:
+            return known, errors
+        lookup = _Bound(self.form, slots, self.remembered).column
+        for number, operand in enumerate(operands):
+            assert condition is not None
+            column = _computed(operand, lookup, count)
+            errors[number] = column.missing_mask()
+            if errors[number].all():
+                continue
+            if column.kind != condition.kinds[number]:
+                if condition.kinds[number] == "boolean":
+                    # What is no truth value never holds.
+                    errors[number] = True
+                    continue
+                raise AssertionError("an operand is of the kind that its names are declared with")
+            if column.kind == "real":
+                known.view(np.float64)[number] = column.values
+            else:
+                known[number] = column.values
+        return known, errors
+
+    def _grow(self) -> None:
+        count = self.keys.count
+        if count > len(self._held):
+            size = max(count, 2 * len(self._held))
+            self._held = taller(self._held, size)
+            self._floors = taller(self._floors, size)
+        if self._counting is not None:
+            self._counting.grow(len(self._held))
+
+    # --- what is remembered ---------------------------------------------------------------------
+
+    @property
+    def oldest(self) -> int | None:
+        """The time before which nothing counts any more."""
+        if self.form.window is None or self.clock is None:
+            return None
+        return self.clock - self.form.window
+
+    def live(self) -> tuple[Rows, Rows]:
+        """The readings that count for what may come, each with its key, by key and in order."""
+        if self._counting is not None:
+            return self._counting.remembered(self._events, self.oldest)
+        every_key, every_row = [], []
+        before = self._chain.begins
+        for group in range(len(self.form.groups)):
+            for place in range(before[group], before[group + 1]):
+                block = self._chain.blocks[place]
+                if block < 0:
+                    continue
+                held = self._held[:, block : block + match_links.EVENTS + before[group] + 1]
+                is_there = held[:, -1] > 0
+                is_there &= held[:, match_links.START] >= self._floors
+                if self.oldest is not None:
+                    is_there &= held[:, match_links.WHEN] >= self.oldest
+                keys = np.flatnonzero(is_there)
+                for column in range(match_links.EVENTS, held.shape[1]):
+                    every_key.append(keys)
+                    every_row.append(held[keys, column])
+        keys = np.concatenate(every_key) if every_key else np.empty(0, np.int64)
+        rows = np.concatenate(every_row) if every_row else np.empty(0, np.int64)
+        pairs = np.unique(np.column_stack([keys, rows]), axis=0)
+        return pairs[:, 0], pairs[:, 1]
+
+    def facts_of(self, rows: Rows) -> tuple[Any, Any]:
+        """The letters and the times of readings."""
+        return self._events.letters(rows), self._events.times(rows)
+
+    def ports_of(self, letter: int) -> list[str]:
+        return sorted(
+            atom.name
+            for atom, bit in self._matcher.bit_of.items()
+            if isinstance(atom, PortAtom) and letter >> bit & 1
+        )
+
+    def letter_of(self, ports: Sequence[str]) -> int:
+        return sum(1 << self.bit_of(port) for port in ports)
+
+    def read_again(self, live: tuple[Rows, Rows]) -> None:
+        """Let keys hold what follows from some of their readings, and forget all others."""
+        keys, rows = live
+        letters, times = self.facts_of(rows)
+        self.take_up(keys, letters, times, self.remembered.renumber(rows))
+
+    def take_up(self, keys: Rows, letters: Any, times: Any, number: int) -> None:
+        """Read readings that are remembered already, from `number` on; nothing triggers."""
+        self._held[:] = 0
+        self._floors[:] = 0
+        self._events.clear(number)
+        if self._counting is not None and len(letters):
+            self._counting.check(np.arange(number, number + len(letters)))
+            self._counting.widen()
+        if self._counting is not None:
+            self._counting.clear()
+        self._grow()
+        if not len(letters):
+            return
+        read_under = keys.astype(np.int32)
+        self._link(letters, times, read_under, number)
+        self._store(letters, times)
+        if self._counting is not None:
+            none = np.empty(0, np.int64)
+            self._counting.read(self._events, read_under, number, none, none, self._floors, None)
+
+    def clear_up(self) -> None:
+        """Let go of readings that no key remembers any more, if there are enough of them."""
+        if self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._held)):
+            self.read_again(self.live())
+
+
+class _Bound:
+    """The names that `having` asks for, over the events that candidates have bound."""
+
+    def __init__(self, form: Form, slots: Any, remembered: Remembered) -> None:
+        self._slots = slots
+        self._remembered = remembered
+        self._places: dict[str, list[int]] = {}
+        for slot, port in enumerate(form.slots):
+            self._places.setdefault(port, []).append(slot)
+        self._known: dict[Parts, Column] = {}
+
+    def column(self, parts: Parts) -> Column:
+        port, *rest = parts
+        if port not in self._places or not rest:
+            return absent(len(self._slots))
+        if parts not in self._known:
+            chosen = self._slots[:, self._places[port]]
+            readings = chosen[:, 0] if chosen.shape[1] == 1 else chosen.max(axis=1)
+            column = self._remembered.column(tuple(rest), readings)
+            if column.kind == "object":
+                column = column_of(column.to_list())
+            self._known[parts] = column
+        return self._known[parts]
+
+
+def _computed(expression: Any, lookup: Any, count: int) -> Column:
+    """The values of an expression; missing where it met an error."""
+    try:
+        found = outcomes(expression, lookup, count)
+    except NotInColumnsError:
+        return column_of(values_by_row(expression, lookup, np.arange(count)))
+    return Column(found.kind, found.values, found.errors)
+
+
+def _chain(form: Form, bit_of: Any) -> tuple[match_links.Chain, int]:
+    """The chain for the loops, and how many registers a key has."""
+    begins = np.cumsum([0, *(len(group) for group in form.groups)]).astype(np.int64)
+    blocks, at = [], 0
+    for number, group in enumerate(form.groups):
+        is_held = number < len(form.groups) - 1 or len(group) > 1
+        for _ in group:
+            # What comes last by itself holds nothing.
+            blocks.append(at if is_held else -1)
+            at += (match_links.EVENTS + int(begins[number]) + 1) if is_held else 0
+    ports = [] if form.bind == "latest" else [bit_of(port) for port in form.slots]
+    masks = [sum(1 << bit_of(port) for port in set(group)) for group in form.groups]
+    chain = match_links.Chain(
+        begins,
+        np.array(masks, np.uint64),
+        np.array([bit_of(port) for port in form.places], np.uint64),
+        np.array(blocks, np.int64),
+        np.array(ports, np.uint64),
+        at,
+        FAR if form.window is None else form.window,
+    )
+    return chain, at + len(ports)

@@ -1,0 +1,363 @@
+"""Stretches of ports and their aggregates over batches: what `kernels.stretches` needs around it.
+
+In come the numbers, keys and candidates of a batch; out goes which candidates trigger, what the
+first events are, and what each aggregate comes to. Values stand in the store beside their events:
+numbers as they are, values of `distinct` as small numbers of their own. A real sum has as many
+limbs as the values so far need. What the loops cannot count (values that are no finite numbers, or
+of another kind than declared) raises `LeavesColumnsError` before anything has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.engine.batch.input.column import Column, Rows, column_of
+from ensue.engine.batch.input.keys import TextNumbers
+from ensue.engine.batch.kernels import conditions, stretches
+from ensue.engine.batch.kernels.exact_sums import EXPONENT_OF_ONE, LIMB, MOST_LIMBS
+from ensue.engine.batch.related.events import Events
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import IntegerNumbers, Numbers, taller
+from ensue.engine.core.relating.condition import MOST_REGISTERS, Condition
+from ensue.engine.core.relating.form import Asked, Form
+from ensue.lang.expressions.names import Parts
+
+_KINDS = {
+    "COUNT": conditions.COUNT,
+    "SUM": conditions.SUM,
+    "AVG": conditions.AVERAGE,
+    "DISTINCT": conditions.DISTINCT,
+    "MIN": conditions.LEAST,
+    "MAX": conditions.GREATEST,
+    "FIRST": conditions.FIRST,
+    "LAST": conditions.LAST,
+}
+_WHOLE_LIMBS = 4
+"""So many limbs hold any sum of integers."""
+_ROOM_FOR_EVENTS = 31
+"""So many bits more than its values a sum may have."""
+_FRACTION = 53
+_SMALLEST_TABLE = 1 << 10
+_FEWEST_TRIGGERS = 1 << 10
+
+
+class LeavesColumnsError(Exception):
+    """A rule cannot go on in columns; the text says why. Nothing has been read."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Triggers: which candidates; the first event of each place; the aggregates, by number."""
+
+    candidates: Rows
+    firsts: npt.NDArray[np.int64]
+    aggregates: Sequence[Column]
+
+
+@dataclass
+class _Powers:
+    """Between which powers of two the reals of an aggregate lie, so far."""
+
+    low: int = 0
+    high: int = 0
+    is_known: bool = False
+
+    def including(self, reals: npt.NDArray[np.float64]) -> _Powers:
+        bits = np.abs(reals).view(np.int64)
+        bits = bits[bits != 0]
+        if not bits.size:
+            return self
+        low = max(1, int(bits.min()) >> 52) - EXPONENT_OF_ONE
+        high = (int(bits.max()) >> 52) - EXPONENT_OF_ONE + _FRACTION
+        if self.is_known and self.low <= low and high <= self.high:
+            return self
+        if self.is_known:
+            low, high = min(low, self.low), max(high, self.high)
+        # More than is needed, so that it is seldom needed again.
+        return _Powers((low // LIMB - 1) * LIMB, (high // LIMB + 1) * LIMB, True)
+
+    @property
+    def limbs(self) -> int:
+        needed = (self.high - self.low + _ROOM_FOR_EVENTS) // LIMB + 2
+        return max(needed, (self.high - self.low - _FRACTION) // LIMB + 4)
+
+
+@dataclass
+class _Values:
+    """How the values of one aggregate become numbers of 64 bits."""
+
+    asked: Asked
+    powers: _Powers = field(default_factory=_Powers)
+    texts: TextNumbers = field(default_factory=TextNumbers)
+    numbers: IntegerNumbers = field(default_factory=IntegerNumbers)
+
+
+class Counting:
+    """`bit_of` has the bit of each port; `column` the values of a name for readings by number."""
+
+    def __init__(
+        self, form: Form, bit_of: Callable[[str], int], column: Callable[[Parts, Rows], Column]
+    ) -> None:
+        self._form = form
+        self._bit_of = bit_of
+        self._column = column
+        self._values = [_Values(each) for each in form.aggregates]
+        self._distinct = [
+            n for n, each in enumerate(form.aggregates) if each.function == "DISTINCT"
+        ]
+        named = [n for n, each in enumerate(form.aggregates) if each.function != "COUNT"]
+        queued = [n for n in named if form.aggregates[n].function not in ("SUM", "AVG")]
+        self._valued = {number: place for place, number in enumerate(named)}
+        self._queued = {number: place for place, number in enumerate(queued)}
+        self._whole = np.zeros(MOST_REGISTERS, np.int64)
+        self._real = np.zeros(MOST_REGISTERS, np.float64)
+        condition = form.condition or Condition((), ())
+        self._steps = np.array(condition.steps, np.int64).reshape(-1, 4)
+        self._integers = np.array(condition.integers, np.int64)
+        self._reals = np.array(condition.reals, np.float64)
+        self._digits = np.zeros(MOST_LIMBS, np.uint64)
+        self.clear()
+
+    # --- the store ------------------------------------------------------------------------------
+
+    @property
+    def width(self) -> int:
+        """How many numbers an event has."""
+        return stretches.VALUES + len(self._valued) + 2 * len(self._queued)
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._table = np.zeros((_SMALLEST_TABLE, 2), np.int64)
+        self._used = np.zeros(1, np.int64)
+        for each in self._values:
+            each.texts, each.numbers = TextNumbers(), IntegerNumbers()
+        self._lay_out()
+        self.held = np.zeros((0, self._width), np.int64)
+
+    def _lay_out(self) -> None:
+        """Where everything stands in the registers of a key."""
+        form = self._form
+        counted = list(dict.fromkeys(each.port for each in form.aggregates))
+        if form.rounds > 1:
+            counted = list(dict.fromkeys([form.places[0], *counted]))
+        self._has_pointers = form.bind == "first" or len(form.groups) > 1
+        at = stretches.POINTERS + (len(form.places) if self._has_pointers else 0)
+        ports = []
+        for port in counted:
+            group = next(n for n, group in enumerate(form.groups) if port in group)
+            ports.append([self._bit_of(port), group, at])
+            at += stretches.PER_PORT
+        rows: list[list[int]] = []
+        for each in self._values:
+            asked, powers = each.asked, each.powers
+            is_real = asked.kind == "real" and asked.function not in ("COUNT", "DISTINCT")
+            limbs = 0
+            if asked.function in ("SUM", "AVG"):
+                limbs = powers.limbs if is_real else _WHOLE_LIMBS
+            counts_for = counted.index(asked.port)
+            count_at = ports[counts_for][2] + stretches.COUNTED
+            kind = _KINDS[asked.function]
+            value = stretches.VALUES + self._valued.get(len(rows), 0)
+            queue = stretches.VALUES + len(self._valued) + 2 * self._queued.get(len(rows), 0)
+            rows.append(
+                [kind, int(is_real), at, count_at, limbs, powers.low, counts_for, value, queue]
+            )
+            at += 2 + limbs
+        self._ports = np.array(ports, np.int64).reshape(-1, 3)
+        self._aggregates = np.array(rows, np.int64).reshape(-1, conditions.COLUMNS)
+        self._width = at
+
+    def check(self, numbers: Rows) -> None:
+        """See whether readings can be counted; raises `LeavesColumnsError`.
+
+        Where the sums need more limbs the caller has to let all events be read again, which
+        `is_outgrown` says.
+        """
+        self._columns = [self._column_of(each, numbers) for each in self._values]
+        self._wider = [
+            each.powers.including(column.values[~column.missing_mask()])
+            if each.asked.function in ("SUM", "AVG") and each.asked.kind == "real"
+            else each.powers
+            for each, column in zip(self._values, self._columns, strict=True)
+        ]
+
+    @property
+    def is_outgrown(self) -> bool:
+        return any(
+            wider.is_known
+            and (
+                not each.powers.is_known
+                or (wider.low, wider.high) != (each.powers.low, each.powers.high)
+            )
+            for each, wider in zip(self._values, self._wider, strict=True)
+        )
+
+    def widen(self) -> None:
+        for each, wider in zip(self._values, self._wider, strict=True):
+            each.powers = wider
+
+    def _column_of(self, each: _Values, numbers: Rows) -> Column:
+        if each.asked.function == "COUNT" and not each.asked.name:
+            return Column("integer", np.zeros(numbers.size, np.int64))
+        column = self._column(each.asked.name, numbers)
+        if column.kind == "object":
+            column = column_of(column.to_list())
+        if column.missing is not None and column.missing.all():
+            empty = np.zeros(numbers.size, np.float64 if each.asked.kind == "real" else np.int64)
+            return Column(each.asked.kind, empty, column.missing)
+        if column.kind != each.asked.kind:
+            raise LeavesColumnsError(f"`{'.'.join(each.asked.name)}` is not what was declared")
+        if column.kind == "real" and not np.isfinite(column.values).all():
+            there = column.values[~column.missing_mask()]
+            if not np.isfinite(there).all():
+                raise LeavesColumnsError(f"`{'.'.join(each.asked.name)}` is no finite number")
+        return column
+
+    def fill_in(self, rows: npt.NDArray[np.int64]) -> None:
+        """Write the values of readings, which have been checked, to their rows."""
+        present: Any = np.int64(0)
+        for number, place in self._valued.items():
+            each, column = self._values[number], self._columns[number]
+            rows[:, stretches.VALUES + place] = self._as_numbers(number, each, column)
+            bit = np.int64(1 << number)
+            present = present | (bit if column.missing is None else ~column.missing * bit)
+        rows[:, stretches.PRESENT] = present
+        self._columns = []
+
+    def _as_numbers(self, number: int, each: _Values, column: Column) -> Any:
+        values = column.values
+        if each.asked.function == "DISTINCT":
+            if column.missing is not None and column.missing.all():
+                return 0
+            if column.kind == "string":
+                found = each.texts.number(values)
+            else:
+                # Both zeros are one value.
+                plain = (values + 0.0).view(np.int64) if column.kind == "real" else values
+                found = each.numbers.number(np.ascontiguousarray(plain).astype(np.int64))
+            return found.astype(np.int64) * len(self._distinct) + self._distinct.index(number)
+        if column.kind == "real":
+            return np.ascontiguousarray(values, np.float64).view(np.int64)
+        return values
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def grow(self, keys: int) -> None:
+        if keys > len(self.held):
+            self.held = taller(self.held, max(keys, 2 * len(self.held)))
+
+    def read(
+        self,
+        events: Events,
+        keys: Numbers,
+        number: int,
+        candidates: Rows,
+        starts: Rows,
+        floors: Rows,
+        operands: tuple[Any, Any] | None,
+    ) -> Found:
+        """Let the readings from `number` on count.
+
+        Without operands they are read again: nothing triggers.
+        """
+        form, count = self._form, len(self._values)
+        known, errors = operands or (np.zeros((0, 0), np.int64), np.zeros((0, 0), np.bool_))
+        program = stretches.Program(
+            self._steps,
+            self._integers,
+            self._reals, known, known.view(np.float64), errors,
+            self._whole, self._real, self._digits,
+        )  # fmt: skip
+        rule = self._stretches()
+        room = self._room(max(_FEWEST_TRIGGERS, candidates.size // 8))
+        at = done = fired = 0
+        while True:
+            rows = events.rows
+            store = stretches.Store(
+                rows, rows.view(np.float64), self._table, self._used, events.base
+            )
+            at, done, fired, lacks = stretches.read_stretches(
+                keys, at, number, candidates, starts, done, rule, store, self.held, floors,
+                program, room, fired, operands is None,
+            )  # fmt: skip
+            if lacks == stretches.DONE:
+                break
+            if lacks == stretches.LACKS_ROOM:
+                room = self._taller_room(room)
+            else:
+                self._more_values()
+        columns = [
+            Column(
+                each.result,
+                (room.reals if each.result == "real" else room.values)[:fired, number],
+                room.lacking[:fired, number],
+            )
+            for number, each in enumerate(form.aggregates)
+        ]
+        assert len(columns) == count
+        return Found(room.candidates[:fired], room.slots[:fired], columns)
+
+    def _stretches(self) -> stretches.Stretches:
+        form = self._form
+        unless = sum(1 << self._bit_of(port) for port in form.unless)
+        begins = np.cumsum([0, *(len(group) for group in form.groups)])
+        return stretches.Stretches(
+            begins.astype(np.int64),
+            np.array([self._bit_of(port) for port in form.places], np.uint64),
+            self._ports,
+            self._aggregates,
+            np.zeros(len(form.groups), np.int64),
+            FAR if form.window is None else form.window,
+            form.rounds,
+            np.uint64(unless),
+            self._has_pointers,
+            form.keep == "none",
+            form.keep == "last",
+            form.bind == "first",
+        )
+
+    def _room(self, size: int) -> stretches.Triggered:
+        values = np.zeros((size, len(self._values)), np.int64)
+        return stretches.Triggered(
+            np.zeros(size, np.int64),
+            np.zeros((size, len(self._form.places)), np.int64),
+            values,
+            np.zeros((size, len(self._values)), np.float64),
+            np.zeros((size, len(self._values)), np.bool_),
+        )
+
+    def _taller_room(self, room: stretches.Triggered) -> stretches.Triggered:
+        size = 2 * len(room.candidates)
+        return stretches.Triggered(*(taller(each, size) for each in room))
+
+    def _more_values(self) -> None:
+        """A table of values that is at most a quarter full of what counts."""
+        ports = [self._aggregates[n, conditions.PORT] for n in self._distinct]
+        lows = np.array([self._ports[port, 2] for port in ports], np.int64)
+        size = len(self._table)
+        while True:
+            table = np.zeros((size, 2), np.int64)
+            used = stretches.place_values(self._table, self.held, lows, table)
+            if 4 * used <= size:
+                break
+            size *= 2
+        self._table, self._used[0] = table, used
+
+    # --- what is remembered ---------------------------------------------------------------------
+
+    def remembered(self, events: Events, oldest: int | None) -> tuple[Rows, Rows]:
+        """The readings that keys remember, each with its key, keys and readings in order."""
+        since = -FAR if oldest is None else oldest
+        keys = rows = np.empty(0, np.int64)
+        for writes in (False, True):
+            count = stretches.list_remembered(
+                self.held, events.rows, events.base, since, keys, rows, writes
+            )
+            if not writes:
+                keys, rows = np.empty(count, np.int64), np.empty(count, np.int64)
+        return keys, rows

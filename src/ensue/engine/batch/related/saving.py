@@ -1,0 +1,150 @@
+"""The state of a rule that relates events, as the one form that every engine has for it.
+
+What a key remembers is a list of readings (`ensue.engine.core.saved.rules`), whether it runs event
+by event or in columns. In columns only the readings that still count are kept, and of their events
+the names that the rule asks for, unless it sends events on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from ensue.engine.batch.input.batches import EventBatch
+from ensue.engine.batch.input.keys import Keys
+from ensue.engine.batch.output.remembered import ID
+from ensue.engine.batch.related.correlation import RelatedCorrelation
+from ensue.engine.batch.saved.to_step import event_of, saved_key
+from ensue.engine.batch.single.by_event import SavedEvents
+from ensue.engine.core.instances.rules import whole_key
+from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.saved.rules import (
+    SavedBranch,
+    SavedEvent,
+    SavedExtra,
+    SavedKey,
+    SavedPlace,
+    SavedRule,
+    damaged,
+    restore_event,
+    restore_key,
+    save_event,
+)
+from ensue.engine.ports import Key
+from ensue.errors import SnapshotError
+from ensue.events.event import Event
+from ensue.lang.expressions.evaluation import MISSING
+from ensue.lang.expressions.names import Parts
+
+
+def encode_related(running: RelatedCorrelation) -> bytes:
+    try:
+        return msgspec.msgpack.encode(_saved(running))
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise SnapshotError(
+            f"an event that is still needed holds something that cannot be saved: {error}"
+        ) from None
+
+
+def _saved(running: RelatedCorrelation) -> SavedEvents:
+    keys, rows = running.live()
+    letters, times = running.facts_of(rows)
+    events = _events(running, rows, times.tolist())
+    read: dict[int, list[tuple[int, list[str], SavedEvent | None]]] = {}
+    ports: dict[int, list[str]] = {}
+    for key, letter, time, event in zip(
+        keys.tolist(), letters.tolist(), times.tolist(), events, strict=True
+    ):
+        if letter not in ports:
+            ports[letter] = running.ports_of(letter)
+        read.setdefault(key, []).append((time, ports[letter], save_event(event)))
+    made: dict[int, dict[str, int]] = {}
+    maker = running.maker
+    is_over = maker.counted_at is None or (
+        running.clock is not None and maker.counted_at < running.clock
+    )
+    if not is_over:
+        for (_, key, trigger), number in maker.counted.items():
+            made.setdefault(key, {})[trigger] = number
+    every = running.keys.all()
+    saved: list[tuple[SavedKey, int, list[SavedPlace]]] = []
+    extras: dict[int, SavedExtra] = {}
+    for key in sorted(read.keys() | made.keys()):
+        extras[len(saved)] = SavedExtra(
+            outputs_at=maker.counted_at if key in made else None,
+            outputs_made=made.get(key, {}),
+            branches=[SavedBranch(read.get(key, []), [], {})],
+        )
+        saved.append((saved_key(every[key]), 0, []))
+    states: list[list[int]] = [[]] if saved else []
+    rule = SavedRule(running.name, "memory", None, len(saved), states, saved, extras)
+    return SavedEvents(running.clock, None, rule)
+
+
+def _events(running: RelatedCorrelation, rows: Any, times: list[int]) -> list[Event]:
+    if not len(rows):
+        return []
+    kept = running.remembered.taken(rows)
+    if kept.whole is not None:
+        return kept.whole
+    names = list(kept.columns)
+    values = zip(*(kept.columns[name].to_list() for name in names), strict=True)
+    found = (event_of(_present(names, each)) for each in values)
+    return [msgspec.structs.replace(e, time=time) for e, time in zip(found, times, strict=True)]
+
+
+def _present(names: list[Parts], values: tuple[Any, ...]) -> dict[Parts, Any]:
+    assert ID in names
+    return {name: v for name, v in zip(names, values, strict=True) if v is not MISSING}
+
+
+def _numbered(keys: Keys, saved: list[Key]) -> Numbers:
+    """The numbers of keys; those of one text or one integer keep their quick table."""
+    values = [key[0][1] for key in saved if len(key) == 1]
+    kinds = {type(value) for value in values}
+    if len(values) == len(saved) and kinds in ({str}, {int}):
+        return keys.restore(pa.array(values, pa.string() if kinds == {str} else pa.int64()))
+    return keys.restore_general(saved)
+
+
+def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
+    """Go on from a state; nothing has been read yet. Raises `LeavesColumnsError`."""
+    running.clear()
+    running.clock = saved.clock
+    rule = saved.rule
+    keys = _numbered(running.keys, [whole_key(restore_key(key)) for key, _, _ in rule.keys])
+    read_under: list[int] = []
+    letters: list[int] = []
+    times: list[int] = []
+    events: list[Event] = []
+    known = {port.name for port in running.correlation.ports}
+    latest = max((each.outputs_at or 0 for each in rule.extras.values()), default=0)
+    counted: dict[tuple[int, int, str], int] = {}
+    for at, key in enumerate(keys.tolist()):
+        extra = rule.extras.get(at, SavedExtra())
+        branches = extra.branches or []
+        if len(branches) != 1:
+            raise damaged("a rule has other branches")
+        for time, ports, event in branches[0].readings:
+            if not known.issuperset(ports) or event is None:
+                raise damaged(f"`{running.name}` has other ports")
+            read_under.append(key)
+            letters.append(running.letter_of(ports))
+            times.append(time)
+            events.append(restore_event(event))
+        if extra.outputs_at is not None and extra.outputs_at == latest:
+            counted |= {(0, key, id_): number for id_, number in extra.outputs_made.items()}
+    running.maker.recall(latest if counted else None, counted)
+    number = running.remembered.next
+    if events:
+        batch = EventBatch(events, running.types)
+        running.remembered.add([batch], np.arange(len(events)), None)
+    running.take_up(
+        np.array(read_under, np.int64),
+        np.array(letters, np.uint64),
+        np.array(times, np.int64),
+        number,
+    )

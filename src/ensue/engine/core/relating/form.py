@@ -1,0 +1,273 @@
+"""Which rules that relate events run in columns, and as what.
+
+In comes a filter with clauses over several events (`keep`, `unless`, `having`, `bind latest`,
+aggregates); out goes its `Form`, or the reason why it runs event by event. The form is a chain of
+groups, `(a + b) ; c ; d`: each group is a set of ports that all have to come, in any order, behind
+the group before it. In such an expression without `|` every part of a match is matched itself, so
+that all labels are active at a trigger, and a port's last event always lies in its stretch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ensue.engine.core.effects import Action, Push, Sent, Shape
+from ensue.engine.core.relating.condition import Condition, NotInProgramError, condition_of
+from ensue.events.nesting import path_of
+from ensue.events.types import TypeSystem
+from ensue.lang.expressions import Expression, Name
+from ensue.lang.expressions.names import Parts
+from ensue.lang.expressions.rewriting import replaced
+from ensue.lang.label_logic import label_value
+from ensue.lang.parts import parts_of
+from ensue.lang.relating import aggregates_of, relates_events
+from ensue.lang.syntax import (
+    Both,
+    Correlation,
+    EventPort,
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    PortRef,
+    PushNew,
+    PushPort,
+    Statement,
+    Then,
+    Times,
+)
+
+MOST_PLACES = 8
+"""So many ports a chain may have; every one carries the events of its match."""
+MOST_AGGREGATES = 64
+MOST_PORTS = 63
+"""What an event matches has to have room in one word."""
+COMPUTED = "computed"
+"""The first part of the name under which an output finds the value of an aggregate."""
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An aggregate: its function, the port, the attribute and the kind of its values."""
+
+    function: str
+    port: str
+    name: Parts
+    kind: str
+
+    @property
+    def result(self) -> str:
+        match self.function:
+            case "COUNT" | "DISTINCT":
+                return "integer"
+            case "AVG":
+                return "real"
+        return self.kind
+
+
+@dataclass(frozen=True)
+class Form:
+    """`groups` names the ports of each group; `rounds` more than 1 asks for so many of one port.
+
+    `places` are the ports of all groups, one after the other. `slots` are what a firing binds.
+    """
+
+    groups: Groups
+    rounds: int
+    window: int | None
+    keep: str
+    bind: str
+    unless: tuple[str, ...]
+    aggregates: tuple[Asked, ...]
+    condition: Condition | None
+    action: Action
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        return tuple(port for group in self.groups for port in group)
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The port of each slot of a firing."""
+        return self.places if self.bind == "latest" else tuple(dict.fromkeys(self.places))
+
+    @property
+    def needs_stretches(self) -> bool:
+        """Whether more counts than the latest match: then events stay until they have left."""
+        return bool(self.aggregates) or self.rounds > 1 or self.bind == "first"
+
+    @property
+    def forgets(self) -> bool:
+        """Whether a trigger or an event may make it forget something."""
+        return self.keep != "all" or bool(self.unless)
+
+
+def form_of(correlation: Correlation, types: TypeSystem) -> Form | str:
+    """The form of a rule in columns, or why it has none."""
+    try:
+        return _form(correlation, types)
+    except NotInProgramError as error:
+        return str(error)
+
+
+def _form(correlation: Correlation, types: TypeSystem) -> Form:
+    if not isinstance(correlation, FilterCorrelation) or not relates_events(correlation):
+        raise NotInProgramError("it relates no events")
+    if len(correlation.branches) > 1:
+        raise NotInProgramError("it relates events in several branches")
+    if correlation.initially:
+        raise NotInProgramError("it relates events, and says something at its start")
+    ports = {port.name: port for port in correlation.ports if isinstance(port, EventPort)}
+    if len(ports) < len(correlation.ports):
+        raise NotInProgramError("it relates events, and has a port that is a timer")
+    if len(ports) > MOST_PORTS:
+        raise NotInProgramError(f"it relates events of more than {MOST_PORTS} ports")
+    clauses = correlation.clauses
+    groups, rounds = _groups(correlation.branches[0])
+    asked = _asked(correlation, ports, types)
+    names = {port: types.attributes(each.type) for port, each in ports.items()}
+    condition = None
+    if clauses.having is not None:
+        numbers = {each: number for number, each in enumerate(asked)}
+        results = [each.result for each in asked.values()]
+        condition = condition_of(clauses.having, numbers, results, names)
+        if clauses.bind == "first" and condition.operands:
+            raise NotInProgramError("`having` asks for the first events, which a trigger changes")
+    bind = clauses.bind or "last"
+    places = tuple(port for group in groups for port in group)
+    slots = places if bind == "latest" else tuple(dict.fromkeys(places))
+    return Form(
+        groups,
+        rounds,
+        None if clauses.within is None else clauses.within.microseconds,
+        clauses.keep or "none",
+        bind,
+        tuple(each.name for each in clauses.unless),
+        tuple(asked.values()),
+        condition,
+        _action(correlation, slots, list(asked)),
+    )
+
+
+# --- the expression -----------------------------------------------------------------------------
+
+
+def _groups(x: Filter) -> tuple[Groups, int]:
+    """The groups of a chain, and how often its only port has to come, if that is very often."""
+    body = _unlabelled(x)
+    if isinstance(body, Times) and body.count > MOST_PLACES:
+        repeated = _unlabelled(body.body)
+        if isinstance(repeated, PortRef):
+            return ((repeated.name,),), body.count
+    groups = tuple(_chain(body))
+    if sum(len(group) for group in groups) > MOST_PLACES:
+        raise NotInProgramError(f"it relates events at more than {MOST_PLACES} places")
+    return groups, 1
+
+
+def _chain(x: Filter) -> list[tuple[str, ...]]:
+    match x:
+        case Labelled(_, body):
+            return _chain(body)
+        case PortRef() | Both():
+            return [_together(x)]
+        case Then(parts):
+            return [group for part in parts for group in _chain(part)]
+        case Times(body, count):
+            if count > MOST_PLACES:
+                raise NotInProgramError(f"it relates events at more than {MOST_PLACES} places")
+            return _chain(body) * count
+    raise NotInProgramError(_why_not(x))
+
+
+def _together(x: Filter) -> tuple[str, ...]:
+    match x:
+        case PortRef(name):
+            return (name,)
+        case Labelled(_, body):
+            return _together(body)
+        case Both(parts):
+            return tuple(dict.fromkeys(port for part in parts for port in _together(part)))
+    raise NotInProgramError("it relates events where `;` or `|` stands inside of `+`")
+
+
+def _why_not(x: Filter) -> str:
+    return f"it relates events by `{'|' if 'Either' in type(x).__name__ else 'timeout'}`"
+
+
+def _unlabelled(x: Filter) -> Filter:
+    while isinstance(x, Labelled):
+        x = x.body
+    return x
+
+
+# --- aggregates and outputs ---------------------------------------------------------------------
+
+
+def _asked(
+    correlation: FilterCorrelation, ports: dict[str, EventPort], types: TypeSystem
+) -> dict[Expression, Asked]:
+    """The aggregates of a rule by the calls that ask for them."""
+    found: dict[Expression, Asked] = {}
+    for call in aggregates_of(correlation):
+        (name,) = call.arguments
+        assert isinstance(name, Name)
+        port, *path = name.parts
+        if not path:
+            found[call] = Asked("COUNT", port, (), "integer")
+            continue
+        declared = types.attributes(ports[port].type).get(".".join(path))
+        kind = None if declared is None else declared.kind
+        numeric = kind in ("integer", "real")
+        if call.function != "DISTINCT" and not numeric:
+            raise NotInProgramError(f"`{call.function.lower()}` of what is no declared number")
+        if kind not in ("integer", "real", "string", "boolean", "timestamp"):
+            raise NotInProgramError("an aggregate of what is no single declared value")
+        assert kind is not None
+        found[call] = Asked(call.function, port, path_of(".".join(path)), kind)
+    in_filter = {each.name for each in parts_of(correlation.branches) if isinstance(each, PortRef)}
+    if any(each.port not in in_filter for each in found.values()):
+        raise NotInProgramError("an aggregate of a port that the filter does not ask for")
+    if len(found) > MOST_AGGREGATES:
+        raise NotInProgramError(f"it has more than {MOST_AGGREGATES} aggregates")
+    return found
+
+
+def _action(
+    correlation: FilterCorrelation, slots: tuple[str, ...], asked: list[Expression]
+) -> Action:
+    """What a trigger puts out: every label is active, and every port of the filter bound."""
+    labels = frozenset(
+        part.label for part in parts_of(correlation.branches) if isinstance(part, Labelled)
+    )
+    bound: dict[str, list[int]] = {}
+    for slot, port in enumerate(slots):
+        bound.setdefault(port, []).append(slot)
+    shape = Shape(",".join(sorted(labels)), tuple((p, tuple(s)) for p, s in bound.items()))
+    values = {call: Name((COMPUTED, str(number))) for number, call in enumerate(asked)}
+    pushes: list[Push] = []
+    for case in correlation.cases:
+        if label_value(case.condition, labels, lambda _: False):
+            pushes += [
+                Push(shape, what)
+                for statement in case.statements
+                if (what := _what(statement, bound.keys(), values)) is not None
+            ]
+    return tuple(pushes)
+
+
+def _what(
+    statement: Statement, bound: object, values: dict[Expression, Name]
+) -> Sent | PushNew | None:
+    match statement:
+        case PushPort(port):
+            return Sent(port) if port in bound else None  # type: ignore[operator]
+        case PushNew(_, assignments):
+            return replace(
+                statement,
+                assignments=tuple(
+                    replace(each, value=replaced(each.value, values)) for each in assignments
+                ),
+            )
+    raise NotInProgramError("it relates events, and changes labels")

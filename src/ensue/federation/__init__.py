@@ -1,0 +1,1 @@
+"""Federation: gateways that make one event service out of many unlike ones."""

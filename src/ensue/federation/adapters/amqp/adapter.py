@@ -1,0 +1,256 @@
+"""Events to and from an AMQP broker.
+
+`address` is a queue: an event in it is for one who reads it, the gateway or another client. Where
+`exchange` names a type, `address` is an exchange of that type instead, at which every client has a
+queue of its own, the gateway too; several gateways at one service need that. What is missing is
+declared. Publications are confirmed by the broker, and an event is acknowledged when the gateway
+has passed it on. Events in transit and control messages have exchanges of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Awaitable, Sequence
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from ensue.errors import EventError, LinkError, UsageError
+from ensue.federation.adapters.base import (
+    Adapter,
+    Capabilities,
+    Incoming,
+    Outgoing,
+    ProtectedOptions,
+    Service,
+    broken,
+    driver,
+)
+from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.attributes import EXPIRY, PRIORITY, expiry_of, priority_of
+from ensue.federation.bindings import Binding, Message
+from ensue.subscriptions import Filter
+
+aio_pika: Any = driver("aio_pika", "amqp")
+exceptions: Any = driver("aio_pika.exceptions", "amqp")
+
+BINDING = Binding("cloudevents_")
+MOST_IN_FLIGHT = 2000
+_SECONDS_TO_CONNECT = 10
+_FAILURES = (exceptions.AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
+
+
+class AmqpOptions(ProtectedOptions, frozen=True, kw_only=True):
+    """`exchange` is the type of the exchange, if there is one; `routing` the key to send with."""
+
+    exchange: str | None = None
+    routing: str = ""
+
+
+class AmqpAdapter(Adapter):
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        kind="amqp",
+        driver="aio-pika",
+        incoming="at least once",
+        outgoing="at least once",
+        survives_restart=True,
+        recalls=False,
+        pushes_down="the queue or exchange of `address`",
+        applies=(PRIORITY, EXPIRY),
+        protection=("TLS", "user and password", "client certificate"),
+    )
+    options_type = AmqpOptions
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._options: AmqpOptions = service.options or AmqpOptions()
+        self._connection: Any = None
+        self._sending: Any = None
+        self._receiving: Any = None
+        self._exchanges: dict[str, Any] = {}
+        self._consumers: list[tuple[Any, str]] = []
+        self._events: Inbox[Incoming] = Inbox()
+        self._control: Inbox[bytes] = Inbox()
+
+    async def connect(self) -> None:
+        service = self.service
+        if urlsplit(service.url).scheme not in ("amqp", "amqps"):
+            raise UsageError(
+                f"service `{service.name}`: its address is to begin with `amqp://` or `amqps://`"
+            )
+        self._events, self._control = Inbox(), Inbox()
+        self._consumers = []
+        given: dict[str, Any] = {}
+        if urlsplit(service.url).scheme == "amqps":
+            given["ssl_context"] = self._options.tls_context()
+        if self._options.user is not None:
+            given |= {"login": self._options.user, "password": self._options.password or ""}
+        try:
+            async with asyncio.timeout(_SECONDS_TO_CONNECT):
+                self._connection = await aio_pika.connect(
+                    service.url,
+                    client_properties={"connection_name": f"ensue-{service.gateway}"},
+                    **given,
+                )
+                self._connection.close_callbacks.add(self._closed)
+                self._sending = await self._connection.channel(publisher_confirms=True)
+                self._receiving = await self._connection.channel()
+                await self._receiving.set_qos(prefetch_count=MOST_IN_FLIGHT)
+                self._exchanges = {
+                    service.address: await self._own_exchange(),
+                    service.transit_address: await self._exchange(
+                        service.transit_address, "fanout"
+                    ),
+                    service.control_address: await self._exchange(
+                        service.control_address, "fanout"
+                    ),
+                }
+                heard = await self._receiving.declare_queue(exclusive=True, auto_delete=True)
+                await heard.bind(service.control_address)
+                await heard.consume(self._hear, no_ack=True)
+        except (*_FAILURES, TimeoutError) as error:
+            await self.close()
+            raise broken(service, "cannot connect", error) from None
+
+    async def listen(self, wanted: Sequence[Filter]) -> None:
+        if self._consumers:
+            return
+        for address in (self.service.address, self.service.transit_address):
+            queue = await self._do("cannot subscribe", self._queue(address))
+            in_transit = address == self.service.transit_address
+
+            async def receive(message: Any, in_transit: bool = in_transit) -> None:
+                self._events.put(_incoming(message, in_transit))
+
+            consumer = await self._do("cannot subscribe", queue.consume(receive))
+            self._consumers.append((queue, consumer))
+
+    async def unlisten(self) -> None:
+        consumers, self._consumers = self._consumers, []
+        for queue, consumer in consumers:
+            await self._do("cannot end", queue.cancel(consumer))
+        for address in (self.service.address, self.service.transit_address):
+            if address != self.service.address or self._options.exchange is not None:
+                name = self._queue_name(address)
+                await self._do("cannot end", self._receiving.queue_delete(name))
+        self._events = Inbox()
+
+    async def receive(self) -> list[Incoming]:
+        return await self._events.take()
+
+    async def acknowledge(self, tokens: Sequence[Any]) -> None:
+        for each in tokens:
+            await self._do("cannot acknowledge", each.ack())
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        await self._do("cannot publish", asyncio.gather(*map(self._publish_one, outgoing)))
+
+    async def tell(self, message: bytes) -> None:
+        exchange = self._exchanges[self.service.control_address]
+        await self._do("cannot publish", exchange.publish(aio_pika.Message(message), ""))
+
+    async def hear(self) -> list[bytes]:
+        return await self._control.take()
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(*_FAILURES):
+                await connection.close()
+
+    async def lag(self) -> int | None:
+        waiting = 0
+        for address in (self.service.address, self.service.transit_address):
+            if not self._consumers:
+                return None
+            name = self._queue_name(address)
+            if address == self.service.address and self._options.exchange is None:
+                name = address
+            found = self._receiving.declare_queue(name, passive=True)
+            queue = await self._do("cannot ask", found)
+            waiting += queue.declaration_result.message_count
+        return waiting + len(self._events)
+
+    async def _own_exchange(self) -> Any:
+        if self._options.exchange is not None:
+            return await self._exchange(self.service.address, self._options.exchange)
+        await self._own_queue()
+        return self._sending.default_exchange
+
+    async def _own_queue(self) -> Any:
+        """The queue that `address` names, as it is; a durable one where there is none."""
+        trial = await self._connection.channel()
+        try:
+            await trial.declare_queue(self.service.address, passive=True)
+        except exceptions.ChannelNotFoundEntity:
+            return await self._receiving.declare_queue(self.service.address, durable=True)
+        await trial.close()
+        return await self._receiving.get_queue(self.service.address, ensure=False)
+
+    async def _exchange(self, address: str, kind: str) -> Any:
+        is_control = address == self.service.control_address
+        return await self._sending.declare_exchange(address, kind, durable=not is_control)
+
+    async def _queue(self, address: str) -> Any:
+        if address == self.service.address and self._options.exchange is None:
+            return await self._own_queue()
+        queue = await self._receiving.declare_queue(self._queue_name(address), durable=True)
+        routing = "#" if self._options.exchange == "topic" else self._options.routing
+        await queue.bind(address, routing)
+        return queue
+
+    def _queue_name(self, address: str) -> str:
+        return f"ensue.{self.service.gateway}.{self.service.name}.{address}"
+
+    async def _publish_one(self, outgoing: Outgoing) -> None:
+        event, service = outgoing.event, self.service
+        message = BINDING.write(event, service.encoding)
+        expiry = expiry_of(event)
+        left = None if expiry is None else max(expiry / 1e6 - time.time(), 0.001)
+        body = aio_pika.Message(
+            message.body,
+            headers=dict(message.headers),
+            content_type=message.content_type,
+            delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+            priority=priority_of(event),
+            expiration=left,
+            message_id=event.id,
+        )
+        address = service.transit_address if outgoing.in_transit else service.address
+        routing = "" if outgoing.in_transit else self._options.routing
+        if self._options.exchange is None and not outgoing.in_transit:
+            routing = address
+        await self._exchanges[address].publish(body, routing, mandatory=False)
+
+    async def _hear(self, message: Any) -> None:
+        self._control.put(message.body)
+
+    def _closed(self, _: Any, error: BaseException | None = None) -> None:
+        reason = str(error) if error is not None else "it was closed"
+        lost = LinkError(f"service `{self.service.name}`: the connection is lost: {reason}")
+        self._events.fail(lost)
+        self._control.fail(lost)
+
+    async def _do(self, doing: str, call: Awaitable[Any]) -> Any:
+        try:
+            return await call
+        except _FAILURES as error:
+            raise broken(self.service, doing, error) from None
+
+
+def _incoming(message: Any, in_transit: bool) -> Incoming:
+    headers = {
+        _header(name): value.decode() if isinstance(value, bytes) else str(value)
+        for name, value in (message.headers or {}).items()
+    }
+    try:
+        event = BINDING.read(Message(message.body, message.content_type or "", headers))
+    except EventError as error:
+        return Incoming(None, message, in_transit, error.problems)
+    return Incoming(event, message, in_transit)
+
+
+def _header(name: str) -> str:
+    """CloudEvents allows two ways to write the prefix."""
+    return name.lower().replace("cloudevents:", "cloudevents_", 1)

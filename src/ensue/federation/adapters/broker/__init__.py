@@ -1,0 +1,1 @@
+"""Content-based brokers of this process (the paper's Siena)."""

@@ -1,0 +1,1 @@
+"""The event channel of this process."""

@@ -1,0 +1,1 @@
+"""CloudEvents over HTTP: webhooks in and out, and WebSockets."""

@@ -1,0 +1,423 @@
+"""Events to and from Kafka.
+
+The gateway reads every partition of its topics itself and keeps its offsets under a group of its
+own, so that it begins at a known place the moment that it listens, and no rebalance moves it. An
+event with a `partitionkey` is placed by it. The client library works in threads; its calls that
+wait are made in threads of the adapter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from ensue.errors import EventError, LinkError
+from ensue.events.event import Event
+from ensue.federation.adapters.base import (
+    Adapter,
+    Capabilities,
+    Incoming,
+    Outgoing,
+    ProtectedOptions,
+    RefusedError,
+    Service,
+    broken,
+    driver,
+)
+from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.attributes import KEY
+from ensue.federation.bindings import Binding, Message
+from ensue.subscriptions import Filter
+
+kafka: Any = driver("confluent_kafka", "kafka")
+admin: Any = driver("confluent_kafka.admin", "kafka")
+
+BINDING = Binding("ce_")
+CONTENT_TYPE = "content-type"
+RECALLED = 2000
+_SECONDS_TO_ANSWER = 10.0
+_MOST_AT_ONCE = 1000
+_SECONDS_TO_WAIT = 0.1
+
+T = TypeVar("T")
+
+
+class KafkaOptions(ProtectedOptions, frozen=True, kw_only=True):
+    """`settings` go to the client library as they are; `partitions` is for topics it must make."""
+
+    mechanism: str = "PLAIN"
+    start: str = "latest"
+    partitions: int = 1
+    settings: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class KafkaAdapter(Adapter):
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        kind="kafka",
+        driver="confluent-kafka",
+        incoming="at least once",
+        outgoing="at least once",
+        survives_restart=True,
+        recalls=True,
+        pushes_down="nothing",
+        applies=(KEY,),
+        protection=("TLS", "user and password (SASL)", "client certificate"),
+    )
+    options_type = KafkaOptions
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._options: KafkaOptions = service.options or KafkaOptions()
+        self._threads = ThreadPoolExecutor(5, f"kafka {service.name}")
+        self._producer: Any = None
+        self._consumer: Any = None
+        self._listener: Any = None
+        self._is_closed = False
+        self._is_listening = asyncio.Event()
+        self._trouble: Inbox[None] = Inbox()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def connect(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        try:
+            await self._call(self._connect)
+        except kafka.KafkaException as error:
+            await self.close()
+            raise broken(self.service, "cannot connect", error.args[0]) from None
+        except ValueError as error:
+            raise broken(self.service, "cannot connect", error) from None
+
+    async def listen(self, wanted: Sequence[Filter]) -> None:
+        if not self._is_listening.is_set():
+            await self._do("cannot read", self._assign)
+            self._is_listening.set()
+
+    async def unlisten(self) -> None:
+        self._is_listening.clear()
+        await self._do("cannot end", self._forget)
+
+    async def receive(self) -> list[Incoming]:
+        while True:
+            await self._is_listening.wait()
+            found = await self._do("cannot read", self._consume, self._consumer)
+            if found and self._is_listening.is_set():
+                return [self._incoming(each) for each in found]
+            if found:
+                return []
+
+    async def acknowledge(self, tokens: Sequence[Any]) -> None:
+        latest: dict[tuple[str, int], int] = {}
+        for topic, partition, offset in tokens:
+            latest[topic, partition] = max(offset, latest.get((topic, partition), -1))
+        offsets = [kafka.TopicPartition(*place, offset + 1) for place, offset in latest.items()]
+        await self._do("cannot acknowledge", self._commit, offsets)
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        records = [self._record(each) for each in outgoing]
+        await self._do("cannot publish", self._produce, records)
+
+    async def tell(self, message: bytes) -> None:
+        record = {"topic": self.service.control_address, "value": message}
+        await self._do("cannot publish", self._produce, [record])
+
+    async def hear(self) -> list[bytes]:
+        while True:
+            found = await self._do("cannot read", self._consume, self._listener)
+            if found:
+                return [each.value() for each in found]
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+        self._threads.shutdown(wait=False)
+
+    async def recall(self) -> list[Event]:
+        messages = await self._do("cannot read", self._latest)
+        read = [self._incoming(each).event for each in messages]
+        return [each for each in read if each is not None]
+
+    async def lag(self) -> int | None:
+        return await self._do("cannot ask", self._lag) if self._is_listening.is_set() else None
+
+    # --- in threads ---------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        settings = self._settings()
+        service = self.service
+        self._producer = kafka.Producer(
+            settings
+            | {
+                "enable.idempotence": "true",
+                "linger.ms": "2",
+                "message.timeout.ms": str(int(_SECONDS_TO_ANSWER * 1000)),
+            }
+        )
+        self._producer.list_topics(timeout=_SECONDS_TO_ANSWER)
+        self._make_topics(settings)
+        reading = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+        self._consumer = kafka.Consumer(settings | reading | {"group.id": self._group})
+        self._listener = kafka.Consumer(settings | reading | {"group.id": f"{self._group}.control"})
+        self._listener.assign(self._ends(self._listener, [service.control_address]))
+
+    def _settings(self) -> dict[str, Any]:
+        service, options = self.service, self._options
+        place = urlsplit(service.url if "://" in service.url else f"kafka://{service.url}")
+        servers = place.netloc.rpartition("@")[2]
+        is_protected = place.scheme in ("kafkas", "kafka+ssl")
+        user = options.user or (place.username and unquote(place.username))
+        password = options.password or (place.password and unquote(place.password))
+        found: dict[str, Any] = {
+            "bootstrap.servers": servers,
+            "client.id": f"ensue-{service.gateway}",
+            "error_cb": self._note,
+            "log_level": "0",
+            "socket.connection.setup.timeout.ms": "5000",
+            "allow.auto.create.topics": "true",
+            "fetch.wait.max.ms": "50",
+            "topic.metadata.refresh.interval.ms": "30000",
+            "security.protocol": ("SASL_" if user else "")
+            + ("SSL" if is_protected else "PLAINTEXT"),
+        }
+        if user:
+            found |= {"sasl.username": user, "sasl.password": password or ""}
+            found["sasl.mechanism"] = options.mechanism
+        files = {
+            "ssl.ca.location": options.authority,
+            "ssl.certificate.location": options.certificate,
+            "ssl.key.location": options.key,
+        }
+        if is_protected:
+            found |= {name: value for name, value in files.items() if value is not None}
+            if not options.verify:
+                found["enable.ssl.certificate.verification"] = "false"
+        return found | options.settings
+
+    def _make_topics(self, settings: dict[str, Any]) -> None:
+        service = self.service
+        wanted = {
+            service.address: self._options.partitions,
+            service.transit_address: 1,
+            service.control_address: 1,
+        }
+        client = admin.AdminClient(settings)
+        known = client.list_topics(timeout=_SECONDS_TO_ANSWER).topics
+        missing = [
+            admin.NewTopic(topic, partitions)
+            for topic, partitions in wanted.items()
+            if topic not in known
+        ]
+        if not missing:
+            return
+        for made in client.create_topics(missing, request_timeout=_SECONDS_TO_ANSWER).values():
+            # Another gateway may have been quicker, or topics may be somebody else's to make.
+            with contextlib.suppress(kafka.KafkaException):
+                made.result()
+
+    def _assign(self) -> None:
+        """Go on from what was acknowledged; begin at the end where nothing was."""
+        service = self.service
+        ends = self._ends(self._consumer, [service.address, service.transit_address])
+        known = self._consumer.committed(
+            [kafka.TopicPartition(each.topic, each.partition) for each in ends],
+            timeout=_SECONDS_TO_ANSWER,
+        )
+        begin = []
+        for end, committed in zip(ends, known, strict=True):
+            if committed.offset >= 0:
+                begin.append(committed)
+            elif self._options.start == "earliest" and end.topic == service.address:
+                begin.append(kafka.TopicPartition(end.topic, end.partition, 0))
+            else:
+                begin.append(end)
+        self._consumer.commit(offsets=begin, asynchronous=False)
+        self._consumer.assign(begin)
+
+    def _ends(self, consumer: Any, topics: Sequence[str]) -> list[Any]:
+        """The ends of all partitions. A topic that was just made has no leader for a moment."""
+        until = time.monotonic() + _SECONDS_TO_ANSWER
+        while True:
+            try:
+                return self._ends_now(consumer, topics)
+            except kafka.KafkaException as error:
+                if error.args[0].code() not in _NOT_YET or time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
+
+    @staticmethod
+    def _ends_now(consumer: Any, topics: Sequence[str]) -> list[Any]:
+        found = []
+        for topic in topics:
+            described = consumer.list_topics(topic, timeout=_SECONDS_TO_ANSWER).topics[topic]
+            if described.error is not None:
+                raise kafka.KafkaException(described.error)
+            for partition in described.partitions:
+                place = kafka.TopicPartition(topic, partition)
+                _, high = consumer.get_watermark_offsets(place, timeout=_SECONDS_TO_ANSWER)
+                found.append(kafka.TopicPartition(topic, partition, high))
+        return found
+
+    def _forget(self) -> None:
+        self._consumer.unassign()
+        client = admin.AdminClient(self._settings())
+        for ended in client.delete_consumer_groups([self._group]).values():
+            # A group that never committed is not there.
+            with contextlib.suppress(kafka.KafkaException):
+                ended.result(_SECONDS_TO_ANSWER)
+
+    def _consume(self, consumer: Any) -> list[Any]:
+        if self._is_closed:
+            return []
+        first = consumer.poll(_SECONDS_TO_WAIT)
+        if first is None:
+            return []
+        found = []
+        # To ask for many at once would wait for many; what is there already is taken along.
+        for each in (first, *consumer.consume(_MOST_AT_ONCE, 0)):
+            if each.error() is None:
+                found.append(each)
+            elif not each.error().retriable() and each.error().code() not in _PASSING:
+                raise kafka.KafkaException(each.error())
+        return found
+
+    def _commit(self, offsets: list[Any]) -> None:
+        self._consumer.commit(offsets=offsets, asynchronous=False)
+
+    def _produce(self, records: Sequence[dict[str, Any]]) -> None:
+        failed: list[Any] = []
+
+        def delivered(error: Any, _: Any) -> None:
+            if error is not None:
+                failed.append(error)
+
+        for each in records:
+            while True:
+                try:
+                    self._producer.produce(**each, on_delivery=delivered)
+                    break
+                except BufferError:
+                    self._producer.poll(0.05)
+        left = self._producer.flush(_SECONDS_TO_ANSWER + 1)
+        if failed:
+            error = failed[0]
+            if error.code() == kafka.KafkaError.MSG_SIZE_TOO_LARGE:
+                raise RefusedError(f"service `{self.service.name}`: {error}")
+            raise kafka.KafkaException(error)
+        if left:
+            raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TIMED_OUT))
+
+    def _latest(self) -> list[Any]:
+        """The last records of the topics of events."""
+        service = self.service
+        reader = kafka.Consumer(
+            self._settings() | {"group.id": f"{self._group}.recall", "enable.auto.commit": "false"}
+        )
+        try:
+            ends = self._ends(reader, [service.address, service.transit_address])
+            begin, waiting = [], 0
+            for each in ends:
+                low, high = reader.get_watermark_offsets(each, timeout=_SECONDS_TO_ANSWER)
+                start = max(low, high - RECALLED)
+                waiting += high - start
+                begin.append(kafka.TopicPartition(each.topic, each.partition, start))
+            reader.assign(begin)
+            found: list[Any] = []
+            while waiting > 0:
+                most = min(waiting, _MOST_AT_ONCE)
+                came = [each for each in reader.consume(most, 2.0) if not each.error()]
+                if not came:
+                    break
+                waiting -= len(came)
+                found += came
+            return found
+        finally:
+            reader.close()
+
+    def _lag(self) -> int:
+        waiting = 0
+        for each in self._consumer.position(self._consumer.assignment()):
+            _, high = self._consumer.get_watermark_offsets(each, timeout=_SECONDS_TO_ANSWER)
+            waiting += max(0, high - each.offset) if each.offset >= 0 else 0
+        return waiting
+
+    def _close(self) -> None:
+        for each in (self._consumer, self._listener):
+            if each is not None:
+                with contextlib.suppress(Exception):
+                    each.close()
+        self._consumer = self._listener = self._producer = None
+
+    def _note(self, error: Any) -> None:
+        """Called from a thread of the library."""
+        if error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and self._loop is not None:
+            lost = LinkError(f"service `{self.service.name}`: no server answers: {error.str()}")
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._trouble.fail, lost)
+
+    # --- in the loop --------------------------------------------------------------------------
+
+    @property
+    def _group(self) -> str:
+        return f"ensue.{self.service.gateway}.{self.service.name}"
+
+    def _record(self, outgoing: Outgoing) -> dict[str, Any]:
+        event, service = outgoing.event, self.service
+        message = BINDING.write(event, service.encoding)
+        headers = {**message.headers, CONTENT_TYPE: message.content_type}
+        key = event.extensions.get(KEY)
+        return {
+            "topic": service.transit_address if outgoing.in_transit else service.address,
+            "value": message.body,
+            "key": None if key is None else str(key).encode(),
+            "headers": [(name, value.encode()) for name, value in headers.items()],
+        }
+
+    def _incoming(self, record: Any) -> Incoming:
+        token = record.topic(), record.partition(), record.offset()
+        in_transit = token[0] == self.service.transit_address
+        headers = {
+            name.lower(): (value or b"").decode("utf-8", "replace")
+            for name, value in record.headers() or ()
+        }
+        content_type = headers.pop(CONTENT_TYPE, "")
+        try:
+            event = BINDING.read(Message(record.value() or b"", content_type, headers))
+        except EventError as error:
+            return Incoming(None, token, in_transit, error.problems)
+        return Incoming(event, token, in_transit)
+
+    async def _call(self, work: Callable[..., T], *given: Any) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
+
+    async def _do(self, doing: str, work: Callable[..., T], *given: Any) -> T:
+        if self._trouble.is_failed:
+            await self._trouble.take()
+        try:
+            return await self._call(work, *given)
+        except kafka.KafkaException as error:
+            raise broken(self.service, doing, error.args[0]) from None
+        except RuntimeError as error:
+            raise broken(self.service, doing, error) from None
+
+
+_NOT_YET = (
+    kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
+    kafka.KafkaError.LEADER_NOT_AVAILABLE,
+    kafka.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    kafka.KafkaError._UNKNOWN_PARTITION,
+    kafka.KafkaError._UNKNOWN_TOPIC,
+)
+
+_PASSING = (
+    kafka.KafkaError._PARTITION_EOF,
+    kafka.KafkaError._TRANSPORT,
+    kafka.KafkaError._ALL_BROKERS_DOWN,
+    kafka.KafkaError._TIMED_OUT,
+)
+"""Errors that the client library mends by itself, or tells in another way."""

@@ -1,0 +1,1 @@
+"""An event service inside the process, for trials and tests of gateways."""

@@ -1,0 +1,251 @@
+"""Events to and from an MQTT 5 broker, with QoS 1 both ways and a session that outlives restarts.
+
+The broker keeps what comes while the gateway is away, as long as `session` says. A message is
+acknowledged to the broker only when the gateway has passed it on (`manual_ack` of the driver).
+Attributes of binary events are user properties, as the MQTT binding of CloudEvents has them.
+
+The driver connects, subscribes and runs the client under it (Paho); messages go straight to and
+from that client, since a task and a future for each would halve the pace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
+
+from ensue.errors import EventError, LinkError, UsageError
+from ensue.events.event import Event
+from ensue.federation.adapters.base import (
+    Adapter,
+    Capabilities,
+    Incoming,
+    Outgoing,
+    ProtectedOptions,
+    Service,
+    broken,
+    driver,
+)
+from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.attributes import EXPIRY, expiry_of
+from ensue.federation.bindings import STRUCTURED_TYPE, Binding, Message
+from ensue.subscriptions import Filter
+
+aiomqtt: Any = driver("aiomqtt", "mqtt")
+packettypes: Any = driver("paho.mqtt.packettypes", "mqtt")
+properties: Any = driver("paho.mqtt.properties", "mqtt")
+
+BINDING = Binding("")
+SCHEMES = {"mqtt": 1883, "tcp": 1883, "mqtts": 8883, "ssl": 8883}
+MOST_IN_FLIGHT = 1000
+_SECONDS_TO_CONNECT = 10
+
+
+class MqttOptions(ProtectedOptions, frozen=True, kw_only=True):
+    """`session`: how many seconds the broker keeps messages for a gateway that is away."""
+
+    qos: int = 1
+    session: int = 86_400
+    keepalive: int = 30
+
+
+class MqttAdapter(Adapter):
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        kind="mqtt",
+        driver="aiomqtt",
+        incoming="at least once",
+        outgoing="at least once",
+        survives_restart=True,
+        recalls=False,
+        pushes_down="the topic filter of `address`",
+        applies=(EXPIRY,),
+        protection=("TLS", "user and password", "client certificate"),
+    )
+    options_type = MqttOptions
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._options: MqttOptions = service.options or MqttOptions()
+        self._client: Any = None
+        self._unconfirmed: set[int] = set()
+        self._confirmed = asyncio.Event()
+        self._events: Inbox[Incoming] = Inbox()
+        self._control: Inbox[bytes] = Inbox()
+
+    async def connect(self) -> None:
+        service, options = self.service, self._options
+        place = urlsplit(service.url)
+        if place.scheme not in SCHEMES or not place.hostname:
+            raise UsageError(
+                f"service `{service.name}`: `{place.scheme}://{place.hostname or ''}` is no address"
+                " of an MQTT broker: give `mqtt://HOST:PORT`, or `mqtts://HOST:PORT` for TLS"
+            )
+        wishes = _properties("CONNECT")
+        wishes.SessionExpiryInterval = options.session
+        wishes.ReceiveMaximum = MOST_IN_FLIGHT
+        self._client = aiomqtt.Client(
+            place.hostname,
+            place.port or SCHEMES[place.scheme],
+            username=options.user or _decoded(place.username),
+            password=options.password or _decoded(place.password),
+            identifier=self._identifier(),
+            protocol=aiomqtt.ProtocolVersion.V5,
+            clean_start=False,
+            properties=wishes,
+            keepalive=options.keepalive,
+            tls_context=options.tls_context() if place.scheme in ("mqtts", "ssl") else None,
+            timeout=_SECONDS_TO_CONNECT,
+            max_inflight_messages=MOST_IN_FLIGHT,
+            max_queued_outgoing_messages=0,
+        )
+        paho = self._client._client
+        paho.manual_ack_set(True)
+        paho.connect_timeout = float(_SECONDS_TO_CONNECT)
+        paho.on_message = self._received
+        paho.on_publish = self._published
+        self._events, self._control = Inbox(), Inbox()
+        self._unconfirmed = set()
+        try:
+            await self._client.__aenter__()
+            self._client._disconnected.add_done_callback(self._lost)
+            await self._client.subscribe(service.control_address, qos=1)
+        except (aiomqtt.MqttError, OSError) as error:
+            await self.close()
+            raise broken(service, "cannot connect", error) from None
+
+    async def listen(self, wanted: Sequence[Filter]) -> None:
+        topics = [(self.service.address, self._options.qos), (self.service.transit_address, 1)]
+        await self._do("cannot subscribe", self._client.subscribe(topics))
+
+    async def unlisten(self) -> None:
+        topics = [self.service.address, self.service.transit_address]
+        await self._do("cannot unsubscribe", self._client.unsubscribe(topics))
+
+    async def receive(self) -> list[Incoming]:
+        return await self._events.take()
+
+    async def acknowledge(self, tokens: Sequence[Any]) -> None:
+        for mid, qos in tokens:
+            if qos:
+                self._client._client.ack(mid, qos)
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        for each in outgoing:
+            self._publish_one(each)
+        await self._all_confirmed()
+
+    async def tell(self, message: bytes) -> None:
+        self._put(self.service.control_address, message, 1, None)
+        await self._all_confirmed()
+
+    async def hear(self) -> list[bytes]:
+        return await self._control.take()
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is None:
+            return
+        if not self._events.is_failed:
+            # An answer tells that the broker has read all acknowledgements; the next connection of
+            # this name could otherwise overtake them.
+            with contextlib.suppress(aiomqtt.MqttError, OSError, TimeoutError):
+                await client.unsubscribe(f"{self.service.control_address}/nobody", timeout=2)
+        with contextlib.suppress(aiomqtt.MqttError, OSError):
+            await client.__aexit__(None, None, None)
+
+    def _publish_one(self, outgoing: Outgoing) -> None:
+        event, service = outgoing.event, self.service
+        message = BINDING.write(event, "structured" if outgoing.in_transit else service.encoding)
+        expiry = expiry_of(event)
+        given = _STRUCTURED
+        if message.headers or expiry is not None or message.content_type != STRUCTURED_TYPE:
+            given = _properties("PUBLISH")
+            given.ContentType = message.content_type
+            if message.headers:
+                given.UserProperty = list(message.headers.items())
+            if expiry is not None:
+                left = expiry // 1_000_000 - int(time.time())
+                given.MessageExpiryInterval = min(max(left, 1), 0xFFFFFFFF)
+        topic = service.transit_address if outgoing.in_transit else service.address
+        self._put(topic, message.body, 1 if outgoing.in_transit else self._options.qos, given)
+
+    def _put(self, topic: str, body: bytes, qos: int, given: Any) -> None:
+        if self._client is None or self._events.is_failed:
+            raise LinkError(f"service `{self.service.name}`: the connection is lost")
+        info = self._client._client.publish(topic, body, qos, properties=given)
+        if info.rc not in (0, _QUEUED):
+            raise LinkError(f"service `{self.service.name}`: cannot publish: code {info.rc}")
+        if not info.is_published():
+            self._unconfirmed.add(info.mid)
+
+    async def _all_confirmed(self) -> None:
+        while self._unconfirmed:
+            if self._events.is_failed:
+                raise LinkError(f"service `{self.service.name}`: cannot publish: connection lost")
+            self._confirmed.clear()
+            await self._confirmed.wait()
+
+    # --- callbacks of the client, in the loop -------------------------------------------------
+
+    def _published(self, _client: Any, _data: Any, mid: int, *_: Any) -> None:
+        self._unconfirmed.discard(mid)
+        if not self._unconfirmed:
+            self._confirmed.set()
+
+    def _received(self, client: Any, _data: Any, message: Any) -> None:
+        topic = message.topic
+        if topic == self.service.control_address:
+            self._control.put(bytes(message.payload))
+            client.ack(message.mid, message.qos)
+        else:
+            self._events.put(self._incoming(message, topic == self.service.transit_address))
+
+    def _lost(self, ended: asyncio.Future[None]) -> None:
+        error = None if ended.cancelled() else ended.exception()
+        lost = LinkError(f"service `{self.service.name}`: the connection is lost: {error or ''}")
+        self._events.fail(lost)
+        self._control.fail(lost)
+        self._confirmed.set()
+
+    def _incoming(self, message: Any, in_transit: bool) -> Incoming:
+        token = (message.mid, message.qos)
+        headers = dict(getattr(message.properties, "UserProperty", ()))
+        content_type = getattr(message.properties, "ContentType", "")
+        try:
+            event: Event = BINDING.read(Message(bytes(message.payload), content_type, headers))
+        except EventError as error:
+            return Incoming(None, token, in_transit, error.problems)
+        return Incoming(event, token, in_transit)
+
+    async def _do(self, doing: str, call: Any) -> None:
+        try:
+            await call
+        except (aiomqtt.MqttError, OSError) as error:
+            raise broken(self.service, doing, error) from None
+
+    def _identifier(self) -> str:
+        """The name of the session. Another address is another session, with messages of its own."""
+        service = self.service
+        place = f"{service.address}\n{service.control_address}"
+        mark = hashlib.blake2b(place.encode(), digest_size=4).hexdigest()
+        return f"ensue-{service.gateway}-{service.name}-{mark}"
+
+
+_QUEUED = 15
+"""Paho's code for a message that waits until the broker takes more."""
+
+
+def _properties(packet: str) -> Any:
+    return properties.Properties(getattr(packettypes.PacketTypes, packet))
+
+
+_STRUCTURED = _properties("PUBLISH")
+_STRUCTURED.ContentType = STRUCTURED_TYPE
+
+
+def _decoded(text: str | None) -> str | None:
+    return None if text is None else unquote(text)

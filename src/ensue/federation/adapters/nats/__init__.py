@@ -1,0 +1,1 @@
+"""NATS: core (`kind = "nats"`) and JetStream (`kind = "nats-jetstream"`)."""

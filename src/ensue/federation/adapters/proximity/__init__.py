@@ -1,0 +1,1 @@
+"""Events that are valid near a place, for subscribers that move (the paper's STEAM)."""

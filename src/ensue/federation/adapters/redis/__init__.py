@@ -1,0 +1,1 @@
+"""Redis: streams (`kind = "redis"`) and pub/sub (`kind = "redis-pubsub"`)."""

@@ -1,0 +1,321 @@
+"""Events to and from Redis.
+
+A stream keeps its entries; the gateway has a consumer group of its own there, which remembers how
+far it has acknowledged, and `recall` looks at the end of the stream. An entry has one field `event`
+with the JSON. Pub/sub keeps nothing: who is away misses what is sent. Control messages go over
+pub/sub in both kinds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from ensue.errors import EventError, LinkError, UsageError
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event
+from ensue.federation.adapters.base import (
+    Adapter,
+    Capabilities,
+    Incoming,
+    Outgoing,
+    ProtectedOptions,
+    Service,
+    broken,
+    driver,
+)
+from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.bindings import read_structured
+from ensue.subscriptions import Filter
+
+redis: Any = driver("redis.asyncio", "redis")
+exceptions: Any = driver("redis.exceptions", "redis")
+
+FIELD = b"event"
+MOST_AT_ONCE = 1000
+TRANSIT_KEPT = 100_000
+"""Entries that the stream of events in transit keeps, and how many a look back shows."""
+RECALLED = 5000
+_SECONDS_TO_CONNECT = 10
+_MILLISECONDS_TO_WAIT = 500
+_SCHEMES = ("redis", "rediss", "unix")
+
+
+class RedisOptions(ProtectedOptions, frozen=True, kw_only=True):
+    """`start`: where a gateway begins that has never read; `longest`: entries that are kept."""
+
+    start: str = "latest"
+    longest: int | None = None
+
+
+class RedisAdapter(Adapter):
+    """What both kinds share: connections, and control messages over pub/sub."""
+
+    options_type = RedisOptions
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._options: RedisOptions = service.options or RedisOptions()
+        self._client: Any = None
+        self._subscriber: Any = None
+        self._reader: asyncio.Task[None] | None = None
+        self._control: Inbox[bytes] = Inbox()
+        self._events: Inbox[Incoming] = Inbox()
+
+    async def connect(self) -> None:
+        service, options = self.service, self._options
+        scheme = urlsplit(service.url).scheme
+        if scheme not in _SCHEMES:
+            raise UsageError(
+                f"service `{service.name}`: its address begins with `{scheme}://`: give"
+                " `redis://HOST:PORT/DATABASE`, or `rediss://...` for TLS"
+            )
+        given: dict[str, Any] = {
+            "username": options.user,
+            "password": options.password,
+            "socket_connect_timeout": _SECONDS_TO_CONNECT,
+        }
+        if scheme == "rediss":
+            given |= {
+                "ssl_ca_certs": options.authority,
+                "ssl_certfile": options.certificate,
+                "ssl_keyfile": options.key,
+                "ssl_cert_reqs": "required" if options.verify else "none",
+                "ssl_check_hostname": options.verify,
+            }
+        self._control, self._events = Inbox(), Inbox()
+        try:
+            known = {name: value for name, value in given.items() if value is not None}
+            self._client = redis.Redis.from_url(service.url, **known)
+            await self._client.ping()
+            self._subscriber = self._client.pubsub()
+            await self._subscriber.subscribe(service.control_address)
+        except (exceptions.RedisError, OSError) as error:
+            await self.close()
+            raise broken(service, "cannot connect", error) from None
+        except ValueError as error:
+            raise UsageError(f"service `{service.name}`: {error}") from None
+        self._reader = asyncio.create_task(self._read())
+
+    async def tell(self, message: bytes) -> None:
+        await self._do(
+            "cannot publish", self._client.publish(self.service.control_address, message)
+        )
+
+    async def hear(self) -> list[bytes]:
+        return await self._control.take()
+
+    async def close(self) -> None:
+        reader, subscriber, client = self._reader, self._subscriber, self._client
+        self._reader = self._subscriber = self._client = None
+        if reader is not None:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+        for each in (subscriber, client):
+            if each is not None:
+                with contextlib.suppress(exceptions.RedisError, OSError):
+                    await each.aclose()
+
+    async def _read(self) -> None:
+        """Messages of pub/sub, for as long as the connection stands."""
+        service = self.service
+        try:
+            while True:
+                message = await self._subscriber.get_message(
+                    ignore_subscribe_messages=True, timeout=None
+                )
+                if message is None:
+                    continue
+                channel = message["channel"].decode()
+                if channel == service.control_address:
+                    self._control.put(message["data"])
+                else:
+                    self._events.put(
+                        incoming(message["data"], None, channel == service.transit_address)
+                    )
+        except (exceptions.RedisError, OSError) as error:
+            lost = broken(service, "the connection is lost", error)
+            self._control.fail(lost)
+            self._events.fail(lost)
+
+    async def _do(self, doing: str, call: Any) -> Any:
+        try:
+            return await call
+        except (exceptions.RedisError, OSError) as error:
+            raise broken(self.service, doing, error) from None
+
+
+class StreamAdapter(RedisAdapter):
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        kind="redis",
+        driver="redis",
+        incoming="at least once",
+        outgoing="at least once",
+        survives_restart=True,
+        recalls=True,
+        pushes_down="nothing",
+        encodings=("structured",),
+        protection=("TLS", "user and password", "client certificate"),
+    )
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._group = f"ensue.{service.gateway}"
+        self._streams = {service.address: False, service.transit_address: True}
+        self._is_listening = asyncio.Event()
+        self._pending: dict[str, str] = {}
+
+    async def listen(self, wanted: Sequence[Filter]) -> None:
+        if self._is_listening.is_set():
+            return
+        for stream, in_transit in self._streams.items():
+            start = "0" if self._options.start == "earliest" and not in_transit else "$"
+            made = self._client.xgroup_create(stream, self._group, start, mkstream=True)
+            try:
+                await made
+            except exceptions.ResponseError as error:
+                if not str(error).startswith("BUSYGROUP"):
+                    raise broken(self.service, f"cannot read `{stream}`", error) from None
+            except (exceptions.RedisError, OSError) as error:
+                raise broken(self.service, f"cannot read `{stream}`", error) from None
+        # What was handed out before and never acknowledged comes first.
+        self._pending = dict.fromkeys(self._streams, "0")
+        self._is_listening.set()
+
+    async def unlisten(self) -> None:
+        self._is_listening.clear()
+        for stream in self._streams:
+            try:
+                await self._client.xgroup_destroy(stream, self._group)
+            except exceptions.ResponseError:
+                # A stream that never was has no group either.
+                continue
+            except (exceptions.RedisError, OSError) as error:
+                raise broken(self.service, "cannot end", error) from None
+
+    async def receive(self) -> list[Incoming]:
+        await self._is_listening.wait()
+        while self._is_listening.is_set():
+            where = self._pending or dict.fromkeys(self._streams, ">")
+            try:
+                answer = await self._client.xreadgroup(
+                    self._group, "gateway", where, MOST_AT_ONCE, block=_MILLISECONDS_TO_WAIT
+                )
+            except exceptions.ResponseError as error:
+                if not self._is_listening.is_set():
+                    break
+                raise broken(self.service, "cannot read", error) from None
+            except (exceptions.RedisError, OSError) as error:
+                raise broken(self.service, "cannot read", error) from None
+            entries = list(answer.items() if isinstance(answer, dict) else answer)
+            found = [pair for stream, groups in entries for pair in self._found(stream, groups)]
+            if found:
+                return found
+        await asyncio.sleep(0)
+        return []
+
+    async def acknowledge(self, tokens: Sequence[Any]) -> None:
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for stream in self._streams:
+                done = [entry for where, entry in tokens if where == stream]
+                if done:
+                    pipeline.xack(stream, self._group, *done)
+            await self._do("cannot acknowledge", pipeline.execute())
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        service = self.service
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for each in outgoing:
+                entry = {FIELD: encode(each.event)}
+                if each.in_transit:
+                    pipeline.xadd(service.transit_address, entry, maxlen=TRANSIT_KEPT)
+                else:
+                    pipeline.xadd(service.address, entry, maxlen=self._options.longest)
+            await self._do("cannot publish", pipeline.execute())
+
+    async def recall(self) -> list[Event]:
+        found: list[Event] = []
+        for stream in self._streams:
+            entries = await self._do("cannot read", self._client.xrevrange(stream, count=RECALLED))
+            for _, fields in entries:
+                read = incoming(fields.get(FIELD), None, False)
+                if read.event is not None:
+                    found.append(read.event)
+        return found
+
+    async def lag(self) -> int | None:
+        try:
+            groups = await self._do("cannot ask", self._client.xinfo_groups(self.service.address))
+        except LinkError:
+            return None
+        for each in groups:
+            if each["name"] == self._group.encode() or each["name"] == self._group:
+                waiting = each.get("lag")
+                return None if waiting is None else int(waiting) + int(each["pending"])
+        return None
+
+    def _found(self, stream: bytes | str, groups: Any) -> list[Incoming]:
+        name = stream.decode() if isinstance(stream, bytes) else stream
+        entries = [pair for group in groups for pair in _pairs(group)]
+        if self._pending:
+            if entries:
+                self._pending[name] = entries[-1][0]
+            else:
+                self._pending.pop(name, None)
+        return [
+            incoming((fields or {}).get(FIELD), (name, entry), self._streams[name])
+            for entry, fields in entries
+        ]
+
+
+class PubSubAdapter(RedisAdapter):
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        kind="redis-pubsub",
+        driver="redis",
+        incoming="at most once",
+        outgoing="at most once",
+        survives_restart=False,
+        recalls=False,
+        pushes_down="nothing",
+        encodings=("structured",),
+        protection=("TLS", "user and password", "client certificate"),
+    )
+
+    async def listen(self, wanted: Sequence[Filter]) -> None:
+        channels = (self.service.address, self.service.transit_address)
+        await self._do("cannot subscribe", self._subscriber.subscribe(*channels))
+
+    async def unlisten(self) -> None:
+        channels = (self.service.address, self.service.transit_address)
+        await self._do("cannot unsubscribe", self._subscriber.unsubscribe(*channels))
+
+    async def receive(self) -> list[Incoming]:
+        return await self._events.take()
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        service = self.service
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for each in outgoing:
+                address = service.transit_address if each.in_transit else service.address
+                pipeline.publish(address, encode(each.event))
+            await self._do("cannot publish", pipeline.execute())
+
+
+def incoming(body: bytes | None, token: Any, in_transit: bool) -> Incoming:
+    """A message from the JSON of an entry."""
+    if body is None:
+        return Incoming(None, token, in_transit, ("the entry has no field `event`",))
+    try:
+        return Incoming(read_structured(body), token, in_transit)
+    except EventError as error:
+        return Incoming(None, token, in_transit, error.problems)
+
+
+def _pairs(group: Any) -> list[Any]:
+    """The entries of an answer, which the two protocols of Redis nest differently."""
+    if isinstance(group, tuple):
+        return [group]
+    return list(group)

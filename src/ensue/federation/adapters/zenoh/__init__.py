@@ -1,0 +1,1 @@
+"""Zenoh: peers that find each other, with no server between them."""

@@ -1,0 +1,181 @@
+"""Events to and from Zenoh.
+
+`address` is a key. Peers meet at the place that `url` names (`zenoh://HOST:PORT`): whoever comes
+first listens there, the others connect. Nothing is kept for who is away. The library works in
+threads, which hand over to the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from ensue.errors import EventError, UsageError
+from ensue.federation.adapters.base import (
+    Adapter,
+    Capabilities,
+    Incoming,
+    Options,
+    Outgoing,
+    Service,
+    broken,
+    driver,
+)
+from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.bindings import Binding, Message
+from ensue.subscriptions import Filter
+
+zenoh: Any = driver("zenoh", "zenoh")
+
+BINDING = Binding("ce-")
+_SECONDS_TO_SPREAD = 0.3
+
+
+class ZenohOptions(Options, frozen=True, kw_only=True):
+    """`connect` and `listen` are endpoints in Zenoh's own words, such as `tcp/10.0.0.1:7447`."""
+
+    connect: tuple[str, ...] = ()
+    listen: tuple[str, ...] = ()
+    scouting: bool = False
+
+
+class ZenohAdapter(Adapter):
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        kind="zenoh",
+        driver="eclipse-zenoh",
+        incoming="at most once",
+        outgoing="at most once",
+        survives_restart=False,
+        recalls=False,
+        pushes_down="the key of `address`",
+    )
+    options_type = ZenohOptions
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._options: ZenohOptions = service.options or ZenohOptions()
+        self._session: Any = None
+        self._subscribers: list[Any] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._events: Inbox[Incoming] = Inbox()
+        self._control: Inbox[bytes] = Inbox()
+
+    async def connect(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._events, self._control = Inbox(), Inbox()
+        self._subscribers = []
+        try:
+            self._session = await asyncio.to_thread(zenoh.open, self._config())
+            heard = self._session.declare_subscriber(
+                _key(self.service.control_address), lambda sample: self._hand(self._hear, sample)
+            )
+            self._subscribers.append(heard)
+            await asyncio.sleep(_SECONDS_TO_SPREAD)
+        except zenoh.ZError as error:
+            await self.close()
+            raise broken(self.service, "cannot connect", error) from None
+
+    async def listen(self, wanted: Sequence[Filter]) -> None:
+        if len(self._subscribers) > 1:
+            return
+        for address in (self.service.address, self.service.transit_address):
+            in_transit = address == self.service.transit_address
+
+            def receive(sample: Any, in_transit: bool = in_transit) -> None:
+                self._hand(self._receive, sample, in_transit)
+
+            made = self._session.declare_subscriber(_key(address), receive)
+            self._subscribers.append(made)
+        # Peers learn of a subscriber without telling so.
+        await asyncio.sleep(_SECONDS_TO_SPREAD)
+
+    async def unlisten(self) -> None:
+        while len(self._subscribers) > 1:
+            self._subscribers.pop().undeclare()
+        self._events = Inbox()
+
+    async def receive(self) -> list[Incoming]:
+        return await self._events.take()
+
+    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
+        service = self.service
+        for each in outgoing:
+            message = BINDING.write(each.event, service.encoding)
+            address = service.transit_address if each.in_transit else service.address
+            attachment = json.dumps({**message.headers, "content-type": message.content_type})
+            self._put(address, message.body, attachment)
+        await asyncio.sleep(0)
+
+    async def tell(self, message: bytes) -> None:
+        self._put(self.service.control_address, message, "")
+
+    async def hear(self) -> list[bytes]:
+        return await self._control.take()
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            with contextlib.suppress(zenoh.ZError):
+                await asyncio.to_thread(session.close)
+
+    def _put(self, address: str, body: bytes, attachment: str) -> None:
+        try:
+            self._session.put(
+                _key(address),
+                body,
+                attachment=attachment.encode() or None,
+                congestion_control=zenoh.CongestionControl.BLOCK,
+            )
+        except zenoh.ZError as error:
+            raise broken(self.service, "cannot publish", error) from None
+
+    def _config(self) -> Any:
+        place = urlsplit(self.service.url)
+        if place.scheme != "zenoh":
+            raise UsageError(
+                f"service `{self.service.name}`: its address is to begin with `zenoh://`"
+            )
+        connect, listen = list(self._options.connect), list(self._options.listen)
+        if place.netloc:
+            connect.append(f"tcp/{place.netloc}")
+            listen = listen or [f"tcp/{place.netloc}", "tcp/127.0.0.1:0"]
+        config = zenoh.Config()
+        settings = {
+            "mode": "peer",
+            "connect/endpoints": connect,
+            "listen/endpoints": listen or ["tcp/127.0.0.1:0"],
+            "listen/exit_on_failure": False,
+            "connect/exit_on_failure": False,
+            "connect/timeout_ms": 1000,
+            "scouting/multicast/enabled": self._options.scouting,
+            "scouting/gossip/enabled": True,
+        }
+        for name, value in settings.items():
+            config.insert_json5(name, json.dumps(value))
+        return config
+
+    def _hand(self, take: Any, *given: Any) -> None:
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(take, *given)
+
+    def _hear(self, sample: Any) -> None:
+        self._control.put(bytes(sample.payload))
+
+    def _receive(self, sample: Any, in_transit: bool) -> None:
+        attached = sample.attachment
+        headers: dict[str, str] = {} if attached is None else json.loads(bytes(attached))
+        content_type = headers.pop("content-type", "")
+        try:
+            event = BINDING.read(Message(bytes(sample.payload), content_type, headers))
+        except EventError as error:
+            return self._events.put(Incoming(None, None, in_transit, error.problems))
+        return self._events.put(Incoming(event, None, in_transit))
+
+
+def _key(address: str) -> str:
+    return address.strip("/")

@@ -1,0 +1,99 @@
+"""Attributes that are kept hop by hop: what each means, and what stands for one that is missing.
+
+An adapter applies the attributes that its service knows (MQTT expires messages, AMQP orders them by
+priority, Kafka places them by key), passes on all others as they are, and takes the default given
+here where its service needs a value. Two attributes are written by gateways: the route of an event
+(`ensuepath`), and the kind of the service that it came from (`ensuekind`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ensue.events.event import Event
+from ensue.events.times import parse_time
+
+PRIORITY, EXPIRY, PROXIMITY, KEY = "priority", "expirytime", "proximity", "partitionkey"
+PATH, KIND, ORIGIN = "ensuepath", "ensuekind", "ensueorigin"
+_WRITTEN_BY_GATEWAYS = frozenset({PATH, KIND, ORIGIN})
+
+LOWEST_PRIORITY, USUAL_PRIORITY, HIGHEST_PRIORITY = 0, 4, 9
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute that services may know."""
+
+    name: str
+    meaning: str
+    default: Any
+    default_in_words: str
+
+
+KNOWN = (
+    Attribute(PRIORITY, "0 (lowest) to 9 (highest)", USUAL_PRIORITY, "4"),
+    Attribute(EXPIRY, "the time after which nobody wants the event", None, "never"),
+    Attribute(PROXIMITY, "where it is valid: `latitude,longitude,metres`", None, "everywhere"),
+    Attribute(KEY, "events of one key stay in order", None, "no key"),
+)
+
+
+def priority_of(event: Event) -> int:
+    """The priority, moved into the allowed range; the default if there is none."""
+    given = event.extensions.get(PRIORITY)
+    if isinstance(given, str) and given.strip().lstrip("+-").isdecimal():
+        given = int(given)
+    if not isinstance(given, int) or isinstance(given, bool):
+        return USUAL_PRIORITY
+    return min(max(given, LOWEST_PRIORITY), HIGHEST_PRIORITY)
+
+
+def expiry_of(event: Event) -> int | None:
+    """When the event expires, in microseconds since 1970. Text that is no time never expires."""
+    given = event.extensions.get(EXPIRY)
+    if not isinstance(given, str):
+        return None
+    try:
+        return parse_time(given)
+    except ValueError:
+        return None
+
+
+def path_of(event: Event) -> tuple[str, ...]:
+    """The services that gateways have brought the event from, in order; the first is its origin."""
+    given = event.extensions.get(PATH)
+    return tuple(given.split(",")) if isinstance(given, str) and given else ()
+
+
+def at_service(event: Event, name: str, kind: str) -> Event:
+    """The event as it stands at a service: with its origin, which is here unless it came a way."""
+    path = path_of(event)
+    added: dict[str, Any] = {ORIGIN: path[0] if path else name}
+    if not path:
+        added |= {PATH: name, KIND: kind}
+    elif name not in path:
+        added[PATH] = ",".join((*path, name))
+    return msgspec.structs.replace(event, extensions={**event.extensions, **added})
+
+
+def for_sending(event: Event) -> Event:
+    """The event as it goes out: the origin is the first of its path, and need not be said twice."""
+    if ORIGIN not in event.extensions:
+        return event
+    kept = {name: value for name, value in event.extensions.items() if name != ORIGIN}
+    return msgspec.structs.replace(event, extensions=kept)
+
+
+def identity_of(event: Event) -> int:
+    """A number that tells events apart by what their publisher gave them, not by their route."""
+    # As text, since headers carry an extension's value and not its type.
+    own = tuple(
+        (name, str(value).lower() if isinstance(value, bool) else str(value))
+        for name, value in sorted(event.extensions.items())
+        if name not in _WRITTEN_BY_GATEWAYS
+    )
+    content = msgspec.msgpack.encode(event.data) if event.data is not None else b""
+    return hash((event.source, event.id, event.type, event.time, own, content))

@@ -1,0 +1,163 @@
+"""CloudEvents as messages of a service: structured or binary, over any kind of headers.
+
+In comes an event; out go headers and a body, and the way back. In structured mode the body is the
+whole event as JSON. In binary mode each attribute is a header under the service's prefix, and the
+body is the data. A message is binary if its headers say so (a `specversion`), structured otherwise.
+A message without a `time` gets the time at which it was read: CloudEvents leaves time open, and
+filters and windows need one. What is no event raises `EventError` with everything that is wrong.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from ensue.errors import EventError
+from ensue.events.cloudevents import (
+    VERSION,
+    decode,
+    encode,
+    plain_json,
+    read_json,
+    text_problem,
+    version_problem,
+    write_json,
+)
+from ensue.events.event import RESERVED, Event
+from ensue.events.times import format_time, parse_time
+
+Mode = Literal["structured", "binary"]
+STRUCTURED_TYPE = "application/cloudevents+json"
+BATCH_TYPE = "application/cloudevents-batch+json"
+JSON_TYPE = "application/json"
+OCTETS_TYPE = "application/octet-stream"
+CONTENT_TYPE = "datacontenttype"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A body with its headers; `content_type` stands apart, since services have a place for it."""
+
+    body: bytes
+    content_type: str
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How a service writes the names of attributes: `ce-id`, `ce_id`, `id`, ..."""
+
+    prefix: str
+
+    def write(self, event: Event, mode: Mode) -> Message:
+        """Raises `EventError` if the event holds something that JSON cannot say."""
+        if mode == "structured":
+            return Message(encode(event), STRUCTURED_TYPE, {})
+        attributes: dict[str, Any] = {
+            "specversion": VERSION,
+            "id": event.id,
+            "source": event.source,
+            "type": event.type,
+            "time": format_time(event.time),
+        }
+        attributes |= {
+            name: value
+            for name, value in event.extensions.items()
+            if value is not None and name not in RESERVED and name != CONTENT_TYPE
+        }
+        headers = {self.prefix + name: _as_text(value) for name, value in attributes.items()}
+        body, content_type = _body_of(event)
+        return Message(body, content_type, headers)
+
+    def read(self, message: Message) -> Event:
+        """Raises `EventError` with all problems."""
+        given = {
+            name.lower()[len(self.prefix) :]: value
+            for name, value in message.headers.items()
+            if name.lower().startswith(self.prefix)
+        }
+        if "specversion" not in given:
+            return read_structured(message.body)
+        return _read_binary(given, message)
+
+
+def read_structured(body: bytes | str) -> Event:
+    """The event of a JSON text; without a `time` it gets the present one."""
+    try:
+        return decode(body)
+    except EventError:
+        members = read_json(body)
+        if not isinstance(members, dict) or members.get("time") is not None:
+            raise
+        return decode(write_json(members | {"time": format_time(_now())}))
+
+
+def read_batch(body: bytes) -> list[Event]:
+    """The events of a JSON array."""
+    members = read_json(body)
+    if not isinstance(members, list):
+        raise EventError(["a batch is a JSON array of events"])
+    return [read_structured(write_json(each)) for each in members]
+
+
+def _read_binary(given: dict[str, str], message: Message) -> Event:
+    problems: list[str] = []
+    version = given.pop("specversion")
+    if version != VERSION:
+        problems.append(version_problem(version))
+    required = {name: given.pop(name, None) for name in ("id", "source", "type")}
+    problems += [text_problem(name, value) for name, value in required.items() if not value]
+    instant = _now()
+    if (text := given.pop("time", None)) is not None:
+        try:
+            instant = parse_time(text)
+        except ValueError as error:
+            problems.append(f"`time`: {error}")
+    extensions: dict[str, Any] = {
+        name: value for name, value in given.items() if name not in RESERVED
+    }
+    data: Any = None
+    if message.body:
+        if is_json(message.content_type):
+            try:
+                data = read_json(message.body)
+            except EventError as error:
+                problems += [f"the data: {each}" for each in error.problems]
+        else:
+            data = message.body
+    if message.content_type and message.body and message.content_type != JSON_TYPE:
+        extensions[CONTENT_TYPE] = message.content_type
+    if problems:
+        raise EventError(problems)
+    named = cast(dict[str, str], required)
+    return Event(named["id"], named["source"], named["type"], instant, data, extensions)
+
+
+def is_json(content_type: str) -> bool:
+    media_type = content_type.partition(";")[0].strip().lower()
+    return not media_type or media_type.endswith(("/json", "+json"))
+
+
+def _body_of(event: Event) -> tuple[bytes, str]:
+    content_type = event.extensions.get(CONTENT_TYPE)
+    if event.data is None:
+        return b"", content_type or JSON_TYPE
+    if isinstance(event.data, bytes):
+        # Bytes under a JSON type would be read back as the JSON that they spell.
+        given = content_type if content_type and not is_json(content_type) else OCTETS_TYPE
+        return event.data, given
+    try:
+        body = write_json(plain_json(event.data)).encode()
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise EventError([f"`{event.id}` cannot be written as JSON: {error}"]) from None
+    return body, content_type if content_type and is_json(content_type) else JSON_TYPE
+
+
+def _as_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

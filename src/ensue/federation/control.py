@@ -1,0 +1,128 @@
+"""Control events: what gateways say to each other, and requests of clients to gateways.
+
+Each is a CloudEvent of a type `ensue.control.*`, so that any client of a service can send one. The
+requests are those of the paper: subscribe, unsubscribe, announce, unannounce and publish; `done`
+answers them. Between gateways, `hello` is repeated and says where the sender stands in the tree,
+`stated` says what is wanted from its side, and `asked` asks for that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+from uuid import uuid4
+
+import msgspec
+
+from ensue.errors import EnsueError, EventError
+from ensue.events.cloudevents import decode, encode
+from ensue.events.event import Event
+from ensue.subscriptions import Filter
+
+PREFIX = "ensue.control."
+
+Verb = Literal["subscribe", "unsubscribe", "announce", "unannounce", "publish"]
+VERBS: tuple[Verb, ...] = get_args(Verb)
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
+    """Where a gateway stands in the tree, and which statement of it holds."""
+
+    gateway: str
+    instance: str
+    root: str
+    cost: int
+    beat: int
+    digest: str = ""
+
+
+class Stated(msgspec.Struct, frozen=True, tag="stated", omit_defaults=True):
+    """What clients of this service want, as the gateway knows, and what is wanted behind it."""
+
+    gateway: str
+    instance: str
+    digest: str
+    wants: tuple[str, ...] = ()
+    interest: tuple[str, ...] = ()
+
+
+class Asked(msgspec.Struct, frozen=True, tag="asked", omit_defaults=True):
+    """Every gateway here is to say hello, and what it wants."""
+
+    gateway: str
+    instance: str
+
+
+class Request(msgspec.Struct, frozen=True, tag="request", omit_defaults=True):
+    """`at` is the service that asks; `services` is the distribution list.
+
+    For `publish`, the event goes to the services of the list. `id` is what makes a request be
+    applied once, whatever ways it takes.
+    """
+
+    id: str
+    verb: Verb
+    at: str = ""
+    services: tuple[str, ...] = ()
+    where: str = "TRUE"
+    event: str = ""
+
+
+class Done(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
+    """A gateway has applied a request, or says why not."""
+
+    id: str
+    request: str
+    gateway: str
+    services: tuple[str, ...] = ()
+    problem: str = ""
+
+
+Control = Hello | Stated | Asked | Request | Done
+
+
+def write(control: Control) -> bytes:
+    """The message of a control event."""
+    members = msgspec.to_builtins(control)
+    kind = members.pop("type")
+    name = control.verb if isinstance(control, Request) else kind
+    source = getattr(control, "gateway", "request")
+    event = Event(
+        str(uuid4()),
+        f"ensue/{source}",
+        PREFIX + name,
+        time.time_ns() // 1000,
+        members | {"is": kind},
+    )
+    return encode(event)
+
+
+def read(message: bytes) -> Control:
+    """Raises `EventError` for what is no control event."""
+    event = decode(message)
+    if not event.type.startswith(PREFIX) or not isinstance(event.data, Mapping):
+        raise EventError([f"`{event.type}` is no control event"])
+    members = dict(event.data)
+    members["type"] = members.pop("is", "request")
+    try:
+        found: Control = msgspec.convert(members, Control)
+        return found
+    except msgspec.ValidationError as error:
+        raise EventError([f"the control event `{event.id}`: {error}"]) from None
+
+
+def new_id() -> str:
+    return uuid4().hex
+
+
+def filter_of(text: str) -> Filter | None:
+    """The filter that a peer has written; None if it is one that this version cannot read."""
+    try:
+        return Filter.parse(text)
+    except EnsueError:
+        return None
+
+
+def as_data(event: Event) -> Any:
+    return encode(event).decode()

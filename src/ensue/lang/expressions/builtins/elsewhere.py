@@ -1,0 +1,46 @@
+"""Functions that other languages have and CESQL has not, each with what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_BEFORE = (
+    "give the event before a port of its own: `a ; b keep last bind latest`, and compare `b.Name` "
+    "with `a.Name` in `having`"
+)
+_NOW = "the time of an event is its `time`; a rule does not ask the clock"
+
+ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("AVERAGE", "MEAN"), "write `avg(a.Name)`"),
+    **dict.fromkeys(("PREV", "PREVIOUS", "LAG", "NEXT", "LEAD"), _BEFORE),
+    **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "GETDATE"), _NOW),
+    **dict.fromkeys(
+        ("STARTSWITH", "STARTS_WITH"), "write `Name LIKE 'text%'`: `%` stands for any text"
+    ),
+    **dict.fromkeys(
+        ("ENDSWITH", "ENDS_WITH"), "write `Name LIKE '%text'`: `%` stands for any text"
+    ),
+    **dict.fromkeys(
+        ("CONTAINS", "STRINGCONTAINS", "INSTR"),
+        "write `Name LIKE '%text%'`: `%` stands for any text",
+    ),
+    **dict.fromkeys(
+        ("REGEXP_LIKE", "MATCH", "RLIKE", "REGEX"), "write `Name MATCHES 'expression'`"
+    ),
+    **dict.fromkeys(("CIDRMATCH", "CIDR_MATCH"), "write `IN_NETWORK(Name, '10.0.0.0/8')`"),
+    **dict.fromkeys(("IFNULL", "NVL", "ISNULL"), "write `COALESCE(Name, other)`"),
+    **dict.fromkeys(
+        ("COUNT_DISTINCT", "DCOUNT", "VALUE_COUNT", "APPROX_COUNT_DISTINCT"),
+        "write `distinct(a.Name)`",
+    ),
+    **dict.fromkeys(("LEN", "STRLEN", "CHAR_LENGTH"), "write `LENGTH(Name)`"),
+    **dict.fromkeys(("SUBSTR",), "write `SUBSTRING(Name, from, length)`"),
+    **dict.fromkeys(("UCASE", "TOUPPER"), "write `UPPER(Name)`"),
+    **dict.fromkeys(("LCASE", "TOLOWER"), "write `LOWER(Name)`"),
+    **dict.fromkeys(("DAYOFWEEK", "DOW"), "write `WEEKDAY(Name)`: Monday is 0"),
+    **dict.fromkeys(
+        ("DATEDIFF", "TIMESTAMPDIFF", "TIMEDIFF"),
+        "`b.time - a.time` is the seconds between two times",
+    ),
+}
+"""By the name in upper case."""

@@ -1,0 +1,212 @@
+"""Whether a condition can hold at all, and which parts of it exclude each other.
+
+A condition that holds was true, and its evaluation met no null and no error. So each comparison
+that decided it was made between values that are there: what these must satisfy is written down as
+alternatives of inequalities (`linear`), and the condition never holds if no alternative has a
+solution. What is no arithmetic is left open: it may come out either way. Known facts go into each
+alternative: what aggregates can be, and what a window and a filter allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise, product
+
+from ensue.lang.expressions import Call, Expression, Literal, Name
+from ensue.lang.expressions.text.printing import print_expression
+from ensue.lang.expressions.tree import Comparison, In, Logic, Not
+from ensue.machine.analyses.conditions.linear import Inequality, core
+from ensue.machine.analyses.conditions.terms import (
+    Form,
+    Forms,
+    KindOf,
+    comparable,
+    difference,
+    equatable,
+)
+
+MOST_ALTERNATIVES = 64
+OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A comparison that is always so, and why in a person's words."""
+
+    comparison: Expression
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """The comparisons that exclude each other, and the facts that they run against."""
+
+    parts: tuple[str, ...]
+    facts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = " and ".join(f"`{each}`" for each in self.parts[:4])
+        if self.facts:
+            return f"{shown} cannot be: {', and '.join(self.facts)}"
+        if len(self.parts) == 1:
+            return f"{shown} is never true"
+        return f"{shown} exclude each other"
+
+
+def contradiction_in(
+    condition: Expression,
+    kind_of: KindOf,
+    aggregate_kind: Callable[[Call], str | None] = lambda _: None,
+    facts: Iterable[Fact] = (),
+) -> Contradiction | None:
+    """Why a condition never holds; None if it may hold, or if that is not known."""
+    return _Search(Forms(kind_of, aggregate_kind), facts).contradiction(condition)
+
+
+Alternative = tuple[Inequality, ...]
+OPEN: tuple[Alternative, ...] = ((),)
+"""One alternative that asks nothing."""
+
+
+class _TooManyError(Exception):
+    """There are more alternatives than are looked at."""
+
+
+class _Search:
+    def __init__(self, forms: Forms, facts: Iterable[Fact]) -> None:
+        self._forms = forms
+        self._facts = list(facts)
+        self._sources: list[tuple[str, str | None]] = []
+
+    def contradiction(self, condition: Expression) -> Contradiction | None:
+        try:
+            alternatives = self._holding(condition, True)
+        except _TooManyError:
+            return None
+        known = list(self._known())
+        needed: set[int] = set()
+        for alternative in alternatives:
+            found = core([*alternative, *known])
+            if found is None:
+                return None
+            needed |= found
+        told = [self._sources[number] for number in sorted(needed)]
+        parts = dict.fromkeys(text for text, reason in told if reason is None)
+        facts = dict.fromkeys(reason for _, reason in told if reason)
+        return Contradiction(tuple(parts), tuple(facts)) if parts else None
+
+    def _holding(self, x: Expression, wanted: bool) -> Sequence[Alternative]:
+        """What must be so for an expression to come out as wanted."""
+        match x:
+            case Not(operand):
+                return self._holding(operand, not wanted)
+            case Logic(operands, operators):
+                return self._logic(operands, operators, wanted)
+            case Comparison(first, ((operator, second),)):
+                return self._compared(operator if wanted else OPPOSITE[operator], first, second)
+            case Call("BETWEEN", (value, low, high)) if wanted:
+                return self._all(
+                    [self._compared(">=", value, low, x), self._compared("<=", value, high, x)]
+                )
+            case In(operand, options, negated) if wanted is not negated:
+                return self._any(self._compared("=", operand, each, x) for each in options)
+            case Literal(bool() as value):
+                return OPEN if value is wanted else ()
+            case Name():
+                return self._compared("=", x, Literal(wanted))
+            case _:
+                return OPEN
+
+    def _logic(
+        self, operands: Sequence[Expression], operators: Sequence[str], wanted: bool
+    ) -> Sequence[Alternative]:
+        # Read from the right: `a AND b OR c` is `a AND (b OR c)`.
+        if not operators:
+            return self._holding(operands[0], wanted)
+        left = [self._holding(operands[0], each) for each in (False, True)]
+        rest = [self._logic(operands[1:], operators[1:], each) for each in (False, True)]
+        match operators[0]:
+            case "AND" if wanted:
+                return self._all([left[True], rest[True]])
+            case "AND":
+                return self._any([left[False], rest[False]])
+            case "OR" if wanted:
+                return self._any([left[True], rest[True]])
+            case "OR":
+                return self._all([left[False], rest[False]])
+        differ = self._any(
+            [self._all([left[True], rest[False]]), self._all([left[False], rest[True]])]
+        )
+        alike = self._any(
+            [self._all([left[True], rest[True]]), self._all([left[False], rest[False]])]
+        )
+        return differ if wanted else alike
+
+    def _all(self, parts: Sequence[Sequence[Alternative]]) -> Sequence[Alternative]:
+        joined = [sum(each, ()) for each in product(*parts)]
+        return _bounded(joined)
+
+    def _any(self, parts: Iterable[Sequence[Alternative]]) -> Sequence[Alternative]:
+        return _bounded([each for part in parts for each in part])
+
+    def _compared(
+        self,
+        operator: str,
+        first: Expression,
+        second: Expression,
+        written: Expression | None = None,
+    ) -> Sequence[Alternative]:
+        left, right = self._forms.of(first), self._forms.of(second)
+        if left is None or right is None:
+            return OPEN
+        compares = equatable if operator in ("=", "!=") else comparable
+        if not compares(left, right):
+            return OPEN
+        asked = Comparison(first, ((operator, second),)) if written is None else written
+        source = self._source(print_expression(asked))
+        return [
+            tuple(_inequality(left, right, each, source) for each in way) for way in _WAYS[operator]
+        ]
+
+    def _source(self, text: str, reason: str | None = None) -> int:
+        self._sources.append((text, reason))
+        return len(self._sources) - 1
+
+    def _known(self) -> Iterator[Inequality]:
+        """What is so in every alternative."""
+        for fact in self._facts:
+            match fact.comparison:
+                case Comparison(first, ((operator, second),)):
+                    before = len(self._sources)
+                    (alternative,) = self._compared(operator, first, second)
+                    if len(self._sources) > before:
+                        self._sources[-1] = (self._sources[-1][0], fact.reason)
+                    yield from alternative
+        # Rounding keeps the order: what is added does not make a number smaller.
+        for unknown, shifts in self._forms.shifted.items():
+            ordered = sorted([(Fraction(0), unknown), *shifts.items()])
+            for (_, lower), (_, upper) in pairwise(ordered):
+                terms = {lower: Fraction(1), upper: Fraction(-1)}
+                yield Inequality(terms, Fraction(0), False, frozenset())
+
+
+_WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "=": (("<=", ">="),),
+    "!=": (("<",), (">",)),
+    **{each: ((each,),) for each in ("<", "<=", ">", ">=")},
+}
+
+
+def _inequality(left: Form, right: Form, operator: str, source: int) -> Inequality:
+    low, high = (left, right) if operator in ("<", "<=") else (right, left)
+    terms, constant = difference(low, high)
+    found = Inequality(terms, constant, operator in ("<", ">"), frozenset({source}))
+    return found.sharpened() if {left.kind, right.kind} == {"integer"} else found
+
+
+def _bounded(alternatives: list[Alternative]) -> list[Alternative]:
+    if len(alternatives) > MOST_ALTERNATIVES:
+        raise _TooManyError
+    return alternatives

@@ -1,0 +1,153 @@
+"""The conditions of a correlation that can never hold, and what is known where they are asked.
+
+In come a correlation and the declared types; out go its `where` and `having` that no events
+satisfy, each with the reason. Where `having` is asked, the filter has matched: so its events are
+there, and they lie in the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ensue.events.types import TypeSystem
+from ensue.lang.durations import print_duration
+from ensue.lang.expressions import Call, Expression, Literal, Name
+from ensue.lang.expressions.nesting import parts_of as operands_of
+from ensue.lang.expressions.tree import Arithmetic, Comparison, Negate
+from ensue.lang.relating import aggregates_in
+from ensue.lang.syntax import (
+    Both,
+    Correlation,
+    Either,
+    EventPort,
+    Filter,
+    FilterCorrelation,
+    Labelled,
+    PortRef,
+    Then,
+    Timeout,
+    Times,
+)
+from ensue.machine.analyses.conditions.contradiction import Contradiction, Fact, contradiction_in
+
+CONTEXT_KINDS = {"id": "string", "source": "string", "time": "timestamp", "type": "string"}
+MICROSECONDS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class NeverHolds:
+    """A condition, the port whose `where` it is (None for `having`), and why it never holds."""
+
+    condition: Expression
+    port: str | None
+    why: Contradiction
+
+
+def conditions_that_never_hold(correlation: Correlation, types: TypeSystem) -> Iterator[NeverHolds]:
+    ports = {each.name: each.type for each in correlation.ports if isinstance(each, EventPort)}
+    for port in correlation.ports:
+        if isinstance(port, EventPort) and port.where is not None:
+            kinds = _kinds_on(types, port.type)
+            found = contradiction_in(port.where, lambda name, k=kinds: k(name.parts))  # type: ignore[misc]
+            if found is not None:
+                yield NeverHolds(port.where, port.name, found)
+    if isinstance(correlation, FilterCorrelation) and correlation.clauses.having is not None:
+        having = correlation.clauses.having
+        found = _having(correlation, having, ports, types)
+        if found is not None:
+            yield NeverHolds(having, None, found)
+
+
+def _having(
+    correlation: FilterCorrelation, having: Expression, ports: dict[str, str], types: TypeSystem
+) -> Contradiction | None:
+    def kind_of(name: Name) -> str | None:
+        first, *rest = name.parts
+        return _kinds_on(types, ports[first])(tuple(rest)) if first in ports and rest else None
+
+    def aggregate_kind(call: Call) -> str | None:
+        if call.function in ("COUNT", "DISTINCT"):
+            return "integer"
+        if call.function == "AVG":
+            return "real"
+        (argument,) = call.arguments
+        return kind_of(argument) if isinstance(argument, Name) else None
+
+    return contradiction_in(having, kind_of, aggregate_kind, _facts(correlation, having))
+
+
+def _kinds_on(types: TypeSystem, type_name: str) -> Callable[[tuple[str, ...]], str | None]:
+    """The kind of a name on the events of a type; None where no declaration tells."""
+    attributes = types.attributes(type_name)
+
+    def kind(parts: tuple[str, ...]) -> str | None:
+        text = ".".join(parts)
+        if text in CONTEXT_KINDS:
+            return CONTEXT_KINDS[text]
+        declared = attributes.get(text)
+        return declared.kind if declared is not None else None
+
+    return kind
+
+
+def _facts(correlation: FilterCorrelation, having: Expression) -> Iterator[Fact]:
+    """What is so whenever `having` is asked."""
+    calls = {(call.function, call.arguments): call for call in aggregates_in(having)}
+    for call in calls.values():
+        match call:
+            case Call("COUNT", (Name((port,)),)):
+                least = min(_least(branch, port) for branch in correlation.branches)
+                reason = (
+                    f"the filter asks for at least {least:,} `{port}`"
+                    if least
+                    else "no count is negative"
+                )
+                yield Fact(_compare(call, ">=", Literal(least)), reason)
+            case Call("DISTINCT", (Name((port, *_)),)):
+                yield Fact(_compare(call, ">=", Literal(0)), "no count is negative")
+                counted = Call("COUNT", (Name((port,)),))
+                reason = f"`{port}` has no more different values than events"
+                yield Fact(_compare(call, "<=", counted), reason)
+            case Call("MIN", arguments):
+                most = Call("MAX", arguments)
+                yield Fact(_compare(call, "<=", most), "a `min` is no more than the `max`")
+    window = correlation.clauses.within
+    if window is not None:
+        reason = f"all events lie within {print_duration(window)}"
+        seconds = Literal(window.microseconds / MICROSECONDS)
+        for span in dict.fromkeys(_times_between(having)):
+            yield Fact(_compare(span, "<=", seconds), reason)
+            yield Fact(_compare(span, ">=", Negate(seconds)), reason)
+
+
+def _compare(left: Expression, operator: str, right: Expression) -> Expression:
+    return Comparison(left, ((operator, right),))
+
+
+def _times_between(x: Expression) -> Iterator[Expression]:
+    """Each `b.time - a.time` in a condition."""
+    match x:
+        case Arithmetic(Name((_, "time")), (("-", Name((_, "time"))),)):
+            yield x
+    for part in operands_of(x):
+        yield from _times_between(part)
+
+
+def _least(x: Filter, port: str) -> int:
+    """How many events of a port there are at least where an expression matches."""
+    match x:
+        case PortRef(name):
+            return int(name == port)
+        case Timeout():
+            return 0
+        case Labelled(_, body):
+            return _least(body, port)
+        case Both(parts):
+            return max(_least(part, port) for part in parts)
+        case Either(parts):
+            return min(_least(part, port) for part in parts)
+        case Then(parts):
+            return sum(_least(part, port) for part in parts)
+        case Times(body, count):
+            return _least(body, port) * count

@@ -1,0 +1,171 @@
+"""Expressions as linear forms: sums of unknowns with factors, and a constant.
+
+Integers are computed exactly, or not at all (an overflow is an error, and then no condition holds),
+so their sums and differences are linear forms. Reals are rounded at each step: `x + 1.0` is an
+unknown of its own, of which only the order to `x` is known. Integers meet reals as reals, rounded,
+so the two are compared only where one of them is a constant that no rounding touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+
+from ensue.events.times import microseconds_of
+from ensue.lang.expressions import Call, Expression, Literal, Name
+from ensue.lang.expressions.aggregates import AGGREGATES
+from ensue.lang.expressions.builtins.functions import FUNCTIONS
+from ensue.lang.expressions.text.printing import print_expression
+from ensue.lang.expressions.tree import Arithmetic, Negate
+
+EXACT_IN_DOUBLES = 2**53
+KindOf = Callable[[Name], str | None]
+"""The kind of a name by its declared type; None where only a run can tell."""
+
+
+@dataclass
+class Form:
+    """`terms` are unknowns with their factors. `kind` is that of the value."""
+
+    kind: str
+    terms: dict[str, Fraction] = field(default_factory=dict)
+    constant: Fraction = Fraction(0)
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+
+class Forms:
+    """Linear forms of expressions; `shifted` has reals that are another one plus a constant."""
+
+    def __init__(self, kind_of: KindOf, aggregate_kind: Callable[[Call], str | None]) -> None:
+        self._kind_of = kind_of
+        self._aggregate_kind = aggregate_kind
+        self._texts: dict[str, int] = {}
+        self.shifted: dict[str, dict[Fraction, str]] = {}
+
+    def of(self, x: Expression) -> Form | None:
+        match x:
+            case Literal(value):
+                return self._literal(value)
+            case Name():
+                return self._unknown(x, self._kind_of(x))
+            case Call(function) if function in AGGREGATES:
+                return self._unknown(x, self._aggregate_kind(x))
+            case Call(function) if function in FUNCTIONS:
+                result = FUNCTIONS[function].result
+                return self._unknown(x, result if result in ("integer", "string") else None)
+            case Negate(operand):
+                inner = self.of(operand)
+                if inner is None or inner.kind not in ("integer", "real"):
+                    return None
+                return _scaled(inner, Fraction(-1))
+            case Arithmetic():
+                return self._arithmetic(x)
+            case _:
+                return None
+
+    def _literal(self, value: object) -> Form:
+        match value:
+            case bool():
+                return Form("boolean", constant=Fraction(value))
+            case int():
+                return Form("integer", constant=Fraction(value))
+            case float():
+                return Form("real", constant=Fraction(value))
+            case datetime():
+                return Form("timestamp", constant=Fraction(microseconds_of(value)))
+        # Texts are only asked to be equal: each has a number of its own.
+        return Form(
+            "string", constant=Fraction(self._texts.setdefault(str(value), len(self._texts)))
+        )
+
+    def _unknown(self, x: Expression, kind: str | None) -> Form | None:
+        if kind not in ("integer", "real", "timestamp", "string", "boolean"):
+            return None
+        return Form(kind, {print_expression(x): Fraction(1)})
+
+    def _arithmetic(self, x: Arithmetic) -> Form | None:
+        parts = [self.of(x.first), *(self.of(operand) for _, operand in x.rest)]
+        known = [each for each in parts if each is not None]
+        kinds = {each.kind for each in known}
+        if len(known) < len(parts):
+            return None
+        operators = [operator for operator, _ in x.rest]
+        if kinds == {"integer"}:
+            return self._integers(x, known, operators)
+        if kinds == {"timestamp"} and operators == ["-"]:
+            return self._unknown(x, "real")
+        if kinds <= {"integer", "real"}:
+            return self._reals(x, known, operators)
+        return None
+
+    def _integers(self, x: Arithmetic, parts: list[Form], operators: list[str]) -> Form | None:
+        total = parts[0]
+        for operator, part in zip(operators, parts[1:], strict=True):
+            if operator in "+-":
+                total = _added(total, part, 1 if operator == "+" else -1)
+            elif operator == "*" and (part.is_constant or total.is_constant):
+                one, factor = (total, part) if part.is_constant else (part, total)
+                total = _scaled(one, factor.constant)
+            else:
+                return self._unknown(x, "integer")
+        return total
+
+    def _reals(self, x: Arithmetic, parts: list[Form], operators: list[str]) -> Form | None:
+        found = self._unknown(x, "real")
+        if found is not None and len(parts) == 2 and operators[0] in "+-":
+            first, second = parts
+            if first.kind == "real" and _is_single(first) and second.is_constant:
+                (unknown,), (name,) = first.terms, found.terms
+                shift = second.constant * (1 if operators[0] == "+" else -1)
+                self.shifted.setdefault(unknown, {})[shift] = name
+        return found
+
+
+def comparable(left: Form, right: Form) -> bool:
+    """Whether a comparison of two forms is one of the numbers that they stand for."""
+    kinds = {left.kind, right.kind}
+    if kinds == {"integer"} or (len(kinds) == 1 and left.kind in ("real", "timestamp")):
+        return True
+    if kinds != {"integer", "real"}:
+        return False
+    real, integer = (left, right) if left.kind == "real" else (right, left)
+    # Of an integer and a real, one is a constant that both kinds hold exactly.
+    constant = real if real.is_constant else integer
+    return constant.is_constant and abs(constant.constant) < EXACT_IN_DOUBLES
+
+
+def equatable(left: Form, right: Form) -> bool:
+    """Whether `=` between two forms asks that they stand for one number."""
+    if left.kind == right.kind and left.kind in ("string", "boolean"):
+        return True
+    return comparable(left, right)
+
+
+def difference(left: Form, right: Form) -> tuple[Mapping[str, Fraction], Fraction]:
+    """Unknowns and constant of one form less another."""
+    result = _added(left, right, -1)
+    return {name: value for name, value in result.terms.items() if value}, result.constant
+
+
+def _is_single(form: Form) -> bool:
+    return list(form.terms.values()) == [1] and not form.constant
+
+
+def _added(left: Form, right: Form, sign: int) -> Form:
+    terms = dict(left.terms)
+    for name, value in right.terms.items():
+        terms[name] = terms.get(name, Fraction(0)) + sign * value
+    return Form(left.kind, terms, left.constant + sign * right.constant)
+
+
+def _scaled(form: Form, factor: Fraction) -> Form:
+    return Form(
+        form.kind,
+        {name: value * factor for name, value in form.terms.items()},
+        form.constant * factor,
+    )

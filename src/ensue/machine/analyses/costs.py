@@ -1,0 +1,179 @@
+"""What a key of a correlation costs at most: how many events are kept for it, and how many bytes.
+
+In comes a correlation of a library; out goes a `Cost`. It follows from the form in which a rule
+runs (`ensue.machine.plan`): on a machine a key has its states and the events that ports stand for;
+a rule that runs from remembered events keeps those of its window, or all since its last trigger.
+Bytes are those of the step engine, which keeps whole events. Texts of up to some twenty characters
+are counted in, longer ones come on top. The batch engine keeps a part of that. Events that have
+left a window are dropped in blocks, and an alarm that is not needed any more when it comes due.
+The tests measure the figures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.durations import print_duration
+from ensue.lang.parts import parts_of
+from ensue.lang.printer import print_key
+from ensue.lang.syntax import (
+    Correlation,
+    Duration,
+    EventPort,
+    FilterCorrelation,
+    PortRef,
+    Then,
+    Timeout,
+)
+from ensue.machine.plan import Plan
+from ensue.machine.prepared import plan_in
+
+KEY_BYTES = 2_600
+"""What a key costs by itself, also where nothing is remembered."""
+EVENT_BYTES = 700
+ATTRIBUTE_BYTES = 110
+STATE_BYTES = 60
+"""A state of a machine that is active, with the time from which it counts."""
+ALARM_BYTES = 140
+"""The alarm of a `timeout`, which stays until its time has come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """`events` is how many are kept at most, or None where only time or a trigger bounds them.
+
+    `window` is how long an event is kept at most; with neither a rule keeps all that it has read
+    since its last trigger. `alarms` is how long a `timeout` waits, if there is one.
+    """
+
+    correlation: str
+    keys: tuple[str, ...]
+    ports: tuple[str, ...]
+    unless: tuple[str, ...]
+    key_bytes: int
+    event_bytes: int
+    events: int | None = None
+    window: Duration | None = None
+    alarms: Duration | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.events is not None or self.window is not None
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The bytes of a key at most, without alarms; None if the number of events is not known."""
+        return None if self.events is None else self.key_bytes + self.events * self.event_bytes
+
+    def __str__(self) -> str:
+        keys = ", ".join(self.keys)
+        whose = (
+            f"`{self.correlation}` keeps for each `{keys}`"
+            if keys
+            else f"`{self.correlation}` keeps"
+        )
+        read = _listed(self.ports)
+        each = f"some {in_kilobytes(self.event_bytes)} for each event"
+        if self.events == 0:
+            return f"{whose} no events"
+        if self.events is not None:
+            count = f"{self.events:,} event" + ("s" if self.events != 1 else "")
+            told = f"{whose} at most {count} of {read}: {in_kilobytes(self.most_bytes or 0)}"
+            if self.alarms is None:
+                return told
+            alarm, time = in_kilobytes(ALARM_BYTES), print_duration(self.alarms)
+            return f"{told}, and {alarm} for the alarm of each event of the last {time}"
+        if self.window is not None:
+            return (
+                f"{whose} the events of {read} of the last {print_duration(self.window)}: {each}, "
+                f"and {in_kilobytes(self.key_bytes)} for the key"
+            )
+        or_void = f" or {_listed(self.unless)}" if self.unless else ""
+        return (
+            f"{whose} all events of {read} since its last trigger{or_void}: {each}; "
+            "`within` would bound them"
+        )
+
+
+def in_kilobytes(count: int) -> str:
+    return f"{count / 1_000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = [f"`{name}`" for name in names[:4]]
+    if len(names) > len(shown):
+        shown.append(f"{len(names) - len(shown)} more ports")
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def cost_of(library: CheckedLibrary, correlation: Correlation) -> Cost:
+    """What a key costs at most. Raises `LimitError` for a rule that is too large to run."""
+    planned = plan_in(library, correlation)
+    ports = tuple(each.name for each in correlation.ports if isinstance(each, EventPort))
+    events, window = _kept(correlation, planned, ports)
+    alarms = _longest_timeout(correlation)
+    key_bytes = KEY_BYTES
+    if planned.form != "memory":
+        key_bytes += STATE_BYTES * len(planned.needed_machine.names)
+    return Cost(
+        correlation.name,
+        tuple(print_key(key) for key in correlation.clauses.by),
+        ports,
+        tuple(each.name for each in correlation.clauses.unless),
+        key_bytes,
+        _event_bytes(library, correlation) + (ALARM_BYTES if alarms else 0),
+        events,
+        window,
+        alarms,
+    )
+
+
+def _longest_timeout(correlation: Correlation) -> Duration | None:
+    if not isinstance(correlation, FilterCorrelation):
+        return None
+    parts = parts_of(correlation.branches)
+    times = [each.after for each in parts if isinstance(each, Timeout)]
+    return max(times, key=lambda each: each.microseconds, default=None)
+
+
+def _kept(
+    correlation: Correlation, planned: Plan, ports: tuple[str, ...]
+) -> tuple[int | None, Duration | None]:
+    """How many events are kept at most, or for how long."""
+    if not isinstance(correlation, FilterCorrelation):
+        return 0, None
+    if planned.form != "memory":
+        # The event that a port stands for, in each branch.
+        return len(ports) * len(correlation.branches), None
+    clauses = correlation.clauses
+    void = {each.name for each in clauses.unless}
+    if set(ports) <= void:
+        # Each event makes the branches forget all others.
+        return len(correlation.branches), None
+    waits = [_waits_for_clock(branch) for branch in correlation.branches]
+    if clauses.keep in (None, "none") and clauses.having is None and all(waits):
+        longest = max(each.microseconds for each in waits if each is not None)
+        return None, _shorter(clauses.within, Duration(longest))
+    return None, clauses.within
+
+
+def _waits_for_clock(branch: object) -> Duration | None:
+    """D of `a ; timeout(D)`, which forgets everything D after the first `a`."""
+    match branch:
+        case Then((PortRef(), Timeout(after))):
+            return after
+        case _:
+            return None
+
+
+def _shorter(one: Duration | None, other: Duration) -> Duration:
+    return other if one is None or other.microseconds < one.microseconds else one
+
+
+def _event_bytes(library: CheckedLibrary, correlation: Correlation) -> int:
+    """Of the port whose events have the most attributes, subtypes included."""
+    types = {port.type for port in correlation.ports if isinstance(port, EventPort)}
+    below = {name for each in types for name in library.types.subtypes(each)}
+    most = max((len(library.types.attributes(name)) for name in below), default=0)
+    return EVENT_BYTES + ATTRIBUTE_BYTES * most

@@ -1,0 +1,1 @@
+"""Who may do what: tokens with roles and subjects, rates, and addresses that webhooks may reach."""

@@ -1,0 +1,108 @@
+"""The ASGI application: routes, the gate before them, and problems for what they raise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+
+from ensue.errors import EnsueError
+from ensue.server.access.tokens import Tokens
+from ensue.server.api import (
+    asking,
+    console,
+    libraries,
+    playground,
+    problems,
+    publishing,
+    rules,
+    status,
+    subscribing,
+    webhooks,
+)
+from ensue.server.api.gate import Gate
+from ensue.server.api.openapi import openapi_document
+from ensue.server.settings import Settings
+from ensue.server.station.libraries import Libraries
+from ensue.server.station.station import Station
+from ensue.server.webhooks.sending import Webhooks
+
+
+async def described(_: Request) -> Response:
+    """The description of this API."""
+    return Response(openapi_document(), media_type="application/json")
+
+
+def routes(with_console: bool) -> list[BaseRoute]:
+    library = "/v1/libraries/{name}"
+    rule = library + "/rules/{rule}"
+    found: list[BaseRoute] = [
+        Route("/v1/events", publishing.publish, methods=["POST"]),
+        Route("/v1/events", subscribing.events, methods=["GET"]),
+        WebSocketRoute("/v1/events/socket", subscribing.socket),
+        Route("/v1/libraries", libraries.listed, methods=["GET"]),
+        Route(library, libraries.got, methods=["GET"]),
+        Route(library, libraries.put, methods=["PUT"]),
+        Route(library, libraries.deleted, methods=["DELETE"]),
+        Route(library + "/versions", libraries.versions, methods=["GET"]),
+        Route(library + "/enable", libraries.enabled, methods=["POST"]),
+        Route(library + "/disable", libraries.disabled, methods=["POST"]),
+        Route(library + "/rollback", libraries.rolled_back, methods=["POST"]),
+        Route(library + "/dry-run", libraries.tried, methods=["POST"]),
+        Route("/v1/rules", rules.listed, methods=["GET"]),
+        Route(rule, rules.one, methods=["GET"]),
+        Route(rule + "/why", rules.why, methods=["GET"]),
+        Route("/v1/history", asking.history, methods=["GET"]),
+        Route("/v1/outputs", asking.outputs, methods=["GET"]),
+        Route("/v1/outputs/{position:int}", asking.output, methods=["GET"]),
+        Route("/v1/types", asking.types, methods=["GET"]),
+        Route("/v1/ontology", asking.ontology, methods=["GET"]),
+        Route("/v1/ontology/reload", asking.ontology_read, methods=["POST"]),
+        Route("/v1/audit", asking.audit, methods=["GET"]),
+        Route("/v1/playground", playground.play, methods=["POST"]),
+        Route("/v1/webhooks", webhooks.listed, methods=["GET"]),
+        Route("/v1/webhooks/{name}", webhooks.put, methods=["PUT"]),
+        Route("/v1/webhooks/{name}", webhooks.deleted, methods=["DELETE"]),
+        Route("/v1/figures", status.figures, methods=["GET"]),
+        Route("/v1/gateways", status.gateways, methods=["GET"]),
+        Route("/v1/openapi.json", described, methods=["GET"]),
+        Route("/metrics", status.metrics, methods=["GET"]),
+        Route("/health", status.health, methods=["GET"]),
+        Route("/ready", status.ready, methods=["GET"]),
+    ]
+    if with_console:
+        found += [
+            Route("/", console.page, methods=["GET"]),
+            Route("/console/{file}", console.file, methods=["GET"]),
+        ]
+    return found
+
+
+def application(settings: Settings, station: Station, gateway: Any = None) -> Starlette:
+    """The application over a station that is open."""
+    told = (problems.ProblemError, EnsueError, HTTPException, Exception)
+    handlers: dict[Any, Any] = dict.fromkeys(told, problems.answer)
+    tokens = Tokens(settings.tokens, settings.limits.requests_per_second)
+
+    def retoken(changed: Settings) -> None:
+        """Take the tokens of settings that were read again."""
+        tokens.take(changed.tokens)
+
+    app = Starlette(
+        routes=routes(settings.server.console),
+        exception_handlers=handlers,
+        middleware=[Middleware(Gate, settings=settings, tokens=tokens)],
+    )
+    app.state.station = station
+    app.state.retoken = retoken
+    app.state.libraries = Libraries(station)
+    app.state.occupancies = rules.Occupancies()
+    app.state.webhooks = Webhooks(station, settings.webhooks.networks)
+    app.state.gateway = gateway
+    app.state.is_ready = False
+    return app

@@ -1,0 +1,44 @@
+"""The files of the console, from the package: one page, its style, its modules, an icon."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ensue.server.api.problems import ProblemError
+
+KINDS: Final = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@cache
+def _content(name: str) -> bytes | None:
+    ending = name.rpartition(".")[2]
+    if ending not in KINDS or "/" in name or name.startswith("."):
+        return None
+    file = files("ensue.server") / "console" / name
+    return file.read_bytes() if file.is_file() else None
+
+
+async def page(_: Request) -> Response:
+    return _response("index.html")
+
+
+async def file(request: Request) -> Response:
+    return _response(request.path_params["file"])
+
+
+def _response(name: str) -> Response:
+    content = _content(name)
+    if content is None:
+        raise ProblemError(404, "unknown", f"the console has no file `{name[:100]}`")
+    kind = KINDS[name.rpartition(".")[2]]
+    return Response(content, headers={"Content-Type": kind, "Cache-Control": "no-cache"})

@@ -1,0 +1,138 @@
+// Requests to the server that this page came from: JSON, problems, and streams that go on.
+
+let token = sessionStorage.getItem("ensue-token") || "";
+let asking = null;
+
+export class Problem extends Error {
+  constructor(status, document) {
+    super(document.detail || `the server has answered ${status}`);
+    this.status = status;
+    this.document = document;
+  }
+}
+
+function headers(more) {
+  return token ? { ...more, Authorization: `Bearer ${token}` } : more;
+}
+
+export async function ask(path, { method = "GET", body, type = "application/json", signal } = {}) {
+  let answer;
+  const options = { method, signal, headers: headers(body === undefined ? {} : { "Content-Type": type }) };
+  if (body !== undefined) options.body = type === "application/json" ? JSON.stringify(body) : body;
+  try {
+    answer = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Problem(0, { detail: "the server cannot be reached; it is tried again" });
+  }
+  if (answer.status === 401) {
+    await askForToken();
+    return ask(path, { method, body, type, signal });
+  }
+  if (answer.status === 204) return null;
+  const given = await answer.json();
+  if (!answer.ok) throw new Problem(answer.status, given);
+  return given;
+}
+
+export async function askForToken() {
+  // One question at a time, however many requests wait for its answer.
+  asking ??= new Promise((resolve) => {
+    const dialog = document.createElement("dialog");
+    const form = document.createElement("form");
+    form.method = "dialog";
+    const label = document.createElement("label");
+    label.textContent = "A token is needed. It is kept until this tab is closed.";
+    const input = document.createElement("input");
+    input.type = "password";
+    input.autocomplete = "off";
+    input.required = true;
+    input.id = "token";
+    const button = document.createElement("button");
+    button.textContent = "use it";
+    label.append(input);
+    form.append(label, button);
+    dialog.append(form);
+    document.body.append(dialog);
+    dialog.addEventListener("cancel", (event) => event.preventDefault());
+    form.addEventListener("submit", () => {
+      token = input.value.trim();
+      sessionStorage.setItem("ensue-token", token);
+      dialog.remove();
+      asking = null;
+      resolve();
+    });
+    dialog.showModal();
+  });
+  return asking;
+}
+
+export class Stream {
+  // Server-sent events over fetch, which can carry a token; goes on from the last id by itself.
+  constructor(parameters, { given, opened, failed }) {
+    this.parameters = parameters;
+    this.given = given;
+    this.opened = opened;
+    this.failed = failed;
+    this.last = parameters.after;
+    this.abort = new AbortController();
+    this.run();
+  }
+
+  close() {
+    this.abort.abort();
+  }
+
+  async run() {
+    while (!this.abort.signal.aborted) {
+      try {
+        await this.read();
+      } catch (error) {
+        if (this.abort.signal.aborted) return;
+        this.failed(error);
+        if (error.status >= 400 && error.status < 500 && error.status !== 429) return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+
+  async read() {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(this.parameters)) {
+      if (value && name !== "after") query.set(name, value);
+    }
+    if (this.last) query.set("after", this.last);
+    const answer = await fetch(`/v1/events?${query}`, {
+      headers: headers({ Accept: "text/event-stream" }),
+      signal: this.abort.signal,
+    });
+    if (answer.status === 401) {
+      await askForToken();
+      return;
+    }
+    if (!answer.ok) throw new Problem(answer.status, await answer.json());
+    this.opened();
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let waiting = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      waiting += value;
+      const frames = waiting.split("\n\n");
+      waiting = frames.pop();
+      const found = frames.map(read).filter((each) => each.data !== undefined);
+      for (const each of found) if (each.id) this.last = each.id;
+      if (found.length) this.given(found);
+    }
+  }
+}
+
+function read(frame) {
+  const found = {};
+  for (const line of frame.split("\n")) {
+    const colon = line.indexOf(": ");
+    if (colon > 0) found[line.slice(0, colon)] = line.slice(colon + 2);
+  }
+  if (found.data !== undefined) found.data = JSON.parse(found.data);
+  return found;
+}

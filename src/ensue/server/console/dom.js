@@ -1,0 +1,98 @@
+// Elements, made and filled: `h("p.note", {title: "x"}, "text", child)`.
+// Text is always set as text, so that nothing that an event holds can become markup.
+
+export function h(what, ...rest) {
+  const [tag, ...classes] = what.split(".");
+  const element = document.createElement(tag || "div");
+  if (classes.length) element.className = classes.join(" ");
+  for (const each of rest) add(element, each);
+  return element;
+}
+
+function add(element, what) {
+  if (what === null || what === undefined || what === false) return;
+  if (Array.isArray(what)) what.forEach((each) => add(element, each));
+  else if (what instanceof Node) element.append(what);
+  else if (typeof what === "object") {
+    for (const [name, value] of Object.entries(what)) {
+      if (value === null || value === undefined || value === false) continue;
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (name in element && typeof value !== "string") element[name] = value;
+      else element.setAttribute(name, value === true ? "" : value);
+    }
+  } else element.append(String(what));
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function s(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  for (const each of children) element.append(each);
+  return element;
+}
+
+export function fill(element, ...children) {
+  element.replaceChildren();
+  children.forEach((each) => add(element, each));
+  return element;
+}
+
+export function later(milliseconds, work) {
+  let timer = 0;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => work(...given), milliseconds);
+  };
+}
+
+export function notice(text, kind = "") {
+  const place = document.getElementById("notice");
+  fill(place, h(`p.${kind || "plain"}`, text));
+  clearTimeout(notice.timer);
+  notice.timer = setTimeout(() => fill(place), 6000);
+}
+
+export function number(value) {
+  if (value === null || value === undefined) return "–";
+  if (Math.abs(value) >= 1e6) return `${(value / 1e6).toFixed(1)} M`;
+  if (Math.abs(value) >= 1e4) return `${(value / 1e3).toFixed(1)} k`;
+  if (Number.isInteger(value)) return String(value);
+  return value.toFixed(value < 10 ? 2 : 1);
+}
+
+export function clock(text) {
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime())) return text;
+  const today = new Date();
+  const day = time.toDateString() === today.toDateString() ? "" : `${time.toISOString().slice(0, 10)} `;
+  return day + time.toLocaleTimeString([], { hour12: false }) + `.${String(time.getMilliseconds()).padStart(3, "0")}`;
+}
+
+export function ago(text) {
+  const seconds = (Date.now() - new Date(text).getTime()) / 1000;
+  if (seconds < 0) return clock(text);
+  if (seconds < 1.5) return "just now";
+  if (seconds < 90) return `${Math.round(seconds)} s ago`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 129600) return `${Math.round(seconds / 3600)} h ago`;
+  return `${Math.round(seconds / 86400)} days ago`;
+}
+
+export function json(value) {
+  // JSON with its kinds of values told apart by colour.
+  const text = JSON.stringify(value, null, 2);
+  const made = h("pre.json", { tabindex: "0" });
+  const parts = text.split(/("(?:\\.|[^"\\])*"(?:\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/);
+  for (const part of parts) {
+    let kind = "";
+    if (/^".*":$/s.test(part)) kind = "key";
+    else if (part.startsWith('"')) kind = "text";
+    else if (/^(true|false|null)$/.test(part)) kind = "word";
+    else if (/^-?\d/.test(part)) kind = "number";
+    made.append(kind ? h(`span.${kind}`, part) : part);
+  }
+  return made;
+}

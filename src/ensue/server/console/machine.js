@@ -1,0 +1,36 @@
+// A machine as the server draws it, with the number of keys beside each of its states.
+
+import { h, number, s } from "./dom.js";
+
+export function machine(text) {
+  // The drawing brings a style of its own, which the page's policy does not admit: ours is used.
+  const plain = text.replace(/<style>[\s\S]*?<\/style>/g, "");
+  const parsed = new DOMParser().parseFromString(plain, "image/svg+xml").documentElement;
+  parsed.querySelectorAll("style, script").forEach((each) => each.remove());
+  const drawing = document.importNode(parsed, true);
+  drawing.classList.add("machine");
+  return drawing;
+}
+
+export function occupy(drawing, states) {
+  // Write how many keys stand in each state; none where it is empty.
+  drawing.querySelectorAll(".count").forEach((each) => each.remove());
+  for (const node of drawing.querySelectorAll("[data-node]")) {
+    const count = states[node.dataset.node];
+    node.classList.toggle("occupied", Boolean(count));
+    if (!count) continue;
+    const circle = node.querySelector("circle");
+    const x = Number(circle.getAttribute("cx"));
+    const y = Number(circle.getAttribute("cy")) - 11;
+    const words = number(count);
+    const width = 8 + 6 * words.length;
+    node.append(s("g", { class: "count" },
+      s("rect", { x: x - width / 2, y: y - 11, width, height: 14, rx: 7 }),
+      s("text", { x, y }, words)));
+  }
+}
+
+export function legend(keys) {
+  return h("p.note", "Circles are states, boxes are transitions; a full circle is where every key begins. ",
+    h("span.badge", number(keys)), " keys are in the middle of something, and the numbers say where.");
+}

@@ -1,0 +1,87 @@
+// What rules have put out, the latest first; one of them opened to the events that caused it.
+
+import { ask } from "./api.js";
+import { go } from "./app.js";
+import { clock, fill, h, json, later, notice } from "./dom.js";
+import { marks, timeline } from "./timeline.js";
+
+export function outputs(main, { parts, query }) {
+  return parts.length && parts[0] ? one(main, parts[0]) : list(main, query);
+}
+
+function list(main, query) {
+  const wanted = { library: query.get("library") || "", correlation: query.get("correlation") || "", key: query.get("key") || "" };
+  const body = h("tbody");
+  const more = h("button.quiet", { hidden: true, onclick: () => load(last) }, "show earlier ones");
+  let last = null;
+  const fields = Object.keys(wanted).map((name) => h("input", {
+    type: "search", value: wanted[name], placeholder: name === "correlation" ? "rule" : name, "aria-label": name,
+    oninput: later(300, (event) => { wanted[name] = event.target.value.trim(); load(null); }),
+  }));
+
+  async function load(before) {
+    go("outputs", wanted);
+    const given = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value));
+    given.set("limit", "60");
+    if (before) given.set("before", before);
+    try {
+      const found = await ask(`/v1/outputs?${given}`);
+      if (!before) fill(body);
+      body.append(...found.outputs.map(row));
+      last = found.outputs.at(-1)?.position;
+      more.hidden = !found.more;
+      if (!body.children.length) fill(body, h("tr", h("td.note", { colSpan: 5 }, "No output yet. Rules put one out when they fire.")));
+    } catch (error) {
+      fill(body, h("tr", h("td.problem", { colSpan: 5 }, error.message)));
+    }
+  }
+
+  function row(each) {
+    const open = () => { location.hash = `#/outputs/${each.position}`; };
+    return h("tr", { tabindex: "0", "data-row": true, onclick: open, onkeydown: (event) => event.key === "Enter" && open() },
+      h("td.time", clock(each.event.time)),
+      h("td.type", each.event.type),
+      h("td", h("a", { href: `#/rules/${encodeURIComponent(each.library)}/${encodeURIComponent(each.correlation)}` }, each.correlation), h("span.note", ` in ${each.library}`)),
+      h("td.source", each.key ?? ""),
+      h("td.data", JSON.stringify(each.event.data ?? null)));
+  }
+
+  fill(main,
+    h("div.bar", ...fields, h("button", { onclick: () => load(null) }, "refresh")),
+    h("div.scroll", h("table",
+      h("thead", h("tr", h("th", "time"), h("th", "type"), h("th", "rule"), h("th", "key"), h("th", "data"))), body)),
+    more);
+  load(null);
+}
+
+function one(main, position) {
+  const place = h("section.panel", h("p.note", "looking for it …"));
+  const picked = h("section.panel", { hidden: true });
+  fill(main, h("p", h("a", { href: "#/outputs" }, "← all outputs")), place, picked);
+  function pick(mark) {
+    picked.hidden = false;
+    fill(picked, h("h2", mark.event.type, h("span.note", ` ${mark.event.id}`)), json(mark.event));
+  }
+  ask(`/v1/outputs/${encodeURIComponent(position)}`).then((found) => {
+    const known = found.causes.filter((each) => each.event);
+    const output = found.event;
+    const gone = found.causes.length - known.length;
+    const by = found.trigger === "timer" ? "the clock" : found.trigger;
+    const shown = marks([output], "output");
+    shown[0].causes = found.causes.map((each) => each.id);
+    fill(place,
+      h("h1", output.type, h("span.note", ` by ${output.correlation}`)),
+      h("dl.facts",
+        h("dt", "completed by"), h("dd", by, h("span.note", ` at ${clock(output.time)}`)),
+        output.partitionkey !== undefined ? [h("dt", "key"), h("dd", output.partitionkey)] : null,
+        output.labels ? [h("dt", "labels"), h("dd", output.labels)] : null,
+        h("dt", "causes"), h("dd", `${known.length} ${known.length === 1 ? "event" : "events"}`, gone ? h("span.note", `, and ${gone} that the journal no longer holds`) : null)),
+      h("div.scroll", timeline(marks(known.map((each) => each.event), "event"), shown, { picked: pick })),
+      h("h2", "What caused it"),
+      h("ol.causes", known.map((each) => h("li",
+        h("button.quiet", { "data-row": true, onclick: () => pick({ event: each.event }) }, h("span.time", clock(each.event.time)), ` ${each.event.type} `, h("code", JSON.stringify(each.event.data ?? null))),
+        each.kind === "output" ? h("a", { href: `#/outputs/${each.seq}` }, " what caused this") : null))),
+      h("h2", "The output"), json(output),
+      h("p", h("a", { href: `#/rules/${encodeURIComponent(found.library)}/${encodeURIComponent(output.correlation)}` }, "the rule")));
+  }).catch((error) => { fill(place, h("p.problem", error.message)); notice(error.message, "bad"); });
+}

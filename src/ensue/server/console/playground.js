@@ -1,0 +1,119 @@
+// The playground: a rule and some events side by side, in virtual time; what follows, at once.
+
+import { ask } from "./api.js";
+import { Editor } from "./editor.js";
+import { EXAMPLES } from "./examples.js";
+import { fill, h, json, later, notice } from "./dom.js";
+import { machine } from "./machine.js";
+import { pack, unpack } from "./share.js";
+import { marks, timeline } from "./timeline.js";
+import { copy } from "./views.js";
+
+function plain(text) {
+  // Names without their marks, and virtual times as the seconds in which they are written.
+  return text.trim().replaceAll("`", "").replace(/1970-01-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)Z/g,
+    (_, day, hours, minutes, seconds) => `${+(((+day - 1) * 24 + +hours) * 3600 + +minutes * 60 + +seconds).toFixed(6)} s`);
+}
+
+export function playground(main, { query }) {
+  let abort = new AbortController();
+  const run = later(250, play);
+  const changed = () => { remember(); run(); };
+  const rules = new Editor("rules", "", changed, { rows: 22 });
+  const events = new Editor("events", "", changed, { rules: false, rows: 16 });
+  const until = h("input", { size: "8", placeholder: "last event", "aria-label": "time at the end", id: "until", oninput: changed });
+  const choose = h("select", { "aria-label": "examples", onchange: () => take(EXAMPLES[choose.selectedIndex]) },
+    EXAMPLES.map((each) => h("option", each.name)));
+  const result = h("section.panel.result", { "aria-live": "polite" });
+  const waiting = h("section.panel");
+  const picture = h("section.panel");
+
+  function now() {
+    return { library: rules.text, events: events.text, until: until.value };
+  }
+
+  function remember() {
+    sessionStorage.setItem("ensue-playground", JSON.stringify(now()));
+  }
+
+  function take(given) {
+    rules.text = given.library;
+    events.text = given.events;
+    until.value = given.until || "";
+    changed();
+  }
+
+  async function play() {
+    abort.abort();
+    abort = new AbortController();
+    const body = { library: rules.text, events: events.text, until: until.value.trim() || null };
+    try {
+      show(await ask("/v1/playground", { method: "POST", body, signal: abort.signal }));
+    } catch (error) {
+      if (error.name !== "AbortError") fill(result, h("p.problem", error.message));
+    }
+  }
+
+  function show(found) {
+    rules.find(found.diagnostics);
+    events.find(found.problems.map((each) => ({
+      line: each.line, column: 1, width: 200, severity: "error", message: each.problems.join("; "), hint: null,
+    })));
+    const picked = h("div");
+    const pick = (mark) => fill(picked, json(mark.event));
+    const wrong = found.diagnostics.some((each) => each.severity === "error");
+    fill(result,
+      h("h2", wrong ? "Nothing runs yet" : `${found.outputs.length} ${found.outputs.length === 1 ? "output" : "outputs"}`),
+      wrong ? h("p.note", "Correct the marks in the rules; what follows appears here.") : null,
+      found.late ? h("p.note", `${found.late} came too late`) : null,
+      h("div.scroll", timeline(marks(found.events.map((each) => each.event), "event"), marks(found.outputs.map((each) => each.event), "output"), { picked: pick })),
+      picked,
+      h("ol.outputs", found.outputs.map((each) => h("li",
+        h("strong", each.event.type), ` at ${each.seconds} s `, h("code", JSON.stringify(each.event.data ?? null)),
+        h("p.note", each.why.split("\n").slice(1).map((line) => h("span.line", plain(line))))))));
+    fill(waiting, h("h2", "What rules still wait for"),
+      found.waiting.map((each) => h("p.reason", each.text.split("\n").map((line, at) => h(at ? "span.line.note" : "span.line", plain(line))))));
+    fill(picture, h("h2", found.machines.length === 1 ? "The machine" : "The machines"),
+      found.machines.map((each) => h("figure", h("figcaption", each.rule, h("span.note", ` ${each.form}`)),
+        each.svg ? h("div.scroll", machine(each.svg)) : h("p.note", "too large to be drawn, or run from memory"))));
+  }
+
+  async function share() {
+    const link = `${location.origin}${location.pathname}#/playground?s=${await pack(now())}`;
+    history.replaceState(null, "", link);
+    copy(link, "a link to this playground");
+  }
+
+  async function put() {
+    const name = prompt("Put these rules on the server, under the name:", "mine");
+    if (!name) return;
+    try {
+      const done = await ask(`/v1/libraries/${encodeURIComponent(name)}`, { method: "PUT", body: rules.text, type: "text/plain" });
+      notice(`${name}, version ${done.version}, runs from now on`);
+      location.hash = "#/rules";
+    } catch (error) {
+      if (error.document?.diagnostics) rules.find(error.document.diagnostics);
+      notice(error.message, "bad");
+    }
+  }
+
+  fill(main,
+    h("div.bar", h("label", "example ", choose), h("span.grow"),
+      h("button", { onclick: share, id: "share" }, "copy a link"), h("button.strong", { onclick: put, id: "put" }, "put on the server")),
+    h("div.columns.wide-left",
+      h("section", h("h2", "Rules"), rules.element),
+      h("section", h("h2", "Events"), events.element, h("label.row", "the clock goes on to ", until, " s"))),
+    result, picture, waiting);
+
+  (async () => {
+    const shared = query.get("s");
+    const kept = sessionStorage.getItem("ensue-playground");
+    try {
+      take(shared ? await unpack(shared) : kept ? JSON.parse(kept) : EXAMPLES[0]);
+    } catch {
+      notice("the link cannot be read; here is an example instead", "bad");
+      take(EXAMPLES[0]);
+    }
+  })();
+  return () => abort.abort();
+}

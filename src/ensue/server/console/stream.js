@@ -1,0 +1,108 @@
+// The live stream: events and outputs as they come, with a filter, a pause, and each opened.
+
+import { Stream } from "./api.js";
+import { go } from "./app.js";
+import { clock, fill, h, json, later } from "./dom.js";
+
+const MOST = 400;
+const BUFFERED = 5000;
+
+export function stream(main, { query }) {
+  const wanted = { filter: query.get("filter") || "", kinds: query.get("kinds") || "event,output" };
+  let source = null;
+  let paused = false;
+  let held = [];
+  let seen = 0;
+  const body = h("tbody");
+  const state = h("span.note", { role: "status" });
+  const detail = h("aside.detail", { hidden: true });
+  const filter = h("input.grow.code", {
+    type: "search", value: wanted.filter, spellcheck: false, id: "filter",
+    placeholder: "filter, such as  celsius > 7 AND van = 'van-3'", "aria-label": "filter in CESQL",
+    oninput: later(350, () => { wanted.filter = filter.value.trim(); restart(); }),
+  });
+  const kinds = ["event", "output", "late"].map((each) => {
+    const box = h("input", {
+      type: "checkbox", checked: wanted.kinds.split(",").includes(each),
+      onchange: () => {
+        wanted.kinds = kinds.filter(({ box }) => box.checked).map(({ name }) => name).join(",") || "event";
+        restart();
+      },
+    });
+    return { name: each, box, label: h("label.check", box, ` ${each}s`.replace("lates", "late")) };
+  });
+  const pause = h("button", { "data-pause": true, onclick: () => hold(!paused), title: "pause (p)" }, "pause");
+  const problem = h("pre.problem", { hidden: true });
+
+  function hold(on) {
+    paused = on;
+    pause.textContent = on ? "go on" : "pause";
+    pause.classList.toggle("on", on);
+    if (!on) { place(held); held = []; }
+    tell();
+  }
+
+  function tell() {
+    const waiting = held.length ? `, ${held.length} held` : "";
+    state.textContent = paused ? `paused${waiting}` : `${seen} received`;
+  }
+
+  function restart() {
+    go("stream", { filter: wanted.filter, kinds: wanted.kinds === "event,output" ? "" : wanted.kinds });
+    source?.close();
+    problem.hidden = true;
+    source = new Stream(wanted, {
+      opened: () => { problem.hidden = true; state.textContent = "waiting for events"; },
+      failed: (error) => {
+        const found = error.document?.diagnostics;
+        problem.hidden = false;
+        problem.textContent = found ? found.map((each) => each.shown).join("\n\n") : error.message;
+        filter.setAttribute("aria-invalid", found ? "true" : "false");
+      },
+      given: (found) => {
+        filter.removeAttribute("aria-invalid");
+        seen += found.length;
+        if (paused) held = [...held, ...found].slice(-BUFFERED);
+        else place(found);
+        tell();
+      },
+    });
+  }
+
+  function place(found) {
+    const rows = found.slice(-MOST).map(row).reverse();
+    body.prepend(...rows);
+    while (body.rows.length > MOST) body.lastElementChild.remove();
+  }
+
+  function row({ id, event: kind, data }) {
+    const open = () => show(id, kind, data);
+    return h(`tr.${kind}`, { tabindex: "0", "data-row": true, onclick: open, onkeydown: (key) => key.key === "Enter" && open() },
+      h("td.time", clock(data.time)),
+      h("td", h(`span.kind.${kind}`, kind)),
+      h("td.type", data.type, data.correlation ? h("span.note", ` by ${data.correlation}`) : null),
+      h("td.source", data.partitionkey ?? data.source),
+      h("td.data", data.data === undefined ? "" : JSON.stringify(data.data)));
+  }
+
+  function show(id, kind, data) {
+    detail.hidden = false;
+    fill(detail,
+      h("div.row", h("h2", data.type), h("button.quiet", { onclick: () => { detail.hidden = true; }, "aria-label": "close" }, "✕")),
+      h("p.note", `${kind} at position ${id}`),
+      kind === "output" ? h("p", h("a", { href: `#/outputs/${id}` }, "what caused it")) : null,
+      h("p", h("button.quiet", { onclick: () => { filter.value = `type = '${data.type}'`; wanted.filter = filter.value; restart(); } }, `only ${data.type}`)),
+      json(data));
+  }
+
+  fill(main,
+    h("div.bar", filter, ...kinds.map(({ label }) => label), pause, state),
+    problem,
+    h("div.split",
+      h("div.scroll", h("table.stream",
+        h("thead", h("tr", h("th", "time"), h("th", "kind"), h("th", "type"), h("th", "key or source"), h("th", "data"))),
+        body)),
+      detail));
+  restart();
+  return () => source?.close();
+}

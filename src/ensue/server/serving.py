@@ -1,0 +1,230 @@
+"""The process of `ensue serve`: from settings to a port that answers, and to an orderly end.
+
+In come settings; the process then runs until SIGTERM or SIGINT. It says `ready` on the standard
+error once everything is in force. SIGHUP reads the settings again and puts changed libraries;
+what cannot change in place is named. At the end no new request is taken, subscribers are closed,
+what was taken is read, states are saved. A file with only the tables of a gateway is run by
+`ensue.federation` alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+
+from ensue.errors import EnsueError, UsageError
+from ensue.server.api.app import application
+from ensue.server.demo import Demonstration
+from ensue.server.settings import Settings, read_settings
+from ensue.server.station.libraries import Libraries
+from ensue.server.station.station import Station
+
+if TYPE_CHECKING:
+    from ensue.federation.gateway import Gateway
+
+GRACE_SECONDS: Final = 10
+Say = Callable[[str], None]
+
+log = logging.getLogger("ensue.server")
+
+
+def serve(path: str | None, say: Say) -> None:
+    """Run the server of a file until it is told to end."""
+    settings = read_settings(path)
+    if not settings.hosts_api:
+        raise UsageError(f"`{path}` is of a gateway alone: `ensue serve` runs it")
+    process = Process(settings, path, say)
+    try:
+        import uvloop
+
+        uvloop.run(process.run())
+    except ImportError:
+        asyncio.run(process.run())
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn without its own signal handlers: the process has others."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class Process:
+    """One run of a server. `address` is where it listens, once it does."""
+
+    def __init__(self, settings: Settings, path: str | None, say: Say) -> None:
+        self._settings = settings
+        self._path = path
+        self._say = say
+        self._ends = asyncio.Event()
+        self._is_ready = asyncio.Event()
+        self._reload = asyncio.Lock()
+        self.address: tuple[str, int] | None = None
+
+    async def run(self, with_signals: bool = True) -> None:
+        """Serve until `stop`."""
+        if with_signals:
+            loop = asyncio.get_running_loop()
+            for each in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(each, self.stop)
+            loop.add_signal_handler(signal.SIGHUP, self._begin_reload)
+        await self._serve(_gateway(self._settings))
+
+    def stop(self) -> None:
+        self._ends.set()
+
+    async def ready(self) -> None:
+        await self._is_ready.wait()
+
+    async def _serve(self, gateway: Any) -> None:
+        settings = self._settings
+        bound = _bound(settings)
+        self.address = bound.getsockname()[:2]
+        station = Station(settings)
+        await station.open()
+        libraries = Libraries(station)
+        demo: asyncio.Task[None] | None = None
+        try:
+            await self._put_libraries(libraries, settings)
+            app = application(settings, station, gateway)
+            app.state.webhooks.start()
+            if settings.server.demo:
+                demonstration = Demonstration(station, libraries)
+                await demonstration.prepare()
+                demo = asyncio.create_task(demonstration.run(), name="demo")
+            if gateway is not None:
+                await gateway.start()
+            self._app, self._libraries = app, libraries
+            await self._answer(app, bound)
+        finally:
+            if demo is not None:
+                demo.cancel()
+                await asyncio.gather(demo, return_exceptions=True)
+            if gateway is not None:
+                await gateway.stop()
+            await station.close()
+
+    async def _answer(self, app: Any, bound: socket.socket) -> None:
+        """Answer requests until the end."""
+        settings = self._settings
+        folder = settings.folder
+        certificate, key = settings.server.certificate, settings.server.key
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            date_header=False,
+            ws_max_size=64 * 1024,
+            ws_ping_interval=20.0,
+            timeout_graceful_shutdown=GRACE_SECONDS,
+            timeout_keep_alive=60,
+            h11_max_incomplete_event_size=64 * 1024,
+            ssl_certfile=str(folder / certificate) if certificate else None,
+            ssl_keyfile=str(folder / key) if key else None,
+        )
+        server = _Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[bound]), name="http")
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.005)
+        app.state.is_ready = True
+        self._is_ready.set()
+        self._tell()
+        ended = asyncio.create_task(self._ends.wait())
+        await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
+        app.state.is_ready = False
+        # Streams never end by themselves: those who listen are told to come again.
+        for each in list(app.state.station.feed.subscribers.values()):
+            each.close()
+        server.should_exit = True
+        await serving
+        await app.state.webhooks.stop()
+
+    def _tell(self) -> None:
+        assert self.address is not None
+        host, port = self.address
+        scheme = "https" if self._settings.server.certificate else "http"
+        shown = f"[{host}]" if ":" in host else host
+        if self._settings.server.console:
+            self._say(f"console and API at {scheme}://{shown}:{port}/")
+        self._say("ready")
+
+    # --- libraries of the file, and reading it again ----------------------------------------------
+
+    async def _put_libraries(self, libraries: Libraries, settings: Settings) -> list[str]:
+        """Put the libraries that the file names, where they differ; which ones did."""
+        changed: list[str] = []
+        for each in settings.libraries:
+            text = (settings.folder / each.file).read_text("utf-8")
+            change = await libraries.put(each.name, text, "file", each.file)
+            if change.enabled != each.enabled:
+                change = await libraries.enable(each.name, each.enabled, "file")
+            if change.is_new:
+                changed.append(each.name)
+        return changed
+
+    def _begin_reload(self) -> None:
+        self._reloading = asyncio.create_task(self.reload(), name="reload")
+
+    async def reload(self) -> None:
+        """Read the file again. What is wrong with it is said, and nothing changes then."""
+        async with self._reload:
+            try:
+                settings = read_settings(self._path)
+                changed = await self._put_libraries(self._libraries, settings)
+                fixed = _needs_restart(self._settings, settings)
+                self._app.state.retoken(settings)
+            except (EnsueError, OSError) as error:
+                self._say(f"not reloaded: {error}")
+                return
+            listed = ", ".join(f"`{each}`" for each in changed) or "no library has changed"
+            self._say(f"reloaded: {listed}")
+            if fixed:
+                tables = ", ".join(f"`[{each}]`" for each in fixed)
+                self._say(f"restart for the changes of {tables}")
+            self._settings = settings
+
+
+def _needs_restart(old: Settings, new: Settings) -> list[str]:
+    tables = ("server", "history", "ontology", "limits", "webhooks", "gateway")
+    return [each for each in tables if getattr(old, each) != getattr(new, each)]
+
+
+def _gateway(settings: Settings) -> Gateway | None:
+    if not settings.gateway:
+        return None
+    # Drivers of brokers are loaded only where there is a gateway.
+    from ensue.federation.gateway import Gateway
+
+    memory = settings.folder / (settings.server.data or "") / "gateway.state.json"
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    return Gateway.from_config(settings.gateway, settings.where, memory)
+
+
+def _bound(settings: Settings) -> socket.socket:
+    """The socket that is listened on, opened before anything else so that a failure is early."""
+    host, port = settings.address
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(place)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"`{settings.server.listen}` cannot be listened on: {reason}: stop what is there, or"
+            " give another address in `[server] listen`"
+        ) from None
+    bound.set_inheritable(True)
+    return bound

@@ -1,0 +1,340 @@
+"""From the file of `ensue serve` to `Settings`: read, checked, every problem told at once.
+
+In comes the path of a TOML file, or nothing; out go `Settings`, or a `UsageError` with a line for
+each problem, located by file and line. The tables of a gateway are handed on as they are. Whether
+a library in a file is right is told when it is put, and whether a port is free when it is opened.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ensue.errors import EnsueError, UsageError
+from ensue.lang.diagnostics import did_you_mean
+from ensue.library import duration_microseconds
+from ensue.server.settings import places
+from ensue.server.settings.tables import (
+    ARRAYS,
+    GATEWAY_TABLES,
+    TABLES,
+    HistoryTable,
+    LibraryTable,
+    LimitsTable,
+    OntologyTable,
+    ServerTable,
+    Table,
+    TokenTable,
+    WebhooksTable,
+)
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+"""What a library, a token or a webhook may be called."""
+LOOPBACK_NAMES = ("localhost",)
+_reference = re.compile(r"\$\{(env|file):([^}]+)\}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A file of settings as the server uses it. `folder` is where relative paths begin."""
+
+    server: ServerTable = field(default_factory=ServerTable)
+    history: HistoryTable = field(default_factory=HistoryTable)
+    ontology: OntologyTable = field(default_factory=OntologyTable)
+    limits: LimitsTable = field(default_factory=LimitsTable)
+    webhooks: WebhooksTable = field(default_factory=WebhooksTable)
+    libraries: Sequence[LibraryTable] = ()
+    tokens: Sequence[TokenTable] = ()
+    gateway: Mapping[str, Any] = field(default_factory=dict)
+    hosts_api: bool = True
+    """False for a file that only has the tables of a gateway."""
+    folder: Path = field(default_factory=Path)
+    where: str = "the defaults"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return split_address(self.server.listen)
+
+    @property
+    def lateness(self) -> int:
+        return duration_microseconds(self.server.lateness)
+
+    @property
+    def ahead(self) -> int:
+        return duration_microseconds(self.limits.ahead)
+
+
+def read_settings(path: str | os.PathLike[str] | None) -> Settings:
+    """The settings of a file; without one, those of a demonstration on loopback."""
+    if path is None:
+        return Settings(server=ServerTable(demo=True))
+    place = Path(path)
+    try:
+        text = place.read_text("utf-8")
+        tables = tomllib.loads(text)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(f"`{place}` cannot be read: {reason}: give the file of a server") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"`{place}` is not UTF-8: byte {error.start + 1} is none") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"`{place}` is no TOML: {str(error)[0].lower()}{str(error)[1:]}") from None
+    return settings_of(tables, text, str(place), place.parent)
+
+
+def settings_of(tables: Mapping[str, Any], text: str, where: str, folder: Path) -> Settings:
+    gateway = {name: tables[name] for name in GATEWAY_TABLES if name in tables}
+    if gateway and not tables.keys() & {*TABLES, *ARRAYS}:
+        # A gateway alone: `ensue.federation` reads the file itself.
+        return Settings(gateway=gateway, hosts_api=False, folder=folder, where=where)
+    reader = _Reader(places.lines_of(text), where)
+    return reader.settings(tables, folder)
+
+
+class _Reader:
+    """Reads tables and collects problems, each with its line."""
+
+    def __init__(self, lines: dict[places.Path, int], where: str) -> None:
+        self._lines = lines
+        self._where = where
+        self._problems: list[tuple[int, str]] = []
+
+    def settings(self, tables: Mapping[str, Any], folder: Path) -> Settings:
+        known = [*TABLES, *ARRAYS, *GATEWAY_TABLES]
+        for name in tables.keys() - set(known):
+            self._problem((name,), f"there is no table `{name}`; {did_you_mean(name, known)}")
+        read = {name: self._table(tables, name) for name in TABLES}
+        arrays = {name: list(self._array(tables, name)) for name in ARRAYS}
+        gateway = {name: tables[name] for name in GATEWAY_TABLES if name in tables}
+        made = Settings(
+            **read,
+            libraries=arrays["library"],
+            tokens=arrays["token"],
+            gateway=gateway,
+            folder=folder,
+            where=self._where,
+        )
+        self._check(made)
+        lines = [f"{self._where}:{line}: {what}" for line, what in sorted(self._problems)]
+        lines += self._gateway_problems(gateway)
+        if lines:
+            raise UsageError("\n".join(lines))
+        return made
+
+    def _gateway_problems(self, gateway: Mapping[str, Any]) -> list[str]:
+        """What `ensue.federation` finds in its tables."""
+        if not gateway:
+            return []
+        from ensue.federation.configuration import read_settings as read_gateway
+
+        try:
+            read_gateway(gateway, self._where)
+        except UsageError as error:
+            return str(error).splitlines()
+        return []
+
+    # --- tables and types -----------------------------------------------------------------------
+
+    def _table(self, tables: Mapping[str, Any], name: str) -> Any:
+        given = tables.get(name, {})
+        if not isinstance(given, dict):
+            self._problem((name,), f"`{name}` is a table: write `[{name}]` and its keys below")
+            given = {}
+        return self._struct(TABLES[name], given, (name,))
+
+    def _array(self, tables: Mapping[str, Any], name: str) -> Iterator[Any]:
+        given = tables.get(name, [])
+        if not isinstance(given, list):
+            self._problem((name,), f"there may be several of `{name}`: write `[[{name}]]`")
+            return
+        for number, each in enumerate(given):
+            made = self._struct(ARRAYS[name], each, (name, number))
+            if made is not None:
+                yield made
+
+    def _struct(self, kind: type[Table], given: Mapping[str, Any], path: places.Path) -> Any:
+        fields = {each.name: each for each in msgspec.structs.fields(kind)}
+        values: dict[str, Any] = {}
+        is_whole = True
+        for key, value in given.items():
+            if key not in fields:
+                table = next(str(each) for each in path if isinstance(each, str))
+                hint = did_you_mean(key, fields)
+                self._problem((*path, key), f"`{key}` is no key of `[{table}]`; {hint}")
+                continue
+            try:
+                resolved = self._resolved(value, (*path, key))
+                values[key] = msgspec.convert(resolved, fields[key].type)
+            except msgspec.ValidationError as error:
+                self._problem((*path, key), f"`{key}`: {_in_our_words(str(error))}")
+                is_whole = False
+        for name, each in fields.items():
+            if each.required and name not in given:
+                self._problem(path, f"`[[{path[0]}]]` needs a key `{name}`")
+                is_whole = False
+        return kind(**values) if is_whole or not _has_required(kind) else None
+
+    def _resolved(self, value: Any, path: places.Path) -> Any:
+        """The value with what `${env:NAME}` and `${file:PATH}` stand for in it."""
+        if isinstance(value, list):
+            return [self._resolved(each, path) for each in value]
+        if not isinstance(value, str):
+            return value
+
+        def found(match: re.Match[str]) -> str:
+            kind, name = match[1], match[2]
+            if kind == "env":
+                if name not in os.environ:
+                    self._problem(path, f"`{match[0]}`: the environment has no `{name}`: set it")
+                return os.environ.get(name, "")
+            try:
+                return Path(name).read_text("utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = getattr(error, "strerror", None) or "it is no text"
+                self._problem(path, f"`{match[0]}` cannot be read: {reason.lower()}")
+                return ""
+
+        return _reference.sub(found, value)
+
+    def _problem(self, path: places.Path, what: str) -> None:
+        self._problems.append((places.line_of(self._lines, path), what))
+
+    # --- what values mean -----------------------------------------------------------------------
+
+    def _check(self, made: Settings) -> None:
+        self._check_address(made)
+        self._check_durations(made)
+        for name, value in msgspec.structs.asdict(made.limits).items():
+            if not isinstance(value, str) and value <= 0:
+                self._problem(("limits", name), f"`{name}` is {value}, and must be more than 0")
+        for number, library in enumerate(made.libraries):
+            self._check_name(library.name, ("library", number, "name"))
+            if not (made.folder / library.file).is_file():
+                path = ("library", number, "file")
+                self._problem(path, f"there is no file `{made.folder / library.file}`")
+        self._check_unique("library", [each.name for each in made.libraries])
+        for number, token in enumerate(made.tokens):
+            self._check_token(token, number)
+        self._check_unique("token", [each.name for each in made.tokens])
+        for number, file in enumerate(made.ontology.files):
+            if not (made.folder / file).is_file():
+                self._problem(
+                    ("ontology", "files"), f"there is no file `{file}` (number {number + 1})"
+                )
+        for each in made.webhooks.networks:
+            try:
+                ipaddress.ip_network(each)
+            except ValueError as error:
+                self._problem(("webhooks", "networks"), f"`{each}` is no network: {error}")
+
+    def _check_address(self, made: Settings) -> None:
+        server = made.server
+        path = ("server", "listen")
+        try:
+            host, _ = split_address(server.listen)
+        except UsageError as error:
+            self._problem(path, str(error))
+            return
+        for name in ("certificate", "key"):
+            file = getattr(server, name)
+            if file is not None and not (made.folder / file).is_file():
+                self._problem(
+                    ("server", name), f"`{name}`: there is no file `{made.folder / file}`"
+                )
+        if (server.certificate is None) != (server.key is None):
+            given = "certificate" if server.certificate else "key"
+            self._problem(("server", given), "`certificate` and `key` go together: give both")
+        if is_loopback(host) or server.open or not made.hosts_api:
+            return
+        if not made.tokens:
+            self._problem(
+                path,
+                f"`{server.listen}` can be reached from other machines, and there is no"
+                " `[[token]]`: add tokens, listen on 127.0.0.1, or write `open = true`",
+            )
+        elif server.certificate is None:
+            self._problem(
+                path,
+                f"`{server.listen}` can be reached from other machines, where tokens would be read"
+                " on the way: give `certificate` and `key`, or write `open = true` behind a proxy",
+            )
+
+    def _check_durations(self, made: Settings) -> None:
+        texts = {
+            ("server", "lateness"): made.server.lateness,
+            ("limits", "ahead"): made.limits.ahead,
+            ("history", "max_age"): made.history.max_age,
+        }
+        for path, text in texts.items():
+            try:
+                _ = None if text is None else duration_microseconds(text)
+            except (ValueError, EnsueError) as error:
+                self._problem(path, f"`{path[1]}`: {error}")
+
+    def _check_token(self, token: TokenTable, number: int) -> None:
+        self._check_name(token.name, ("token", number, "name"))
+        if (token.secret is None) == (token.sha256 is None):
+            self._problem(
+                ("token", number),
+                f"token `{token.name}` needs `secret` or `sha256`, one of the two",
+            )
+        if token.secret is not None and len(token.secret) < 16:
+            self._problem(
+                ("token", number, "secret"),
+                f"the secret of `{token.name}` has {len(token.secret)} characters, and at least 16"
+                " are needed: `python -c 'import secrets; print(secrets.token_urlsafe())'`",
+            )
+        if token.sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", token.sha256):
+            self._problem(("token", number, "sha256"), "`sha256` must have 64 hexadecimal digits")
+        if not token.roles:
+            self._problem(("token", number, "roles"), f"token `{token.name}` has no role")
+
+    def _check_name(self, name: str, path: places.Path) -> None:
+        if not NAME.fullmatch(name):
+            self._problem(
+                path,
+                f"`{name}` is no name: it begins with a letter, and has letters, digits, `_`, `-`"
+                " and `.`, at most 64",
+            )
+
+    def _check_unique(self, table: str, names: Sequence[str]) -> None:
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                self._problem(
+                    (table, number, "name"), f"`{name}` is the name of another `[[{table}]]`"
+                )
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Host and port of `127.0.0.1:8420` or `[::1]:8420`. Raises `UsageError`."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isdigit() or int(port) > 65535:
+        raise UsageError(f"`{text}` is no address: write a host and a port, as `127.0.0.1:8420`")
+    return host, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    if host in LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _has_required(kind: type[Table]) -> bool:
+    return any(each.required for each in msgspec.structs.fields(kind))
+
+
+def _in_our_words(error: str) -> str:
+    what = error.partition(" - at ")[0]
+    return f"{what[:1].lower()}{what[1:]}"

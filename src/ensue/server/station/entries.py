@@ -1,0 +1,47 @@
+"""Entries of the journal: what was read by the rules, and what came of it, in one order.
+
+`seq` numbers entries without gaps that matter; it is what subscribers name to go on from. `EVENT`
+and `TIME` are inputs, which a recovery reads again; `OUTPUT` and `LATE` follow from them, and are
+kept so that nothing has to be worked out twice.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ensue.events.event import Event
+
+EVENT: Final = 0
+OUTPUT: Final = 1
+TIME: Final = 2
+LATE: Final = 3
+
+KIND_NAMES: Final = {EVENT: "event", OUTPUT: "output", LATE: "late"}
+"""The kinds that subscribers can have, by the names that they use."""
+KINDS: Final = {name: kind for kind, name in KIND_NAMES.items()}
+
+
+class Entry(NamedTuple):
+    """One row of the journal. `body` is the event as JSON; of a `TIME`, its microseconds as text.
+
+    An output also has the library and the correlation that it comes from, its key and its id.
+    """
+
+    seq: int
+    kind: int
+    body: bytes
+    library: str | None = None
+    correlation: str | None = None
+    key: str | None = None
+    id: str | None = None
+
+
+class Live(NamedTuple):
+    """An entry that was just written, with its event, and the temporal subscriptions it matches.
+
+    A `TIME` has no event.
+    """
+
+    entry: Entry
+    event: Event | None
+    matched: tuple[int, ...] = ()

@@ -1,0 +1,333 @@
+"""Hands entries of the journal to subscribers, from any number on, without a gap and without end.
+
+A subscriber begins behind a number. As long as it is behind the feed, it is given pages of the
+journal; once it has come up, it waits in an index of filters, and entries are handed to it as they
+are written. Its queue is bounded: one that reads too slowly falls back to the journal, and so
+loses nothing and holds no memory. All of this runs in the event loop of the server.
+
+What a subscriber wants is a `Wanted`: kinds of entries, a filter, a library that the server runs,
+or a private library, which reads the events from a number on and whose outputs it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ensue.engine.run import Run
+from ensue.errors import EventError, UsageError
+from ensue.events.cloudevents import decode, encode
+from ensue.events.event import Event
+from ensue.history import History
+from ensue.library import Library
+from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live
+from ensue.server.station.journal import Journal
+from ensue.subscriptions import Filter, Index
+
+CHUNK: Final = 250
+"""Entries that are matched before others have their turn in the event loop."""
+
+Allows = Callable[[Event], bool]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a subscriber wants. `allows` says of each event whether it may have it."""
+
+    kinds: frozenset[int]
+    filter: Filter | None = None
+    libraries: frozenset[str] | None = None
+    correlations: frozenset[str] | None = None
+    private: Library | None = None
+    temporal: bool = False
+    allows: Allows | None = None
+
+    def admits(self, entry: Entry) -> bool:
+        """Whether the kind and the origin of an entry are wanted; its event is asked apart."""
+        if entry.kind not in self.kinds:
+            return False
+        if self.libraries is not None and entry.library not in self.libraries:
+            return False
+        return self.correlations is None or entry.correlation in self.correlations
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One thing that a subscriber is given. `id` is what it names to go on from here."""
+
+    id: str
+    kind: str
+    library: str | None
+    body: bytes
+
+
+class Subscriber:
+    """One subscriber. Iterate over `batches` for what it is given."""
+
+    def __init__(self, feed: Feed, number: int, wanted: Wanted, after: int) -> None:
+        self._feed = feed
+        self.number = number
+        self.wanted = wanted
+        self.position = after
+        self.live_from = 0
+        """A temporal subscription is asked of each event by the line from this entry on."""
+        self.is_live = False
+        self._queue: deque[Delivery] = deque()
+        self._ready = asyncio.Event()
+        self._closed = False
+        self._is_idle = False
+        self._patience: float | None = None
+        self.private = PrivateRun(wanted.private, after, wanted.allows) if wanted.private else None
+
+    async def batches(self, patience: float | None = None) -> AsyncIterator[list[Delivery]]:
+        """What it is given, as it comes; ends when it is closed.
+
+        With `patience`, there is an empty list whenever nothing came for so many seconds.
+        """
+        self._patience = patience
+        while not self._closed:
+            self._is_idle = False
+            found = await (self._live() if self.is_live else self._catch_up())
+            if found or (self._is_idle and not self._closed):
+                self._feed.count(len(found))
+                yield found
+
+    async def _live(self) -> list[Delivery]:
+        await self._wait()
+        found = list(self._queue)
+        self._queue.clear()
+        return found
+
+    async def _catch_up(self) -> list[Delivery]:
+        """The next page of the journal; once there is none, the subscriber goes live."""
+        feed = self._feed
+        if self.position >= feed.head:
+            if self.private is None and self.position >= self.live_from:
+                feed.go_live(self)
+            else:
+                # A private library always reads the journal, and is woken when there is more.
+                await self._wait()
+            return []
+        if self.position < feed.floor:
+            raise GoneError(self.position, feed.floor)
+        entries = await asyncio.to_thread(feed.journal.page, self.position, feed.head)
+        found: list[Delivery] = []
+        for place, entry in enumerate(entries):
+            found += self._taken(entry)
+            if place % CHUNK == CHUNK - 1:
+                await asyncio.sleep(0)
+        self.position = entries[-1].seq if entries else feed.head
+        return found
+
+    def _taken(self, entry: Entry) -> list[Delivery]:
+        """What this subscriber is given of one entry of the journal."""
+        if self.private is not None:
+            return self.private.read(entry)
+        wanted = self.wanted
+        if not wanted.admits(entry):
+            return []
+        if wanted.filter is not None or wanted.allows is not None:
+            event = decode(entry.body)
+            if wanted.filter is not None and not self._feed.passes(wanted.filter, event):
+                return []
+            if wanted.allows is not None and not wanted.allows(event):
+                return []
+        return [delivery_of(entry)]
+
+    def give(self, deliveries: list[Delivery], seq: int) -> None:
+        """Hand over what was just written; one that is too slow goes back to the journal."""
+        if len(self._queue) + len(deliveries) <= self._feed.most_waiting:
+            self._queue.extend(deliveries)
+            self.position = seq
+        else:
+            # What waits is in the journal: it is read from there, behind what was given last.
+            if self._queue:
+                self.position = int(self._queue[0].id) - 1
+                self._queue.clear()
+            self._feed.leave_live(self)
+        self._ready.set()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._ready.wait()
+        except TimeoutError:
+            self._is_idle = True
+        self._ready.clear()
+
+    def wake(self) -> None:
+        self._ready.set()
+
+    def close(self) -> None:
+        self._closed = True
+        self._feed.remove(self)
+        self._ready.set()
+
+
+def delivery_of(entry: Entry) -> Delivery:
+    return Delivery(str(entry.seq), KIND_NAMES[entry.kind], entry.library, entry.body)
+
+
+class GoneError(UsageError):
+    """A subscriber names a number that the journal no longer holds."""
+
+    def __init__(self, asked: int, floor: int) -> None:
+        self.asked, self.floor = asked, floor
+        super().__init__(
+            f"entries up to {floor} are no longer in the journal, and {asked} was asked for: leave"
+            " out the last event id to go on from now, or ask the history for what is missing"
+        )
+
+
+class PrivateRun:
+    """A library that runs for one subscriber, from an entry on.
+
+    The id of an output holds the entry behind which the run began, so that the run can be repeated
+    from there, up to the output that was given last: `begin.seq.number`.
+    """
+
+    def __init__(self, library: Library, begin: int, allows: Allows | None) -> None:
+        self._run: Run = library.start()
+        self._begin = begin
+        self._allows = allows
+        self.given_until: tuple[int, int] = (0, 0)
+
+    def read(self, entry: Entry) -> list[Delivery]:
+        if entry.kind == EVENT:
+            event = decode(entry.body)
+            if self._allows is not None and not self._allows(event):
+                return []
+            try:
+                outputs = self._run.push(event)
+            except EventError:
+                return []
+        elif entry.kind == TIME:
+            outputs = self._run.advance(int(entry.body))
+        else:
+            return []
+        self._run.late = []
+        return [
+            Delivery(f"{self._begin}.{entry.seq}.{number}", "output", None, encode(output))
+            for number, output in enumerate(outputs, 1)
+            if (entry.seq, number) > self.given_until
+        ]
+
+
+class Feed:
+    """`head` is the last entry that was handed out, `floor` the last that is gone."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        history: History,
+        most_waiting: int,
+        taken: Callable[[int], None],
+        counted: Callable[[int], None],
+    ) -> None:
+        self.journal = journal
+        self.most_waiting = most_waiting
+        self.head = journal.last
+        self.floor = max(0, journal.first - 1)
+        self.subscribers: dict[int, Subscriber] = {}
+        self.count = counted
+        self._history = history
+        self._taken = taken
+        self._live: dict[int, Subscriber] = {}
+        self._unfiltered: dict[int, Subscriber] = {}
+        self._temporal: dict[int, Subscriber] = {}
+        self._index = Index(ontology=history.ontology)
+        self._numbers = 0
+        self._batches: deque[list[Live]] = deque()
+        self._is_ready = asyncio.Event()
+
+    # --- subscribers ----------------------------------------------------------------------------
+
+    def add(self, wanted: Wanted, after: int | None = None) -> Subscriber:
+        """A subscriber behind a number; without one, from now on."""
+        self._numbers += 1
+        made = Subscriber(self, self._numbers, wanted, self.head if after is None else after)
+        self.subscribers[made.number] = made
+        return made
+
+    def remove(self, subscriber: Subscriber) -> None:
+        self.subscribers.pop(subscriber.number, None)
+        self.leave_live(subscriber)
+
+    def go_live(self, subscriber: Subscriber) -> None:
+        """From the next entry on, the subscriber is handed what it wants."""
+        wanted = subscriber.wanted
+        if wanted.temporal:
+            self._temporal[subscriber.number] = subscriber
+        elif wanted.filter is None:
+            self._unfiltered[subscriber.number] = subscriber
+        else:
+            self._index.add(subscriber.number, wanted.filter)
+        self._live[subscriber.number] = subscriber
+        subscriber.is_live = True
+
+    def leave_live(self, subscriber: Subscriber) -> None:
+        number = subscriber.number
+        if self._live.pop(number, None) is None:
+            return
+        subscriber.is_live = False
+        if number in self._index:
+            self._index.remove(number)
+        self._unfiltered.pop(number, None)
+        self._temporal.pop(number, None)
+
+    def passes(self, filter_: Filter, event: Event) -> bool:
+        """Whether an event matches a filter, with the history as it stands."""
+        return filter_.matches(event, self._history, self._history.ontology)
+
+    # --- entries --------------------------------------------------------------------------------
+
+    def extend(self, live: list[Live]) -> None:
+        """Entries that were just written. In the event loop."""
+        self._batches.append(live)
+        self._is_ready.set()
+
+    async def run(self) -> None:
+        """Hand out entries for ever; cancelled at the end."""
+        while True:
+            await self._is_ready.wait()
+            self._is_ready.clear()
+            while self._batches:
+                live = self._batches.popleft()
+                for begin in range(0, len(live), CHUNK):
+                    self._hand_out(live[begin : begin + CHUNK])
+                    self._taken(len(live[begin : begin + CHUNK]))
+                    await asyncio.sleep(0)
+
+    def _hand_out(self, live: list[Live]) -> None:
+        given: dict[int, list[Delivery]] = {}
+        if self._live:
+            for each in live:
+                if each.event is not None:
+                    self._match(each.entry, each.event, each.matched, given)
+        self.head = live[-1].entry.seq
+        for number, deliveries in given.items():
+            self._live[number].give(deliveries, self.head)
+        for subscriber in list(self.subscribers.values()):
+            if not subscriber.is_live:
+                subscriber.wake()
+
+    def _match(
+        self,
+        entry: Entry,
+        event: Event,
+        matched: tuple[int, ...],
+        given: dict[int, list[Delivery]],
+    ) -> None:
+        numbers = [*self._unfiltered, *(each for each in matched if each in self._temporal)]
+        if len(self._index):
+            numbers += self._index.match(event)
+        delivery = delivery_of(entry) if numbers else None
+        for number in numbers:
+            wanted = self._live[number].wanted
+            if delivery and wanted.admits(entry):
+                if wanted.allows is not None and not wanted.allows(event):
+                    continue
+                given.setdefault(number, []).append(delivery)

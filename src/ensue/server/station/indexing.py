@@ -1,0 +1,184 @@
+"""From the journal to the history: a thread that keeps the history up with what was acknowledged.
+
+Acknowledged is what the journal holds. The history, with its indexes, takes longer to write, so it
+is filled behind the line, in batches; the number of the last event in it is written down after it
+is. A crash in between fills some events in again, which changes nothing. Who asks the history waits
+until it has come up with the journal. While filters ask the history of every event, the line itself
+fills it, event by event, and this thread rests.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ensue.errors import EnsueError, EventError, HistoryError
+from ensue.events.cloudevents import decode
+from ensue.events.event import Event
+from ensue.history import History
+from ensue.server.station.entries import EVENT, Entry
+from ensue.server.station.journal import Journal
+
+BATCH: Final = 5_000
+RETRY_SECONDS: Final = 1.0
+MOST_HELD: Final = 30_000
+"""Events that wait in memory; more are read from the journal."""
+
+
+class Written(NamedTuple):
+    """Entries of the journal from `first` to `last`: the events among them."""
+
+    first: int
+    last: int
+    events: list[Event]
+
+
+class Indexer:
+    """`wake` is called by the line after each commit; `catch_up` waits for a number."""
+
+    def __init__(self, journal: Journal, history: History, indexed: int) -> None:
+        self._journal = journal
+        self._history = history
+        self._changed = threading.Condition()
+        self._goal = self.indexed = indexed
+        self._ends = False
+        self._rests = False
+        self._held: deque[Written] = deque()
+        self._held_events = 0
+        self.problem: str | None = None
+        self.refused = 0
+        self._thread = threading.Thread(target=self._work, name="ensue-indexer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        with self._changed:
+            self._ends = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(timeout=30)
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread.is_alive()
+
+    def fill(self, seq: int) -> None:
+        """Fill the history up to a number, in the thread that asks: before `start`."""
+        self._fill(self.indexed, seq)
+
+    def wake(self, seq: int, written: Written | None = None) -> None:
+        """The journal holds entries up to a number; `written` are the latest of them.
+
+        Events that are at hand need not be read from the journal again. Only so many are held: what
+        is too much is left to the journal.
+        """
+        with self._changed:
+            if written is not None:
+                self._held.append(written)
+                self._held_events += len(written.events)
+                while self._held_events > MOST_HELD:
+                    self._held_events -= len(self._held.popleft().events)
+            self._goal = max(self._goal, seq)
+            self._changed.notify_all()
+
+    @property
+    def lag(self) -> int:
+        """How many entries of the journal are not in the history yet."""
+        return max(0, self._goal - self.indexed)
+
+    def catch_up(self, seq: int, seconds: float) -> None:
+        """Wait until the history holds everything up to a number. Raises `HistoryError`."""
+        limit = time.monotonic() + seconds
+        with self._changed:
+            while self.indexed < seq:
+                left = limit - time.monotonic()
+                if left <= 0 or self._ends:
+                    reason = f": {self.problem}" if self.problem else ""
+                    raise HistoryError(
+                        f"the history is {self.lag:,} entries behind the journal{reason};"
+                        " nothing is lost, so ask again in a moment"
+                    )
+                self._changed.wait(left)
+
+    # --- who fills it ---------------------------------------------------------------------------
+
+    def take_over(self, seq: int, seconds: float) -> None:
+        """The line fills the history itself from now on, once it is up with the journal."""
+        self.catch_up(seq, seconds)
+        with self._changed:
+            self._rests = True
+
+    def hand_back(self, seq: int) -> None:
+        """The line has filled the history up to a number, and leaves the rest to this thread."""
+        with self._changed:
+            self.indexed = seq
+            self._goal = max(self._goal, seq)
+            self._rests = False
+            self._changed.notify_all()
+
+    def filled(self, seq: int) -> None:
+        """The line, which fills the history itself, has come to a number."""
+        with self._changed:
+            self.indexed = self._goal = seq
+            self._changed.notify_all()
+
+    def keep(self, events: Sequence[Event]) -> None:
+        """Put events into the history; what cannot be kept there is counted."""
+        self._history.add_all(events, on_refused=self._refuse)
+
+    def _refuse(self, _: object, __: EventError) -> None:
+        self.refused += 1
+
+    # --- the thread -----------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                while not self._ends and (self._rests or self.indexed >= self._goal):
+                    self._changed.wait()
+                if self._ends:
+                    return
+                begin, goal = self.indexed, self._goal
+            try:
+                self._fill(begin, goal)
+                self.problem = None
+            except EnsueError as error:
+                self.problem = str(error)
+                time.sleep(RETRY_SECONDS)
+
+    def _fill(self, begin: int, goal: int) -> None:
+        while begin < goal and not self._ends:
+            held = self._next_held(begin)
+            if held is not None:
+                self.keep(held.events)
+                begin = held.last
+            else:
+                rows = self._journal.page(begin, goal, BATCH)
+                self.keep(events_in(rows))
+                begin = rows[-1].seq if rows else goal
+            with self._changed:
+                self.indexed = begin
+                self._changed.notify_all()
+
+    def _next_held(self, begin: int) -> Written | None:
+        """The events behind a number, if they are at hand, with those that follow on them."""
+        with self._changed:
+            while self._held and self._held[0].first <= begin:
+                self._held_events -= len(self._held.popleft().events)
+            if not self._held or self._held[0].first != begin + 1:
+                return None
+            last, events = begin, list[Event]()
+            while self._held and self._held[0].first == last + 1 and len(events) < BATCH:
+                found = self._held.popleft()
+                self._held_events -= len(found.events)
+                events += found.events
+                last = found.last
+            return Written(begin + 1, last, events)
+
+
+def events_in(rows: Sequence[Entry]) -> list[Event]:
+    return [decode(row.body) for row in rows if row.kind == EVENT]

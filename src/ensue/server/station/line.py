@@ -1,0 +1,380 @@
+"""The line: the one thread that reads events, runs the rules and writes the journal.
+
+In come jobs through a bounded queue: publications, and calls that must see the runs at rest (a
+library is put, a state is looked at). The line takes all publications that wait, lets every library
+read them, writes events and outputs to the journal in one transaction, and only then acknowledges
+them and hands them to the feed. So whatever was acknowledged or delivered is in the journal, and a
+process that is killed in between has told nobody. If writing fails, nothing is acknowledged, and
+the runs, which are ahead of the journal then, are put back to where it stands.
+
+A queue that is full refuses: `BusyError` says when to come again. Nothing waits without bound.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import nullcontext, suppress
+from typing import Any, Final, Protocol
+
+from ensue.errors import EnsueError
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event
+from ensue.server.station.entries import EVENT, LATE, OUTPUT, TIME, Entry, Live
+from ensue.server.station.figures import Figures
+from ensue.server.station.hosted import Hosted
+from ensue.server.station.indexing import Indexer
+from ensue.server.station.journal import Journal
+
+GROUP_EVENTS: Final = 10_000
+"""Events of one transaction, at most, beyond those of the publication that fills it."""
+BACKLOG_EVENTS: Final = 50_000
+"""So many entries may wait for the feed before the line waits for it."""
+
+log = logging.getLogger("ensue.server")
+
+
+class BusyError(EnsueError):
+    """The server has more to do than its limits allow; `seconds` says when to try again."""
+
+    def __init__(self, what: str, seconds: int = 1) -> None:
+        self.what = what
+        self.seconds = seconds
+        super().__init__(what, seconds)
+
+    def __str__(self) -> str:
+        return f"{self.what}; try again in {self.seconds} s"
+
+
+class Publication:
+    """Events that were published together, each with its JSON, and who waits for them."""
+
+    __slots__ = ("duplicates", "events", "future", "last", "since", "size", "unread")
+
+    def __init__(self, events: Sequence[tuple[Event, bytes]], size: int) -> None:
+        self.events = events
+        self.size = size
+        self.future: Future[Publication] = Future()
+        self.since = time.perf_counter()
+        self.last = 0
+        self.duplicates = 0
+        self.unread: list[tuple[int, str, tuple[str, ...]]] = []
+
+
+class Call:
+    """A function that the line calls between two transactions."""
+
+    __slots__ = ("function", "future")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function
+        self.future: Future[Any] = Future()
+
+
+class Owner(Protocol):
+    """What the line works on; a `Station`."""
+
+    journal: Journal
+    indexer: Indexer
+    figures: Figures
+    hosted: dict[str, Hosted]
+    seq: int
+
+    @property
+    def asks(self) -> bool:
+        """Whether libraries or subscriptions ask the history of every event."""
+
+    def matched(self, event: Event) -> tuple[int, ...]:
+        """The temporal subscriptions that an event matches."""
+
+    def is_new(self, event: Event) -> bool:
+        """Whether an event has not come before; remembers it."""
+
+    def next_due(self) -> int | None: ...
+
+    def kept_together(self) -> Any: ...
+
+    def keep(self, event: Event) -> None: ...
+
+    def written(self, live: list[Live]) -> None:
+        """Entries are in the journal."""
+
+    def recover(self) -> None:
+        """Put the runs back to where the journal stands."""
+
+    def rest(self) -> None:
+        """Between two transactions: save states, give up old entries."""
+
+
+class Line:
+    def __init__(self, owner: Owner, waiting_events: int, waiting_bytes: int) -> None:
+        self._owner = owner
+        self._most_events = waiting_events
+        self._most_bytes = waiting_bytes
+        self._jobs: deque[Publication | Call] = deque()
+        self._changed = threading.Condition()
+        self.waiting_events = self.waiting_bytes = 0
+        self.backlog = 0
+        self._ends = False
+        self.failure: str | None = None
+        self._thread = threading.Thread(target=self._work, name="ensue-line", daemon=True)
+
+    # --- from other threads ---------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Work off what waits, then end."""
+        with self._changed:
+            self._ends = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def publish(self, publication: Publication) -> None:
+        """Take a publication, or raise `BusyError`."""
+        count = len(publication.events)
+        with self._changed:
+            self._refuse_after_end()
+            if self.waiting_events and (
+                self.waiting_events + count > self._most_events
+                or self.waiting_bytes + publication.size > self._most_bytes
+            ):
+                raise BusyError(
+                    f"{self.waiting_events:,} events ({self.waiting_bytes:,} bytes) wait to be"
+                    f" read, and limits `waiting_events` ({self._most_events:,}) and"
+                    f" `waiting_bytes` ({self._most_bytes:,}) allow no more"
+                )
+            self.waiting_events += count
+            self.waiting_bytes += publication.size
+            self._jobs.append(publication)
+            self._changed.notify_all()
+
+    def call(self, function: Callable[[], Any]) -> Future[Any]:
+        """Have a function called by the line, and give its result."""
+        call = Call(function)
+        with self._changed:
+            self._refuse_after_end()
+            self._jobs.append(call)
+            self._changed.notify_all()
+        return call.future
+
+    def delivered(self, count: int) -> None:
+        """The feed has taken so many entries."""
+        with self._changed:
+            self.backlog -= count
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """The due times of timers may have changed."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _refuse_after_end(self) -> None:
+        if self._ends:
+            raise BusyError("the server is stopping", 5)
+
+    # --- the thread -----------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while True:
+            jobs = self._next_jobs()
+            if jobs is None:
+                return
+            try:
+                if not jobs:
+                    self._tick()
+                elif isinstance(jobs[0], Call):
+                    self._answer(jobs[0])
+                else:
+                    self._read([each for each in jobs if isinstance(each, Publication)])
+                self._owner.rest()
+            except Exception as error:
+                self._fail(jobs, error)
+
+    def _next_jobs(self) -> list[Publication | Call] | None:
+        """What is done next: one call, or publications; nothing when a timer is due."""
+        with self._changed:
+            while True:
+                if self._jobs and self.backlog < BACKLOG_EVENTS:
+                    return self._take()
+                if self._ends and not self._jobs:
+                    return None
+                due = None if self._jobs else self._owner.next_due()
+                if due is None:
+                    self._changed.wait(1.0 if self._jobs else None)
+                    continue
+                seconds = due / 1e6 - time.time()
+                if seconds <= 0 and self.backlog < BACKLOG_EVENTS:
+                    return []
+                self._changed.wait(min(max(seconds, 0.01), 3600.0))
+
+    def _take(self) -> list[Publication | Call]:
+        first = self._jobs.popleft()
+        if isinstance(first, Call):
+            return [first]
+        taken: list[Publication | Call] = [first]
+        count, size = len(first.events), first.size
+        while self._jobs and count < GROUP_EVENTS:
+            following = self._jobs[0]
+            if isinstance(following, Call):
+                break
+            self._jobs.popleft()
+            taken.append(following)
+            count += len(following.events)
+            size += following.size
+        self.waiting_events -= count
+        self.waiting_bytes -= size
+        return taken
+
+    def _answer(self, call: Call) -> None:
+        try:
+            result = call.function()
+        except Exception as error:
+            _tell(call.future, error=error)
+        else:
+            _tell(call.future, result)
+
+    # --- reading events -------------------------------------------------------------------------
+
+    def _read(self, publications: Sequence[Publication]) -> None:
+        owner = self._owner
+        asks = owner.asks
+        live: list[Live] = []
+        events = 0
+        # What asks the history sees each event there from the next one on; the journal is written
+        # first, so that the history never holds what was not acknowledged.
+        with owner.kept_together() if asks else nullcontext():
+            for publication in publications:
+                for number, (event, body) in enumerate(publication.events):
+                    if owner.is_new(event):
+                        self._read_one(publication, number, event, body, live)
+                        events += 1
+                    else:
+                        publication.duplicates += 1
+                publication.last = owner.seq
+            self._write([each.entry for each in live])
+        self._acknowledge(publications, live, events)
+
+    def _read_one(
+        self, publication: Publication, number: int, event: Event, body: bytes, live: list[Live]
+    ) -> None:
+        owner = self._owner
+        asks = owner.asks
+        owner.seq += 1
+        matched = owner.matched(event) if asks else ()
+        live.append(Live(Entry(owner.seq, EVENT, body), event, matched))
+        for hosted in owner.hosted.values():
+            refused = hosted.counted.refused
+            outputs = hosted.push(event)
+            if outputs or hosted.run.late:
+                self._put_out(hosted, outputs, live)
+            if hosted.counted.refused != refused:
+                problems = hosted.refusals[-1].problems
+                publication.unread.append((number, hosted.name, problems))
+        if asks:
+            owner.keep(event)
+
+    def _put_out(self, hosted: Hosted, outputs: list[Event], live: list[Live]) -> None:
+        owner = self._owner
+        for output in outputs:
+            owner.seq += 1
+            extensions = output.extensions
+            entry = Entry(
+                owner.seq,
+                OUTPUT,
+                encode(output),
+                hosted.name,
+                extensions["correlation"],
+                extensions.get("partitionkey"),
+                output.id,
+            )
+            hosted.count(output, owner.seq)
+            live.append(Live(entry, output))
+        for late in hosted.take_late():
+            owner.seq += 1
+            live.append(
+                Live(Entry(owner.seq, LATE, encode(late), hosted.name, None, None, late.id), late)
+            )
+
+    def _tick(self) -> None:
+        """Move the clock of every library to the earliest timer that is due."""
+        owner = self._owner
+        due = owner.next_due()
+        if due is None:
+            return
+        owner.seq += 1
+        live = [Live(Entry(owner.seq, TIME, str(due).encode()), None)]
+        for hosted in owner.hosted.values():
+            self._put_out(hosted, hosted.run.advance(due), live)
+        self._write([each.entry for each in live])
+        self._acknowledge((), live, 0)
+
+    def _write(self, entries: list[Entry]) -> None:
+        owner = self._owner
+        if not entries:
+            return
+        with owner.journal.write():
+            owner.journal.append(entries)
+            owner.journal.set_mark("indexed", owner.indexer.indexed)
+            for hosted in owner.hosted.values():
+                if hosted.asks:
+                    # What a history has answered cannot be asked again, so that the state is saved
+                    # with every transaction, and such a library is never replayed.
+                    self._save(hosted)
+        self.failure = None
+
+    def _save(self, hosted: Hosted) -> None:
+        from ensue.server.station.registry import Registry, Saved
+
+        state, counts = hosted.state()
+        Registry(self._owner.journal).save_state(
+            Saved(hosted.name, hosted.version, self._owner.seq, state, counts)
+        )
+        hosted.saved_seq = self._owner.seq
+
+    def _acknowledge(
+        self, publications: Sequence[Publication], live: list[Live], events: int
+    ) -> None:
+        owner = self._owner
+        now = time.perf_counter()
+        kinds = Counter(each.entry.kind for each in live)
+        outputs = kinds[OUTPUT]
+        owner.figures.late += kinds[LATE]
+        owner.figures.duplicates += sum(each.duplicates for each in publications)
+        owner.figures.committed(events, outputs, [now - each.since for each in publications])
+        with self._changed:
+            self.backlog += len(live)
+        owner.written(live)
+        for publication in publications:
+            _tell(publication.future, publication)
+
+    def _fail(self, jobs: Sequence[Publication | Call], error: Exception) -> None:
+        """Tell those who wait; then put the runs back, since they may be ahead of the journal."""
+        if not isinstance(error, EnsueError):
+            log.exception("the line failed on a transaction, and goes on without it")
+        self.failure = str(error)
+        for job in jobs:
+            _tell(job.future, error=error)
+        while not self._ends:
+            try:
+                self._owner.recover()
+                return
+            except Exception as again:
+                self.failure = str(again)
+                log.error("the runs cannot be put back yet: %s", again)
+                time.sleep(1.0)
+
+
+def _tell(future: Future[Any], result: Any = None, error: Exception | None = None) -> None:
+    """Tell who waits; who has left in the meantime has cancelled the future."""
+    with suppress(InvalidStateError):
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)

@@ -1,0 +1,369 @@
+"""The station: journal, history, libraries, line and feed of one server, put together.
+
+It is what the API talks to. `publish` takes events and answers when they are acknowledged; the
+methods on libraries check a text, run it and write it down in one step; `subscribe` makes a
+subscriber. Everything that touches runs is done by the line, so that it sees them at rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeVar
+
+from ensue.errors import UsageError
+from ensue.events.cloudevents import decode
+from ensue.events.event import Event
+from ensue.history import History
+from ensue.library import Library, parse
+from ensue.server.settings import Settings
+from ensue.server.station.entries import EVENT, Live
+from ensue.server.station.feed import Feed, Subscriber, Wanted
+from ensue.server.station.figures import Figures, Sample
+from ensue.server.station.hosted import Hosted
+from ensue.server.station.indexing import Indexer, Written
+from ensue.server.station.journal import Journal
+from ensue.server.station.line import BusyError, Line, Publication
+from ensue.server.station.recovery import recovered
+from ensue.server.station.registry import Registry, Saved
+from ensue.subscriptions import Index
+
+SAVE_EVENTS: Final = 50_000
+SAVE_SECONDS: Final = 30.0
+"""How far states may be behind the journal: what a recovery has to read again at most."""
+SAVE_SHARE: Final = 20
+"""Saving states takes at most one part in so many of the line's time."""
+REMEMBERED: Final = 200_000
+"""Events that are known by source and id, so that one that is sent again is not read again."""
+TAKE_OVER_SECONDS: Final = 120.0
+
+T = TypeVar("T")
+
+
+class Station:
+    """Made in an event loop; `open` before use, `close` at the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.limits = settings.limits
+        self._temporary = None if settings.server.data else TemporaryDirectory(prefix="ensue-")
+        place = settings.server.data or (self._temporary.name if self._temporary else "")
+        self.folder = settings.folder / place
+        self.folder.mkdir(parents=True, exist_ok=True)
+        os.chmod(self.folder, 0o700)
+        self._lock = _locked(self.folder)
+        self.ontology = _ontology(settings)
+        self.history = self._opened_history()
+        self.journal = Journal(self.folder / "journal.db")
+        self.registry = Registry(self.journal)
+        self.figures = Figures()
+        self.seq = self.journal.last
+        self.hosted: dict[str, Hosted] = {}
+        indexed = 0 if self._history_url.startswith("memory:") else self.journal.mark("indexed")
+        self.indexer = Indexer(self.journal, self.history, indexed or 0)
+        self.line = Line(self, self.limits.waiting_events, self.limits.waiting_bytes)
+        self.feed = Feed(
+            self.journal,
+            self.history,
+            self.limits.subscriber_waiting,
+            self.line.delivered,
+            self._count_delivered,
+        )
+        self._loop = asyncio.get_running_loop()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._known: OrderedDict[tuple[Any, ...], None] = OrderedDict()
+        self._temporal = Index(history=self.history, ontology=self.ontology)
+        self._fills_history = False
+        self._saved_at = time.monotonic()
+        self._saving_took = 0.0
+        self._trimmed_at = 0.0
+
+    # --- beginning and end ----------------------------------------------------------------------
+
+    @property
+    def _history_url(self) -> str:
+        return self.settings.history.url or f"sqlite:{self.folder / 'history.db'}"
+
+    def _opened_history(self) -> History:
+        given = self.settings.history
+        return History.open(
+            self._history_url,
+            max_age=given.max_age,
+            max_count=given.max_count,
+            ontology=self.ontology,
+        )
+
+    async def open(self) -> None:
+        """Put the runs to where the journal stands, and begin to work."""
+        await asyncio.to_thread(self.recover)
+        self.indexer.wake(self.seq)
+        self.indexer.start()
+        self.line.start()
+        self._tasks = [
+            asyncio.create_task(self.feed.run(), name="feed"),
+            asyncio.create_task(self._sample(), name="figures"),
+        ]
+
+    async def close(self) -> None:
+        """Read what was taken, save all states, and close the files."""
+        for each in list(self.feed.subscribers.values()):
+            each.close()
+        await asyncio.to_thread(self.line.stop)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._close_files)
+
+    def _close_files(self) -> None:
+        self.save_states()
+        try:
+            self.indexer.catch_up(self.seq, 20.0)
+        finally:
+            self.indexer.stop()
+            with self.journal.write():
+                self.journal.set_mark("indexed", self.indexer.indexed)
+            self.history.close()
+            self.journal.close()
+            os.close(self._lock)
+            if self._temporary is not None:
+                self._temporary.cleanup()
+
+    def recover(self) -> None:
+        """Put the runs back to where the journal stands."""
+        self.seq = self.journal.last
+        if self._fills_history:
+            self.indexer.hand_back(self.indexer.indexed)
+            self._fills_history = False
+        self.hosted = recovered(self.journal, self.registry, self.read_library, self.history)
+        self._remember_latest()
+        self.settle()
+
+    def _remember_latest(self) -> None:
+        self._known.clear()
+        after = max(0, self.seq - REMEMBERED)
+        while rows := self.journal.inputs(after):
+            after = rows[-1].seq
+            for row in rows:
+                if row.kind == EVENT:
+                    self.is_new(decode(row.body))
+
+    # --- publishing -----------------------------------------------------------------------------
+
+    async def publish(self, events: Sequence[tuple[Event, bytes]], size: int) -> Publication:
+        """Take events; on return they are in the journal, and every rule has read them."""
+        if self.indexer.lag > self.limits.history_lag:
+            raise BusyError(
+                f"the history is {self.indexer.lag:,} entries behind, and limit `history_lag`"
+                f" allows {self.limits.history_lag:,}",
+                seconds=5,
+            )
+        publication = Publication(events, size)
+        self.line.publish(publication)
+        return await asyncio.wrap_future(publication.future)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Have a function called by the line."""
+        result: T = await asyncio.wrap_future(self.line.call(function))
+        return result
+
+    async def caught_up(self) -> None:
+        """Wait until the history holds what was acknowledged before. Raises `HistoryError`."""
+        seconds = self.limits.query_seconds
+        await asyncio.to_thread(self.indexer.catch_up, self.seq, seconds)
+
+    # --- subscribing ----------------------------------------------------------------------------
+
+    async def subscribe(self, wanted: Wanted, after: int | None) -> Subscriber:
+        """A subscriber; close it at the end."""
+        if len(self.feed.subscribers) >= self.limits.subscribers:
+            raise BusyError(
+                f"there are {self.limits.subscribers:,} subscribers, and limit `subscribers` allows"
+                " no more",
+                seconds=10,
+            )
+        subscriber = self.feed.add(wanted, after)
+        filter_ = wanted.filter
+        if wanted.temporal and filter_ is not None:
+
+            def register() -> int:
+                self._temporal.add(subscriber.number, filter_)
+                self.settle()
+                return self.seq
+
+            try:
+                subscriber.live_from = await self.call(register)
+            except BaseException:
+                subscriber.close()
+                raise
+        return subscriber
+
+    async def unsubscribe(self, subscriber: Subscriber) -> None:
+        subscriber.close()
+        if subscriber.wanted.temporal:
+
+            def forget() -> None:
+                if subscriber.number in self._temporal:
+                    self._temporal.remove(subscriber.number)
+                self.settle()
+
+            await self.call(forget)
+
+    def _count_delivered(self, count: int) -> None:
+        self.figures.delivered += count
+
+    # --- libraries ------------------------------------------------------------------------------
+
+    def read_library(self, text: str, name: str) -> Library:
+        """The library of a text. Raises `LibraryError` with every mistake."""
+        return parse(text, name, ontology=self.ontology)
+
+    async def audited(self, author: str, action: str, subject: str, detail: str = "") -> None:
+        """Write down who has done what."""
+
+        def write() -> None:
+            with self.journal.write():
+                at = time.time_ns() // 1000
+                self.registry.audit(at, author, action, subject, detail)
+
+        await self.call(write)
+
+    # --- what the line asks ---------------------------------------------------------------------
+
+    @property
+    def asks(self) -> bool:
+        return self._fills_history
+
+    def settle(self) -> None:
+        """Whether the line has to fill the history itself, since it is asked of every event."""
+        asks = bool(len(self._temporal)) or any(each.asks for each in self.hosted.values())
+        if asks and not self._fills_history:
+            self.indexer.wake(self.seq)
+            if not self.indexer.is_running:
+                self.indexer.fill(self.seq)
+            self.indexer.take_over(self.seq, TAKE_OVER_SECONDS)
+        elif self._fills_history and not asks:
+            self.indexer.hand_back(self.seq)
+        self._fills_history = asks
+
+    def matched(self, event: Event) -> tuple[int, ...]:
+        return tuple(self._temporal.match(event)) if len(self._temporal) else ()
+
+    def is_new(self, event: Event) -> bool:
+        known = self._known
+        # The halves of an interval have one source and id, and are told apart by phase and time.
+        identity = (event.source, event.id, event.time, event.extensions.get("phase"))
+        if identity in known:
+            return False
+        known[identity] = None
+        if len(known) > REMEMBERED:
+            known.popitem(last=False)
+        return True
+
+    def next_due(self) -> int | None:
+        if self.settings.server.clock != "wall":
+            return None
+        due = [each.run.next_due() for each in self.hosted.values()]
+        return min((each for each in due if each is not None), default=None)
+
+    def kept_together(self) -> AbstractContextManager[None]:
+        # Files are written whole: an event is a file there, and nothing is gained by a bracket.
+        is_file = self._history_url.startswith("parquet:")
+        return nullcontext() if is_file else self.history.together()
+
+    def keep(self, event: Event) -> None:
+        self.indexer.keep([event])
+
+    def written(self, live: list[Live]) -> None:
+        if self._fills_history:
+            self.indexer.filled(self.seq)
+        elif live:
+            kept = [each.event for each in live if each.entry.kind == EVENT and each.event]
+            self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept))
+        if live:
+            self._loop.call_soon_threadsafe(self.feed.extend, live)
+
+    def rest(self) -> None:
+        """Save states and trim the journal, if it is time for it."""
+        behind = self.seq - min((each.saved_seq for each in self.hosted.values()), default=self.seq)
+        waited = time.monotonic() - self._saved_at
+        if waited < SAVE_SHARE * self._saving_took:
+            return
+        if behind >= SAVE_EVENTS or (behind and waited >= SAVE_SECONDS):
+            self.save_states()
+        if time.monotonic() - self._trimmed_at > 1.0:
+            self._trim()
+
+    def save_states(self) -> None:
+        """Write the state of every run down, so that a recovery begins here."""
+        begun = time.monotonic()
+        with self.journal.write():
+            for each in self.hosted.values():
+                state, counts = each.state()
+                self.registry.save_state(Saved(each.name, each.version, self.seq, state, counts))
+        for each in self.hosted.values():
+            each.saved_seq = self.seq
+        self._saved_at = time.monotonic()
+        self._saving_took = self._saved_at - begun
+
+    def _trim(self) -> None:
+        """Give up the oldest entries of the journal, but what a recovery or the history needs."""
+        self._trimmed_at = time.monotonic()
+        needed = [each.saved_seq for each in self.hosted.values()]
+        floor = min(self.seq - self.limits.journal_events, self.indexer.indexed, *needed)
+        if floor <= self.feed.floor:
+            return
+        with self.journal.write():
+            gone = self.journal.trim(floor)
+        if gone:
+            self.feed.floor = max(self.feed.floor, self.journal.first - 1)
+
+    # --- figures --------------------------------------------------------------------------------
+
+    def rule_counts(self) -> dict[tuple[str, str], int]:
+        return {
+            (name, rule): each.outputs
+            for name, hosted in list(self.hosted.items())
+            for rule, each in list(hosted.counted.rules.items())
+        }
+
+    async def _sample(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            self.sample()
+
+    def sample(self) -> Sample:
+        return self.figures.sample(
+            self.line.waiting_events,
+            len(self.feed.subscribers),
+            self.indexer.lag,
+            self.rule_counts(),
+        )
+
+
+def _locked(folder: Path) -> int:
+    """Lock the folder: two servers on one journal would both number its entries."""
+    import fcntl
+
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise UsageError(
+            f"another server works on `{folder}`: stop it, or give another `data` folder"
+        ) from None
+    return lock
+
+
+def _ontology(settings: Settings) -> Any:
+    if not settings.ontology.files:
+        return None
+    from ensue.knowledge import Ontology
+
+    return Ontology.load(*(settings.folder / each for each in settings.ontology.files))

@@ -1,0 +1,1 @@
+"""Outgoing webhooks: subscriptions whose deliveries are posted to an address."""

@@ -1,0 +1,39 @@
+"""Servers for the whole session, started when a test first asks for one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.brokers.kafka import kafka_servers
+from tests.servers.messaging import SERVERS, Broker
+from tests.servers.programs import MissingServerError
+
+__all__ = ["kafka_servers"]
+
+StartServer = Callable[[str], Broker]
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[StartServer]:
+    """`server("mqtt")` is the running server of a kind. With CI=true a missing one is a failure."""
+    started: dict[str, Broker] = {}
+
+    def start(kind: str) -> Broker:
+        if kind not in started:
+            made = SERVERS[kind]()
+            try:
+                made.start()
+            except MissingServerError as error:
+                missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+                missing(f"there is no server for `{kind}`: {error}")
+            started[kind] = made
+        if started[kind].process is None:
+            started[kind].resume()
+        return started[kind]
+
+    yield start
+    for each in started.values():
+        each.stop()

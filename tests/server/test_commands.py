@@ -1,0 +1,147 @@
+"""Commands against a server: publish, tail, rules, top, and contexts."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.live import RULES, Live, reading, serving, settings
+
+
+@pytest.fixture
+def live() -> Iterator[Live]:
+    with serving(settings()) as running:
+        yield running
+
+
+class Shell:
+    """Runs `ensue` with a configuration folder of its own."""
+
+    def __init__(self, folder: Path, live: Live, **environment: str) -> None:
+        self.folder = folder
+        self.environment = {"ENSUE_URL": live.url, **environment}
+
+    def __call__(
+        self, *words: str, stdin: str = "", code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "XDG_CONFIG_HOME": str(self.folder / "config")}
+        ended = subprocess.run(
+            [sys.executable, "-m", "ensue", *words],
+            input=stdin, capture_output=True, text=True, timeout=60, check=False,
+            cwd=self.folder, env={**environment, **self.environment},
+        )  # fmt: skip
+        assert ended.returncode == code, (ended.stdout, ended.stderr)
+        assert "Traceback" not in ended.stderr
+        return ended
+
+
+@pytest.fixture
+def ensue(tmp_path: Path, live: Live) -> Shell:
+    (tmp_path / "heat.cor").write_text(RULES)
+    return Shell(tmp_path, live)
+
+
+def lines(*events: dict[str, Any]) -> str:
+    return "".join(json.dumps(each) + "\n" for each in events)
+
+
+def test_publishing_a_file_a_pipe_and_a_single_event(ensue: Shell, live: Live) -> None:
+    (ensue.folder / "events.jsonl").write_text(lines(reading(1, "a", 20), reading(2, "a", 70)))
+    assert ensue("publish", "events.jsonl").stdout == "2 events published\n"
+    assert ensue("publish", "events.jsonl").stdout == "0 events published, 2 sent before\n"
+    piped = ensue("publish", "-", stdin=lines(reading(3, "a", 20), {"id": "x"}), code=1)
+    assert piped.stdout == "1 event published, 1 rejected\n"
+    assert "line 2: `source` must be" in piped.stderr
+    ensue("publish", "--type", "Ping", "--data", '{"n": 1}')
+    found = live.client.get("/v1/history", params={"filter": "type = 'Ping'"}).json()["events"]
+    assert found[0]["data"] == {"n": 1}
+    assert "is no JSON" in ensue("publish", "--type", "A", "--data", "{", code=2).stderr
+
+
+def test_rules_are_put_listed_tried_and_put_back(ensue: Shell, live: Live) -> None:
+    assert "heat version 1 runs\n  added: Rise" in ensue("rules", "put", "heat", "heat.cor").stdout
+    live.publish([reading(n, "a", 20 if n % 2 else 50) for n in range(10)])
+    live.publish([reading(10, "a", 70)])
+    (ensue.folder / "heat.cor").write_text(RULES.replace("> 60", "> 40"))
+    tried = ensue("rules", "try", "heat", "heat.cor").stdout
+    assert "5 outputs" in tried
+    assert "Rise: 5 for 1 key  a (5)" in tried
+    assert "1 in both, 4 more, 0 fewer" in tried
+    changed = ensue("rules", "put", "heat", "heat.cor", "--note", "lower")
+    assert "changed: Rise" in changed.stdout
+    assert "lower" in ensue("rules", "versions", "heat").stdout
+    assert "> 40" in ensue("rules", "get", "heat").stdout
+    assert "version 3" in ensue("rules", "rollback", "heat", "1").stdout
+    assert "> 60" in ensue("rules", "get", "heat").stdout
+    listed = ensue("rules").stdout.splitlines()
+    assert listed[1].split()[2:4] == ["heat", "Rise"]
+    assert "rests" in ensue("rules", "disable", "heat").stdout
+    assert "runs" in ensue("rules", "enable", "heat").stdout
+    live.publish([reading(20, "b", 20)])
+    assert "waits for `high`" in ensue("rules", "why", "heat", "Rise", "b").stdout
+    ensue("rules", "delete", "heat")
+    assert "there is no library `heat`" in ensue("rules", "get", "heat", code=2).stderr
+
+
+def test_a_text_with_mistakes_is_shown_with_its_places(ensue: Shell) -> None:
+    (ensue.folder / "heat.cor").write_text(RULES.replace("Reading low", "Raeding low"))
+    shown = ensue("rules", "put", "heat", "heat.cor", code=1).stdout
+    assert "did you mean `Reading`?" in shown
+    assert "^" in shown
+
+
+def test_tail_prints_what_comes_and_goes_on_after_an_id(ensue: Shell, live: Live) -> None:
+    live.put()
+    live.publish([reading(1, "a", 20), reading(2, "a", 70)])
+    kept = ensue("tail", "--after", "0", "--limit", "3").stdout.splitlines()
+    assert [json.loads(each)["type"] for each in kept] == ["Reading", "Reading", "Hot"]
+    short = ensue("tail", "--library", "heat", "--after", "0", "--limit", "1", "--short").stdout
+    assert "output Hot by Rise [a]" in short
+    timer = threading.Timer(3.0, lambda: live.publish([reading(3, "b", 20)]))
+    timer.start()
+    fresh = ensue("tail", "sensor = 'b'", "--limit", "1").stdout
+    assert json.loads(fresh)["id"] == "e3"
+    wrong = ensue("tail", "celsius >", code=2).stderr
+    assert "<filter>:1:" in wrong
+
+
+def test_top_shows_figures_and_rules(ensue: Shell, live: Live) -> None:
+    live.put()
+    live.publish([reading(1, "a", 20), reading(2, "a", 70)])
+    shown = ensue("top", "--once").stdout
+    assert "heat/Rise" in shown
+    assert "events" in shown
+
+
+def test_contexts_name_servers_and_keep_no_token(tmp_path: Path) -> None:
+    token = {"name": "t", "secret": "0123456789abcdef0123", "roles": ["admin"]}
+    with serving(settings(tokens=[token])) as live:
+        ensue = Shell(tmp_path, live, TEST_TOKEN="0123456789abcdef0123")
+        del ensue.environment["ENSUE_URL"]
+        ensue("context", "set", "here", "--server", live.url, "--token", "${env:TEST_TOKEN}")
+        ensue("context", "set", "bare", "--server", live.url)
+        assert f"* here  {live.url}" in ensue("context").stdout
+        assert "outputs" in ensue("rules").stdout
+        refused = ensue("rules", "--context", "bare", code=2).stderr
+        assert "send a known token" in refused
+        assert "0123456789abcdef" not in (tmp_path / "config/ensue/contexts.toml").read_text()
+        plain = ensue("context", "set", "x", "--token", "plain", code=2)
+        assert "${env:NAME}" in plain.stderr
+        ensue("context", "use", "bare")
+        ensue("rules", code=2)
+        ensue("context", "remove", "bare")
+        assert "no context `nope`" in ensue("top", "--once", "--context", "nope", code=2).stderr
+
+
+def test_a_server_that_is_not_there_is_told(tmp_path: Path, live: Live) -> None:
+    ensue = Shell(tmp_path, live)
+    told = ensue("rules", "--url", "http://127.0.0.1:9", code=2).stderr
+    assert "cannot be reached" in told

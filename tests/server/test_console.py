@@ -1,0 +1,353 @@
+"""The console in a real browser: clicked, typed into and looked at, on a screen and on a phone.
+
+Needs Chromium (`tests/servers/install.sh` installs it on Debian). With `ENSUE_PICTURES=1` the
+pictures of the documentation are taken anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.server.live import RULES, Live, reading, serving, settings
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+
+SCREEN = {"width": 1280, "height": 800}
+PHONE = {"width": 390, "height": 780}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[Live]:
+    with serving(settings(demo=True, clock="wall")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def live() -> Iterator[Live]:
+    with serving(settings()) as running:
+        running.put()
+        running.publish([reading(n, f"s{n % 4}", 20) for n in range(8)])
+        running.publish([reading(8, "s1", 70), reading(9, "s2", 45)])
+        yield running
+
+
+class Opened:
+    """A page that collects what goes wrong in it, and where it sends requests."""
+
+    def __init__(self, browser: Browser, live: Live, path: str = "", **context: Any) -> None:
+        self.context = browser.new_context(viewport=context.pop("viewport", SCREEN), **context)
+        self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.problems: list[str] = []
+        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.page.on("console", self._console)
+        self.page.on("request", self._request)
+        self.url = live.url
+        self.page.goto(f"{live.url}/{path}")
+
+    def _console(self, message: Any) -> None:
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.problems.append(message.text)
+
+    def _request(self, request: Any) -> None:
+        if not request.url.startswith((self.url, "data:", "blob:")):
+            self.problems.append(f"a request to {request.url}")
+
+    def picture(self, name: str) -> None:
+        if os.environ.get("ENSUE_PICTURES"):
+            self.page.screenshot(path=PICTURES / f"console-{name}.png")
+
+    def close(self) -> None:
+        self.context.close()
+        assert self.problems == []
+
+
+@pytest.fixture
+def opening(browser: Browser) -> Iterator[Any]:
+    opened: list[Opened] = []
+
+    def make(live: Live, path: str = "", **context: Any) -> Opened:
+        opened.append(Opened(browser, live, path, **context))
+        return opened[-1]
+
+    yield make
+    for each in opened:
+        each.close()
+
+
+def write(page: Page, label: str, text: str) -> None:
+    page.get_by_label(label, exact=True).fill(text)
+
+
+def test_the_stream_is_filtered_paused_and_opened(demo: Live, opening: Any) -> None:
+    opened = opening(demo)
+    page: Page = opened.page
+    rows = page.locator("tbody tr")
+    expect(rows.nth(12)).to_be_visible(timeout=30_000)
+    if os.environ.get("ENSUE_PICTURES"):
+        expect(page.locator("tr.output").first).to_be_visible(timeout=60_000)
+    opened.picture("stream")
+
+    page.keyboard.press("/")
+    expect(page.locator("#filter")).to_be_focused()
+    page.keyboard.type("type = 'Reading' AND celsius > 0")
+    expect(page).to_have_url(re.compile(r"filter=type"))
+    page.wait_for_timeout(600)
+    expect(page.locator("[role=status]").first).to_contain_text("received", timeout=20_000)
+    received = rows.first.locator(".type")
+    expect(received).to_contain_text("Reading")
+
+    page.keyboard.press("Escape")
+    page.keyboard.press("p")
+    count = rows.count()
+    expect(page.locator(".bar .note")).to_contain_text("held", timeout=20_000)
+    assert rows.count() == count
+    page.get_by_role("button", name="go on").click()
+    expect(page.locator(".bar .note")).to_contain_text("received")
+
+    rows.first.click()
+    expect(page.locator("aside .json")).to_contain_text('"specversion"')
+
+
+def test_a_filter_that_is_wrong_is_told_where(live: Live, opening: Any) -> None:
+    page: Page = opening(live, "#/stream").page
+    write(page, "filter in CESQL", "celsius > 3 AND")
+    expect(page.locator("pre.problem")).to_contain_text("<filter>:1:")
+    expect(page.locator("pre.problem")).to_contain_text("^")
+    write(page, "filter in CESQL", "celsius > 1")
+    expect(page.locator("pre.problem")).to_be_hidden()
+
+
+def test_a_view_is_in_the_address_and_can_be_saved(live: Live, opening: Any) -> None:
+    opened = opening(live, "#/stream?filter=celsius%20%3E%2060")
+    page: Page = opened.page
+    expect(page.locator("#filter")).to_have_value("celsius > 60")
+    page.keyboard.press("v")
+    write(page, "name of this view", "hot ones")
+    page.get_by_role("button", name="save this view").click()
+    page.get_by_role("button", name="close").click()
+    page.keyboard.press("2")
+    expect(page).to_have_url(re.compile("#/rules"))
+    page.reload()
+    page.keyboard.press("v")
+    page.get_by_role("link", name="hot ones").click()
+    expect(page.locator("#filter")).to_have_value("celsius > 60")
+
+
+def test_rules_show_counts_machines_keys_and_reasons(live: Live, opening: Any) -> None:
+    page: Page = opening(live, "#/rules").page
+    row = page.locator("tbody tr", has_text="Rise")
+    expect(row.locator("td").nth(1)).to_have_text("1")
+    expect(row).to_contain_text("for s1")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("#/rules/heat/Rise"))
+
+    counts = page.locator("svg.machine .count text")
+    expect(counts.first).to_have_text("3")
+    live.publish([reading(20, "new", 20)])
+    expect(page.locator("svg.machine .count text", has_text="4").first).to_be_visible()
+
+    write(page, "key", "s2")
+    expect(page.locator("article.reason")).to_contain_text("waits for")
+    expect(page.locator("article.reason li.done")).to_contain_text("low by e2")
+    live.client.post("/v1/libraries/heat/disable")
+    live.client.post("/v1/libraries/heat/enable")
+
+
+def test_an_output_is_opened_to_its_causes_on_a_line_of_time(live: Live, opening: Any) -> None:
+    opened = opening(live, "#/outputs")
+    page: Page = opened.page
+    page.locator("tbody tr", has_text="s1").first.locator("td.time").click()
+    expect(page).to_have_url(re.compile(r"#/outputs/\d+"))
+    expect(page.locator("svg.timeline .event")).to_have_count(2)
+    expect(page.locator("svg.timeline .output")).to_have_count(1)
+    expect(page.locator("svg.timeline .cause")).to_have_count(2)
+    opened.picture("output")
+    page.locator("svg.timeline .event").first.click()
+    expect(page.locator(".json").last).to_contain_text('"celsius": 20')
+
+
+def test_a_newcomer_has_a_rule_of_their_own_firing_within_two_minutes(
+    demo: Live, opening: Any
+) -> None:
+    begun = time.monotonic()
+    opened = opening(demo)
+    page: Page = opened.page
+    page.get_by_role("link", name="Playground").click()
+    expect(page.locator(".result h2")).to_have_text("1 output")
+    opened.picture("playground")
+    write(
+        page,
+        "rules",
+        "eventtype Reading { attribute string van; attribute double celsius; };\n"
+        "eventtype Mine { attribute string van; };\n"
+        "Mine correlation MyRule (Reading r where celsius > -50) r{2} by van\n"
+        "{ case true: push new Mine { van = r.van }; }\n",
+    )
+    lines = [f'{n} Reading {{"van": "v", "celsius": 1.5}}' for n in (1, 2)]
+    write(page, "events", "\n".join(lines))
+    expect(page.locator(".outputs li")).to_contain_text("Mine at 2 s")
+    page.once("dialog", lambda dialog: dialog.accept("mine"))
+    page.get_by_role("button", name="put on the server").click()
+    row = page.locator("tbody tr", has_text="MyRule")
+    expect(row.locator("td").nth(1)).not_to_have_text("0", timeout=60_000)
+
+    assert time.monotonic() - begun < 120
+    demo.client.delete("/v1/libraries/mine")
+
+
+def test_the_playground_marks_mistakes_and_shares_a_link(live: Live, opening: Any) -> None:
+    opened = opening(live, "#/playground")
+    page: Page = opened.page
+    expect(page.locator(".result h2")).to_have_text("1 output")
+    rules = page.get_by_label("rules", exact=True)
+    text = rules.input_value()
+    rules.fill(text.replace("Done done)", "Dnoe done)"))
+    expect(page.locator(".told .error").first).to_contain_text("there is no event type `Dnoe`")
+    expect(page.locator(".told .error").first).to_contain_text("did you mean `Done`?")
+    expect(page.locator(".marks .error").first).to_have_text("Dnoe")
+    opened.picture("mistake")
+    rules.fill(text.replace("failed{3}", "failed{2}"))
+    expect(page.locator(".result h2")).to_have_text("2 outputs")
+
+    write(page, "events", page.get_by_label("events", exact=True).input_value() + "never Failed\n")
+    expect(page.locator(".told").nth(1)).to_contain_text("is no time")
+
+    page.get_by_role("button", name="copy a link").click()
+    expect(page).to_have_url(re.compile(r"#/playground\?s="))
+    other = opening(live, page.url.removeprefix(live.url + "/")).page
+    expect(other.get_by_label("rules", exact=True)).to_have_value(re.compile(r"failed\{2\}"))
+    expect(other.locator(".result h2")).to_have_text("2 outputs")
+
+
+def test_every_example_of_the_playground_puts_something_out(live: Live, opening: Any) -> None:
+    page: Page = opening(live, "#/playground").page
+    choose = page.get_by_label("examples", exact=True)
+    for number in range(choose.locator("option").count()):
+        choose.select_option(index=number)
+        page.wait_for_timeout(900)
+        expect(page.locator(".result h2")).to_have_text(re.compile(r"^[1-9]\d* outputs?$"))
+        expect(page.locator(".told .error")).to_have_count(0)
+
+
+def test_a_library_is_changed_tried_put_and_put_back(opening: Any) -> None:
+    with serving(settings()) as live:
+        live.put()
+        live.publish([reading(n, "a", 20 if n % 2 else 50) for n in range(10)])
+        opened = opening(live, "#/libraries/heat")
+        page: Page = opened.page
+        text = page.get_by_label("the text of heat", exact=True)
+        expect(text).to_have_value(RULES)
+        text.fill(RULES.replace("> 60", "> 40"))
+        page.get_by_role("button", name="try it").click()
+        expect(page.get_by_text("It would have fired 4 times")).to_be_visible()
+        expect(page.locator("dd.good")).to_have_text("+4")
+        opened.picture("dry-run")
+        page.get_by_role("button", name="put in force").click()
+        expect(page.locator("#notice")).to_contain_text("version 2 is in force")
+        live.publish([reading(20, "a", 20), reading(21, "a", 50)])
+        assert len(live.outputs()) == 1
+        page.get_by_role("button", name="put back").click()
+        expect(page.get_by_text("version 1 again")).to_be_visible()
+        live.publish([reading(22, "a", 20), reading(23, "a", 50)])
+        assert len(live.outputs()) == 1
+        opened.close()
+
+
+def test_figures_and_gateways_are_shown(demo: Live, opening: Any) -> None:
+    opened = opening(demo, "#/system")
+    page: Page = opened.page
+    expect(page.locator("svg.plot")).to_have_count(4)
+    expect(page.locator(".series-0").first).to_contain_text("events")
+    expect(page.get_by_text("the demonstration").first).to_be_visible()
+    page.wait_for_timeout(2_000)
+    opened.picture("system")
+    page.keyboard.press("6")
+    expect(page.get_by_role("heading", name="No gateway")).to_be_visible()
+
+
+def test_a_token_is_asked_for_once(opening: Any) -> None:
+    token = {"name": "me", "secret": "a-secret-of-the-console", "roles": ["admin"]}
+    with serving(settings(tokens=[token])) as live:
+        opened = opening(live, "#/rules")
+        page: Page = opened.page
+        expect(page.locator("dialog")).to_have_count(1)
+        page.locator("#token").fill("a-secret-of-the-console")
+        page.get_by_role("button", name="use it").click()
+        expect(page.get_by_text("No rule runs.")).to_be_visible()
+        page.reload()
+        expect(page.get_by_text("No rule runs.")).to_be_visible()
+        assert page.locator("dialog").count() == 0
+        page.goto(f"{live.url}/#/stream")
+        expect(page.get_by_text("waiting for events")).to_be_visible()
+        page.goto("about:blank")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_follow_the_system_and_can_be_chosen(demo: Live, opening: Any, scheme: str) -> None:
+    opened = opening(demo, "#/rules/coldchain/WarmAfterDoor", color_scheme=scheme)
+    page: Page = opened.page
+    expect(page.locator("svg.machine")).to_be_visible()
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    is_dark = sum(map(int, re.findall(r"\d+", ground)[:3])) < 200
+    assert is_dark is (scheme == "dark")
+    if scheme == "dark":
+        page.wait_for_timeout(1_500)
+        opened.picture("rule-dark")
+    page.keyboard.press("t")
+    page.keyboard.press("t")
+    chosen = page.evaluate("document.documentElement.dataset.theme")
+    assert chosen == "dark"
+
+
+def test_it_fits_a_phone(demo: Live, opening: Any) -> None:
+    opened = opening(demo, viewport=PHONE, is_mobile=True, has_touch=True, device_scale_factor=2)
+    page: Page = opened.page
+    for view in ("stream", "rules", "outputs", "playground", "libraries", "system", "gateways"):
+        page.goto(f"{demo.url}/#/{view}")
+        page.wait_for_timeout(400)
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= PHONE["width"] + 1, view
+    page.goto(f"{demo.url}/#/stream")
+    expect(page.locator("tbody tr").nth(3)).to_be_visible(timeout=20_000)
+    opened.picture("phone")
+
+
+def test_everything_can_be_reached_by_keys(live: Live, opening: Any) -> None:
+    page: Page = opening(live, "#/stream").page
+    expect(page.locator("table")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    for key, view in enumerate(
+        ("stream", "rules", "outputs", "playground", "libraries", "gateways", "system"), 1
+    ):
+        page.keyboard.press(str(key))
+        expect(page).to_have_url(re.compile(f"#/{view}"))
+        expect(page.locator("nav a[aria-current=page]")).to_have_attribute("data-view", view)
+    for each in page.locator("input, textarea, select, button").all():
+        name = each.evaluate(
+            "e => e.getAttribute('aria-label') || e.textContent || e.title || e.labels?.length"
+        )
+        assert name, each.evaluate("e => e.outerHTML")
