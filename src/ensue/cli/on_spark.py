@@ -27,7 +27,8 @@ from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine.run import Run
 from ensue.errors import UsageError
 from ensue.events.mapping import Mapping
-from ensue.events.sources import FORMATS, LINES, STDIN, delimiter_of, open_inputs
+from ensue.events.sources import LINES, STDIN, delimiter_of, open_inputs
+from ensue.events.sources.contents import format_of_ending
 from ensue.events.times import format_time
 from ensue.library import Library
 
@@ -265,17 +266,19 @@ def _common_format(paths: Sequence[str]) -> str:
 def _format_of(events: str) -> str:
     """What the names of the files say; for places that only Spark can list, what the path says."""
     path = Path(events)
+    if path.is_file():
+        return open_inputs([events])[0].format
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     shown = [each for each in files if each.name[:1] not in ("_", ".")]
     if path.is_dir() and not shown:
         from ensue.spark.batch.opening import without_files
 
         raise without_files(events)
-    found = {FORMATS[each.suffix.lower()] for each in shown if each.suffix.lower() in FORMATS}
+    found = {told for each in shown if (told := format_of_ending(each.name)) is not None}
     if len(found) > 1:
         names = ", ".join(f"`{name}`" for name in sorted(found))
         raise UsageError(
             f"`{events}` has files of several formats ({names}): choose one with `--format`, and"
             f" its files with a pattern, as `{events.rstrip('/')}/*.parquet`"
         )
-    return next(iter(found), LINES if path.is_file() else "parquet")
+    return next(iter(found), "parquet")

@@ -1,7 +1,8 @@
 """Parquet with times in nanoseconds, as pandas writes it, which Spark reads only as numbers.
 
 In come the paths of files; out go the names of such columns, told by the schema of the first file,
-and expressions that cut numbers to microseconds. Only files of this machine can be looked into.
+and expressions that cut numbers to microseconds. Only files of this machine can be looked into; for
+others the user says the unit.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column
 from pyspark.sql import types as st
 
-from ensue.errors import UsageError
 from ensue.spark.sql.instants import instant_of_local, instant_of_number
 
 SIGN = "TIMESTAMP(NANOS"
@@ -25,14 +25,11 @@ SETTING = "spark.sql.legacy.parquet.nanosAsLong"
 def nanosecond_columns(files: Sequence[str]) -> dict[str, bool]:
     """The columns of nanoseconds, and whether their times have no zone.
 
-    Raises `UsageError` for files that cannot be looked into from here.
+    Files that cannot be looked into from here have none: their numbers need a unit, `ts:ns`.
     """
     first = files[0].removeprefix("file:")
     if not Path(first).is_file():
-        raise UsageError(
-            f"`{files[0]}` has times in nanoseconds, which Spark reads only as numbers: set"
-            f" `{SETTING}` to `true`, and say which column it is, as `time=COLUMN:ns`"
-        )
+        return {}
     schema = pq.read_schema(first)
     return {
         field.name: field.type.tz is None

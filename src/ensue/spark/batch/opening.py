@@ -184,19 +184,21 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: Readin
     """The columns of Parquet; times in nanoseconds, which Spark does not read, in microseconds."""
     reader = _reader(spark, "parquet")
     try:
-        return _open(reader, paths)
+        read = _open(reader, paths)
     except UsageError as error:
         if nanoseconds.SIGN not in str(error):
             raise
-    spark.conf.set(nanoseconds.SETTING, "true")
-    read = _open(reader, paths)
-    zone = reading.mapping.timezone
-    return read.withColumns(
-        {
-            name: nanoseconds.in_microseconds(sf.col(f"`{name}`"), is_local, zone)
-            for name, is_local in nanoseconds.nanosecond_columns(paths_of(read)).items()
-        }
-    )
+        spark.conf.set(nanoseconds.SETTING, "true")
+        read = _open(reader, paths)
+    if spark.conf.get(nanoseconds.SETTING, "false") != "true":
+        return read
+    # What the user has given a unit is meant as a number.
+    counted = {each.path for each in reading.mapping.columns.values() if each.unit is not None}
+    for name, is_local in nanoseconds.nanosecond_columns(paths_of(read)).items():
+        if name not in counted:
+            number, zone = sf.col(f"`{name}`"), reading.mapping.timezone
+            read = read.withColumn(name, nanoseconds.in_microseconds(number, is_local, zone))
+    return read
 
 
 # --- lines --------------------------------------------------------------------------------------
