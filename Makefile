@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SERVERS := $(VENV)/.servers
 
-.PHONY: setup test check format demo docs bench clean
+.PHONY: setup test check format demo demo-traffic docs bench clean
 
 setup: $(STAMP)
 
@@ -36,6 +36,10 @@ format: setup
 
 demo: setup
 	@$(BIN)/ensue demo --spark
+
+# A car on MQTT, monitors beside the road by proximity over NATS, an office on Redis: real brokers.
+demo-traffic: setup $(SERVERS)
+	@$(BIN)/python examples/traffic/demo.py
 
 docs: setup
 	$(BIN)/mkdocs build --strict

@@ -14,6 +14,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ensue.engine import jumps
+from ensue.engine.jumps import JumpLike
 from ensue.engine.run import time_microseconds
 from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.lang.matching.wanted import unusable_keys
@@ -31,6 +33,7 @@ def correlate(
     type: str | None = None,  # noqa: A002 - the CloudEvents name
     timezone: str | None = None,
     until: str | datetime | None = None,
+    max_jump: JumpLike = None,
 ) -> pa.Table:
     """Everything that follows from the events of a table, in the order of their times.
 
@@ -41,8 +44,9 @@ def correlate(
     so that timers up to then fire.
 
     Rows that do not fit their event types are left out, and a rule with `by` does not read rows
-    without its key; a warning says how many of either there were. Raises `UsageError` if the
-    columns do not make events.
+    without its key; a warning says how many of either there were. So are rows that lie further
+    ahead of those before them than `max_jump` (a duration, or `none`), which is bounded by the
+    rules' timers unless it is given. Raises `UsageError` if the columns do not make events.
     """
     import pyarrow as pa
 
@@ -50,8 +54,8 @@ def correlate(
 
     mapping = ColumnMapping.of(columns, type, timezone)
     checked = as_library(library).checked
-    engine = BatchEngine(checked)
     end = None if until is None else time_microseconds(until)
+    engine = BatchEngine(checked, max_jump=jumps.max_jump(checked, max_jump, bounded=True))
     found = engine.push_batch(table, mapping=mapping)
     if end is not None:
         found = pa.concat_tables([found, engine.finish(end)], promote_options="permissive")

@@ -14,8 +14,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar, overload
 
+from ensue.engine import jumps
 from ensue.engine.changing import checked_source
 from ensue.engine.choosing import choose_bounded_engine
+from ensue.engine.jumps import JumpLike
 from ensue.engine.run import EventLike, Instant, Publications, Run, as_event, run_bounded
 from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
@@ -100,6 +102,7 @@ class Library:
         lateness: str | timedelta = "0 s",
         explain: bool = False,
         history: Publications | None = None,
+        max_jump: JumpLike = None,
     ) -> Run:
         """Begin a run over a live stream: push events into it as they come.
 
@@ -108,18 +111,31 @@ class Library:
 
         With a `history` (`ensue.history.History`), predicates may have temporal terms. Each event
         is asked about before it is kept there.
+
+        An event that lies further ahead of those before it than `max_jump` is refused: a duration,
+        or `none`. Unless it is given, no timer fires more than a million times for a key in a jump,
+        and none is longer than a hundred years.
         """
-        return Run(self._checked, engine, duration_microseconds(lateness), explain, history)
+        allowed = jumps.max_jump(self._checked, max_jump)
+        late = duration_microseconds(lateness)
+        return Run(self._checked, engine, late, explain, history, allowed)
 
     def resume(
-        self, snapshot: bytes, engine: str | None = None, history: Publications | None = None
+        self,
+        snapshot: bytes,
+        engine: str | None = None,
+        history: Publications | None = None,
+        max_jump: JumpLike = None,
+        key: bytes | None = None,
     ) -> Run:
         """Go on from a snapshot of a run of this library.
 
-        It goes on with the engine that the snapshot was taken on, or with the one that is named.
-        Raises `SnapshotError` if the bytes are no such snapshot, or cannot move to that engine.
+        It goes on with the engine that the snapshot was taken on, or with the one that is named;
+        with its `max_jump` or another one; and, if it is signed, only with the `key` it was taken
+        with. Raises `SnapshotError` if the bytes are no such snapshot, or cannot move to that
+        engine.
         """
-        return Run.resume(self._checked, snapshot, engine, history)
+        return Run.resume(self._checked, snapshot, engine, history, max_jump, key)
 
     def run(
         self,
@@ -128,6 +144,7 @@ class Library:
         lateness: str | timedelta | None = None,
         until: Instant | None = None,
         history: Publications | None = None,
+        max_jump: JumpLike = None,
     ) -> Iterator[Event]:
         """Everything that follows from a bounded input.
 
@@ -136,7 +153,9 @@ class Library:
         """
         if lateness is None:
             engine = choose_bounded_engine(engine, self._checked)
-        run = self.start(engine, lateness or "0 s", history=history)
+        allowed = jumps.max_jump(self._checked, max_jump, bounded=lateness is None)
+        late = duration_microseconds(lateness or "0 s")
+        run = Run(self._checked, engine, late, publications=history, max_jump=allowed)
         ready = (as_event(event) for event in events)
         return run_bounded(run, ready, sort=lateness is None, until=until)
 

@@ -7,7 +7,10 @@ from itertools import permutations
 import pytest
 
 from ensue.brokers import Broker, link, unlink
-from ensue.channel.links.faults import LinkFault
+from ensue.brokers.network.statements import Hearing, PendingStatements
+from ensue.channel.links.faults import LinkFault, LinkFaultError
+from ensue.channel.links.messages import LONGEST_FILTER, SPOKEN_A_STATEMENT, Spoken, Statement
+from ensue.channel.links.wire import LARGEST_FRAME, LENGTH, decode, framed
 from ensue.channel.policies import DropNewest, Reason
 from ensue.errors import UsageError
 from ensue.subscriptions import Filter, covers
@@ -228,3 +231,34 @@ def test_filter_too_long_to_travel_asks_for_everything() -> None:
     root.publish({**head, "id": "2", "data": {"s": "y"}})
     world.settle()
     assert got == ["1"]
+
+
+def test_statement_of_the_longest_filters_fits_into_a_frame() -> None:
+    """Also where each letter takes four bytes."""
+    longest = tuple(
+        Spoken("subscription", f"{number:04}" + "\U0001f347" * (LONGEST_FILTER - 4))
+        for number in range(SPOKEN_A_STATEMENT + 1)
+    )
+    pending = PendingStatements(advertised=False)
+    pending.add(Statement(False, True, False, longest, ()))
+    statements = pending.take()
+
+    assert [(each.is_complete, each.goes_on) for each in statements] == [
+        (True, True),
+        (True, False),
+    ]
+    for each in statements:
+        assert len(framed(each)) <= LARGEST_FRAME
+        assert decode(framed(each)[LENGTH:]) == each
+
+
+def test_broker_of_a_wrong_name_or_with_temporal_filters_is_refused() -> None:
+    world = World(9)
+    world.add("one")
+    lonely = world.links["one"]
+    with pytest.raises(LinkFaultError, match="wrong name"):
+        lonely.admit("#nameless", None)
+    for text in ("start AFTER(1 s) (TRUE)", "n >", "(" * 5_000):
+        heard = Statement(False, True, False, (Spoken("subscription", text),), ())
+        with pytest.raises(LinkFaultError, match="bad advert"):
+            Hearing().hear(heard)

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from .conftest import RULES, Ensue
@@ -147,3 +149,35 @@ def test_a_device_is_written_as_it_is(ensue: Ensue, files: tuple[Path, Path, Pat
     answer = ensue("run", library, "-e", given, "--out", "/dev/null")
     assert answer.code == 0
     assert not Path("/dev/null").is_file()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in kilobytes on Linux only")
+def test_a_small_file_that_unpacks_to_much_is_read_in_bounded_memory(
+    files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """One text stands in a third of a million rows, and in the file once."""
+    library, _, out = files
+    rows, packed = 300_000, tmp_path / "packed.parquet"
+    text = pa.chunked_array([pa.repeat(pa.scalar("x" * 4_000), rows // 3)] * 3)
+    table = pa.table(
+        {
+            "type": pa.repeat(pa.scalar("Failed"), rows),
+            "time": pa.array(range(rows), pa.timestamp("us", "UTC")),
+            "user": pa.repeat(pa.scalar("ann"), rows),
+            "note": text,
+        }
+    )
+    pq.write_table(table, packed, compression="zstd", row_group_size=rows)
+    unpacked = table.nbytes
+    del table, text
+    assert packed.stat().st_size < 4_000_000
+    # Asked by a small process, for a process counts what the one that started it held.
+    asking = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+        " print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    run = command(library, "-e", packed, "--engine", "batch", "--out", out)
+    done = subprocess.run(
+        [sys.executable, "-c", asking, *run], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) * 1024 < unpacked * 0.6

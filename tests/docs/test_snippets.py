@@ -4,7 +4,8 @@
   the commands and the Python of the page find it.
 - `cor` blocks check without errors and without warnings. One that declares no event types goes on
   from the `cor` blocks before it under the same heading.
-- `toml` blocks are golden cases. They pass in every engine, and warn only where they say so.
+- `toml` and `cor-case` blocks are golden cases; `cor-case` has the colours of the library in them.
+  They pass in every engine, and warn only where they say so.
 - `python` blocks of a page run in order, in one namespace. What they print stands in them, behind
   `#> `.
 - `console` blocks hold commands behind `$ ` and exactly what they write; `...` on a line of its
@@ -38,7 +39,8 @@ from .pages import Block, Page, read_pages
 PAGES = read_pages()
 SHOWN_ONLY = {"text", "mermaid", "ebnf", "java", "sql", "yaml"}
 DATA_FILES = {"jsonl", "csv"}
-RUN = {"cor", "toml", "python", "console"}
+CASES = ("toml", "cor-case")
+RUN = {"cor", *CASES, "python", "console"}
 PAGES_WITH_SHELL = {"README.md", "CONTRIBUTING.md"}
 COMMANDS = ("ensue ", "cat ", "echo $?")
 PRINTED = "#> "
@@ -80,7 +82,7 @@ def test_every_block_has_a_language_that_says_how_it_is_run(page: Page) -> None:
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES if page.files])
 def test_files_that_a_page_shows_are_used_by_it_under_names_of_their_own(page: Page) -> None:
     titles = [str(block.title) for block in page.files]
-    users = "".join(block.text for block in page.of("python", "console", "toml"))
+    users = "".join(block.text for block in page.of("python", "console", *CASES))
 
     assert sorted(set(titles)) == sorted(titles)
     assert [title for title in titles if title not in users] == []
@@ -106,7 +108,7 @@ def _with_what_it_continues(page: Page, block: Block) -> str:
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
-@pytest.mark.parametrize(("page", "block"), blocks_of("toml"))
+@pytest.mark.parametrize(("page", "block"), blocks_of(*CASES))
 def test_golden_cases_pass_and_warn_only_where_they_say_so(
     page: Page, block: Block, engine: str, folder: Path
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 import ensue
 from ensue.engine.run import Run
 from ensue.engine.step import StepStream
-from ensue.errors import SnapshotError
+from ensue.errors import SnapshotError, UsageError
 from ensue.events.event import Event
 
 from .rules import LIBRARY, SECOND, event, login
@@ -245,3 +245,32 @@ def test_timers_that_are_due_still_see_their_window_when_the_order_runs_ahead_of
     expected = [output.time for output in run.finish(21 * SECOND)]
     assert expected[0] == 3 * SECOND
     assert [output.time for output in resumed.finish(21 * SECOND)] == expected
+
+
+@pytest.mark.parametrize("engine", ["step", "batch", "reference"])
+def test_a_signed_snapshot_goes_on_with_its_key_and_with_no_other(engine: str) -> None:
+    library, key = ensue.parse(LIBRARY), b"sixteen bytes or more"
+    run = library.start(engine)
+    run.push(login("e1", 1, "eve", False))
+    signed, plain = run.snapshot(key=key), run.snapshot()
+
+    assert library.resume(signed, key=key).counts == run.counts
+    for wrong in (None, b"another key of sixteen", key + b"x"):
+        with pytest.raises(SnapshotError, match="sign"):
+            library.resume(signed, key=wrong)
+    with pytest.raises(SnapshotError, match="not signed"):
+        library.resume(plain, key=key)
+    head, version, digest, body, seal = msgspec.msgpack.decode(signed)
+    for changed in (
+        [head, version, digest, body + b"\0", seal],
+        [head, version, hashlib.sha256(body).digest(), body, seal],
+        [head, version, hashlib.sha256(body).digest(), body],
+        [head, version, digest, body, "sha256"],
+    ):
+        with pytest.raises(SnapshotError):
+            library.resume(msgspec.msgpack.encode(changed), key=key)
+
+
+def test_a_short_key_is_refused() -> None:
+    with pytest.raises(UsageError, match="16 bytes or more; given are 5"):
+        ensue.parse(LIBRARY).start().snapshot(key=b"short")

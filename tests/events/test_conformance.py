@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ensue
 from ensue.errors import EventError
 from ensue.events.conformance import conform, conform_value, fits
 from ensue.events.event import Event
@@ -213,3 +214,23 @@ def test_no_data_raises_anything_but_an_event_error(data: Any) -> None:
     types = types_from(T={"a": "short", "b": "sequence<timestamp>"})
     with suppress(EventError):
         conform(Event("1", "test", "T", 0, data), types)
+
+
+@pytest.mark.parametrize("engine", ["reference", "step", "batch"])
+def test_a_real_beyond_the_exact_ones_is_no_whole_number(engine: str) -> None:
+    """9007199254740993 is written as a double, which holds 9007199254740992: refused."""
+    library = ensue.parse(
+        "eventtype A { attribute long long n; };"
+        " A correlation R (A a) a { case true: push new A { n = a.n }; }"
+    )
+
+    def made(number: float) -> list[object]:
+        event = {"id": "1", "source": "s", "type": "A", "time": "2024-01-01T00:00:00Z"}
+        outputs = library.start(engine).push({**event, "data": {"n": number}})
+        return [each.data["n"] for each in outputs]
+
+    assert made(9007199254740991.0) == [2**53 - 1]
+    assert made(9007199254740993) == [2**53 + 1]
+    for number in (9007199254740993.0, -1e18, 1e300):
+        with pytest.raises(EventError):
+            made(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 import ensue
+from ensue.history import History
 from ensue.server.station.entries import OUTPUT
 from ensue.server.station.journal import Journal
 from tests.server.live import RULES, ServerProcess, reading, serving, settings
@@ -134,7 +136,7 @@ def test_what_asks_the_history_goes_on_exactly_after_a_kill(tmp_path: Path) -> N
     }
     """
     sent = events(0, 120)
-    with ensue_history() as history:
+    with History.open("memory:") as history:
         library = ensue.parse(asking)
         right = sorted(f"After/{each.id}" for each in library.run(sent, history=history))
     server = ServerProcess(tmp_path)
@@ -150,12 +152,6 @@ def test_what_asks_the_history_goes_on_exactly_after_a_kill(tmp_path: Path) -> N
 
     assert right
     assert got(outputs) == right
-
-
-def ensue_history() -> Any:
-    from ensue.history import History
-
-    return History.open("memory:")
 
 
 def test_a_failing_disk_is_told_and_the_runs_are_put_back(tmp_path: Path) -> None:
@@ -174,8 +170,6 @@ def test_a_failing_disk_is_told_and_the_runs_are_put_back(tmp_path: Path) -> Non
 
 
 def broken(*_: object) -> None:
-    import sqlite3
-
     raise sqlite3.OperationalError("database or disk is full")
 
 

@@ -172,3 +172,28 @@ def test_a_stop_ends_streams_and_loses_nothing(tmp_path: Path) -> None:
             pass
     assert server.process.wait(20) == 0
     assert time.monotonic() - begun < 8
+
+
+def test_sighup_takes_tokens_and_names_what_needs_a_restart(tmp_path: Path) -> None:
+    token = '[[token]]\nname = "a"\nroles = ["admin"]\nsecret = "{}"\n'
+    old, new = "an-old-secret-of-the-file", "a-new-secret-of-the-file-1"
+    server = ServerProcess(tmp_path, token.format(old))
+    assert _status(server, old) == 200
+    assert _status(server, new) == 401
+    text = server.config.read_text().replace(old, new).replace('"events"', '"wall"')
+    server.config.write_text(text)
+    server.process.send_signal(signal.SIGHUP)
+    _wait_for(server, "restart for the changes of `[server]`")
+    assert _status(server, old) == 401
+    assert _status(server, new) == 200
+    server.config.write_text("[server]\nlisten = 3\n")
+    server.process.send_signal(signal.SIGHUP)
+    _wait_for(server, "not reloaded")
+    assert _status(server, new) == 200
+    assert server.stop() == 0
+    assert new not in server.errors.read_text()
+
+
+def _status(server: ServerProcess, secret: str) -> int:
+    headers = {"Authorization": f"Bearer {secret}"}
+    return httpx.get(f"{server.url}/v1/rules", headers=headers).status_code

@@ -219,3 +219,7 @@ def test_a_subscriber_that_leaves_is_forgotten(live: Live) -> None:
         time.sleep(0.02)
     assert not live.station.feed.subscribers
     assert not live.station.line.call(lambda: live.station.asks).result(10)
+
+
+def test_asking_for_the_head_of_a_stream_ends(live: Live) -> None:
+    assert live.client.head("/v1/events").headers["content-type"] == "text/event-stream"

@@ -20,6 +20,7 @@ SUBJECTS: Mapping[str, str] = {
     "subscriptions": "an index over very many filters, beside asking each of them",
     "history": "temporal filters over stored events, beside the paper; durable writes",
     "server": "a server under load: publishing, WebSockets, subscribers, a kill",
+    "federation": "gateways between brokers, beside client libraries alone; mappings; crossings",
     "spark": "rules on Spark, in batch and in streams, beside Spark itself and Flink",
     "values": "rules over several events: conditions, aggregates, windows; beside Esper",
     "esper": "the same events and patterns through Esper, beside both engines",

@@ -26,7 +26,7 @@ from ensue.channel.lookup.wants import Want, Wants
 from ensue.channel.parts import Parts
 from ensue.channel.policies import Quality
 from ensue.channel.suppliers import SupplierAdmin
-from ensue.channel.timing.clock import DurationLike, microseconds_in
+from ensue.channel.timing.clock import DurationLike, WallClock, microseconds_in
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
@@ -182,7 +182,9 @@ class Channel:
                 f"the channel `{self.name}` was built without correlation: build it with"
                 " `.correlation()` or as `full`"
             )
-        return step_for(wants, self.types, owner)
+        # A clock that is set by hand says nothing of which dates lie in the future.
+        now = self.clock.now if isinstance(self.clock, WallClock) else None
+        return step_for(wants, self.types, owner, now)
 
     def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None:
         """A test of wants that need no step, for events that were looked up by earlier wants."""

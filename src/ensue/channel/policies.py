@@ -31,6 +31,7 @@ class Reason(StrEnum):
     DISCARDED = "discarded"  # the channel closed without draining, or its deadline passed
     FAILED = "failed"  # the consumer raised an exception
     LATE = "late"  # came later than the lateness of the correlation that would have read it
+    AHEAD = "ahead"  # its time lies further ahead than a correlation believes
     MALFORMED = "malformed"  # does not fit the type that the correlation's library declares
     UNSENT = "unsent"  # a link could neither send it nor keep it
     UNROUTED = "unrouted"  # no way to a channel that wants it

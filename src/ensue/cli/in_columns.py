@@ -7,8 +7,9 @@ is refused is told of once, in the order of the files.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from importlib.abc import MetaPathFinder
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from ensue.cli.outputs import Outputs
 from ensue.cli.progress import Progress
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
+from ensue.engine.jumps import check_advance
+from ensue.events.cloudevents import decode
 from ensue.events.event import Rejected
 from ensue.events.mapping import Mapping
 from ensue.events.sources import Input
@@ -26,6 +29,7 @@ from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
     from ensue.engine.batch.input.batches import Batch
+    from ensue.engine.batch.output.whole import BatchOutputs
 
 SMALL_BYTES = 1 << 20
 """Up to so many bytes, loading what reads columns takes longer than reading row by row."""
@@ -80,6 +84,7 @@ class ColumnRun:
         refused: RefusedRecords,
         strict: bool,
         bars: Progress,
+        max_jump: float,
     ) -> None:
         self._library = library
         self._inputs = inputs
@@ -88,6 +93,7 @@ class ColumnRun:
         self._refused = refused
         self._strict = strict
         self._bars = bars
+        self._max_jump = max_jump
         self._told_chunks = 0
         self._start()
 
@@ -97,7 +103,7 @@ class ColumnRun:
 
         self.seen = SeenEvents()
         self.latest: int | None = None
-        self._engine = BatchEngine(self._library)
+        self._engine = BatchEngine(self._library, max_jump=self._max_jump)
         self._none = self._engine.no_outputs()
 
     @property
@@ -117,7 +123,8 @@ class ColumnRun:
                     return False
                 if not self._is_in_order(checked.batch):
                     break
-                self._run(checked.batch)
+                if not self._run(checked.batch):
+                    return False
             else:
                 return True
         self._outputs.restart()
@@ -126,7 +133,8 @@ class ColumnRun:
 
     def finish(self, until: int | None) -> None:
         if until is not None:
-            self._outputs.write_columns(self._engine.advance_to(until), self._none)
+            check_advance(until, -math.inf if self.latest is None else self.latest, self._max_jump)
+            self._write(self._engine.advance_to(until))
         self._outputs.finish(self._none)
 
     def _chunks(self) -> Any:
@@ -153,7 +161,8 @@ class ColumnRun:
             say("the events are not in the order of their times, and are sorted first", "dim")
         with closing(ahead(records.chunks())) as in_order:
             for chunk in in_order:
-                self._run(self._engine.check(chunk).batch)
+                if not self._run(self._engine.check(chunk).batch):
+                    return False
         return True
 
     def _tell(self, number: int, file: Input, rejected: Sequence[Rejected]) -> bool:
@@ -176,13 +185,27 @@ class ColumnRun:
             return False
         return bool((times[1:] >= times[:-1]).all())
 
-    def _run(self, batch: Batch) -> None:
+    def _run(self, batch: Batch) -> bool:
+        """Run the rows of a batch; False if one that lies too far ahead stops the run."""
         if not len(batch):
-            return
-        self.latest = int(batch.times[-1])
+            return True
         self._note_types(batch)
-        self._outputs.write_columns(self._engine.read_batch(batch), self._none)
+        self._write(self._engine.read_batch(batch))
+        rejected = self._engine.rejected
+        near = len(batch) - len(rejected)
+        self.latest = int(batch.times[near - 1]) if near else self.latest
         self._bars.counted(self._engine.counts.events, self._outputs.written)
+        for each in rejected:
+            self._refused.take(each, f"event `{decode(each.raw).id}`")
+            if self._strict:
+                return False
+        rejected.clear()
+        return True
+
+    def _write(self, outputs: Iterable[BatchOutputs]) -> None:
+        """Write outputs as they are made: a clock that jumps may fire very many timers."""
+        for each in outputs:
+            self._outputs.write_columns(each, self._none)
 
     def _note_types(self, batch: Batch) -> None:
         import numpy as np

@@ -24,8 +24,10 @@ import typer
 from ensue.cli import hints
 from ensue.cli.asides import MOST_NAMED, RefusedRecords
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
+from ensue.engine.jumps import AUTO, UNBOUNDED
 from ensue.engine.run import Run
 from ensue.errors import UsageError
+from ensue.events.files.whole_file import WholeFile
 from ensue.events.mapping import Mapping
 from ensue.events.sources import LINES, STDIN, delimiter_of, open_inputs
 from ensue.events.sources.contents import format_of_ending
@@ -55,14 +57,18 @@ def missing_for_spark() -> str | None:
 
 
 def start_on_spark(
-    library: Library, correlation: str | None, lateness: int | None, explain: bool
+    library: Library,
+    correlation: str | None,
+    lateness: int | None,
+    explain: bool,
+    max_jump: float = UNBOUNDED,
 ) -> Run:
     """A run that gathers its events and has Spark run them when it is finished."""
     _refuse([lateness is not None and "--lateness", explain and "--explain"])
     from ensue.spark.batch.events import SparkRun
 
     # It answers as a `Run` does in all that a bounded input asks of it.
-    return cast(Run, SparkRun(library, correlation))
+    return cast(Run, SparkRun(library, correlation, max_jump))
 
 
 def _refuse(given: Sequence[str | bool]) -> None:
@@ -95,6 +101,7 @@ class FilesOnSpark:
     correlation: str | None
     until: int | None
     strict: bool
+    max_jump: str = AUTO
 
     @property
     def writes_folder(self) -> bool:
@@ -158,7 +165,7 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
     given = spark, asked.library, asked.paths, format_, asked.until, asked.correlation
     delimiter = None if asked.delimiter is None else delimiter_of(asked.delimiter)
     reading = Reading(asked.mapping, delimiter)
-    run = FileRun.of(*given, reading=reading)
+    run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
     if not asked.is_one_file:
         say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
     in_lines = not asked.writes_folder
@@ -166,7 +173,8 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
     while (other := outputs.another_reading(reading)) is not None:
         outputs.close()
         reading = other
-        outputs = FileRun.of(*given, reading=reading).outputs(in_lines)
+        again = FileRun.of(*given, reading=reading, jump=asked.max_jump)
+        outputs = again.outputs(in_lines)
     try:
         _write(asked, outputs, format_)
     finally:
@@ -186,7 +194,7 @@ def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
             outputs.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
         else:
             sink: BinaryIO = (
-                files.enter_context(asked.out.open("wb")) if asked.out else sys.stdout.buffer
+                files.enter_context(WholeFile(asked.out)).file if asked.out else sys.stdout.buffer
             )
             for block in outputs.lines():
                 sink.write(block)
@@ -212,9 +220,9 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
     if path is None:
         return
     if path.suffix:
-        with path.open("wb") as letters:
+        with WholeFile(path) as letters:
             for block in outputs.rejected.dead_letters(count) if count else ():
-                letters.write(block)
+                letters.file.write(block)
     elif count:
         outputs.rejected.write_folder(str(path))
 

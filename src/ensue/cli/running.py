@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from ensue.cli import hints
@@ -17,6 +18,7 @@ from ensue.cli.outputs import Outputs
 from ensue.cli.progress import Progress
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import counted, say
+from ensue.engine import jumps
 from ensue.engine.counts import Counts
 from ensue.engine.run import Run
 from ensue.errors import EventError
@@ -25,6 +27,8 @@ from ensue.events.event import Event, Rejected
 from ensue.events.times import format_time
 from ensue.library import Library
 
+OUTPUTS_AT_ONCE = 1024
+"""How many outputs are written at once."""
 MOST_TIMERS_AT_ONCE = 1000
 """So many timers fire before it is looked again whether an event has come, or the end."""
 
@@ -75,10 +79,12 @@ class Running:
         # The sort is stable: events of one time stay in the order given.
         events.sort(key=lambda event: event.time)
         if self.run.reads_many:
+            near = self.run.too_far_ahead(events)
+            ahead, events = events[near:], events[:near]
             self.latest = events[-1].time if events else None
             self.seen.take_all(events)
-            self._write(self.run.push_all(bars.running(events)))
-            return True
+            self._write_all(self.run.push_all_iter(bars.running(events)))
+            return all(self._push(event) for event in ahead)
         return self._stream(bars.running(events))
 
     def _stream(self, records: Iterator[Event | Rejected | None]) -> bool:
@@ -86,19 +92,27 @@ class Running:
             if record is None:
                 self._wait()
             if isinstance(record, Event):
-                if self.latest is None or record.time > self.latest:
-                    self.latest = record.time
-                self.seen.take(record)
-                try:
-                    self._write(self.run.push(record))
-                except EventError as error:
-                    # An event that its history cannot keep.
-                    record = Rejected(0, encode(record), error.problems)
+                if not self._push(record):
+                    return False
                 self.late.take(self.run.late)
             if isinstance(record, Rejected):
-                self._refused.take(record, "the history" if record.number == 0 else None)
+                self._refused.take(record)
                 if self._strict:
                     return False
+        return True
+
+    def _push(self, event: Event) -> bool:
+        """Read an event that may be refused for its time, or by a history; False to stop."""
+        try:
+            if self._by_wall_clock:
+                jumps.check_ahead_of_now(event.time, time.time_ns() // 1000, self.run.max_jump)
+            self._write_all(self.run.push_iter(event))
+        except EventError as error:
+            self._refused.take(Rejected(0, encode(event), error.problems), f"event `{event.id}`")
+            return not self._strict
+        if self.latest is None or event.time > self.latest:
+            self.latest = event.time
+        self.seen.take(event)
         return True
 
     def _wait(self) -> None:
@@ -113,11 +127,16 @@ class Running:
                 due = self.run.next_due()
                 if due is None or due > now:
                     break
-                self._write(self.run.advance(due))
+                self._write_all(self.run.advance_iter(due))
 
     def finish(self, until: int | None) -> None:
-        self._write(self.run.finish(until))
+        self._write_all(self.run.finish_iter(until))
         self._outputs.finish()
+
+    def _write_all(self, outputs: Iterator[Event]) -> None:
+        """Write outputs as they are made: a clock that jumps may fire very many timers."""
+        while written := list(islice(outputs, OUTPUTS_AT_ONCE)):
+            self._write(written)
 
     def _write(self, outputs: list[Event]) -> None:
         wanted = self._outputs.write_events(outputs) if outputs else []

@@ -7,7 +7,7 @@ is told in its own package.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from ensue.engine.counts import Counts
@@ -30,11 +30,18 @@ from ensue.lang.syntax import (
 
 
 class Engine(Protocol):
-    """What every engine can do: read events that are in order, let time pass, change its rules."""
+    """What every engine can do: read events that are in order, let time pass, change its rules.
+
+    Outputs come whole or in parts, so that those of a clock that jumps need not all be held.
+    """
 
     def read(self, event: Event) -> list[Event]: ...
 
+    def read_in_parts(self, event: Event) -> Iterator[list[Event]]: ...
+
     def advance(self, time: int) -> list[Event]: ...
+
+    def advance_in_parts(self, time: int) -> Iterator[list[Event]]: ...
 
     def change(self, library: CheckedLibrary) -> None: ...
 
@@ -44,6 +51,8 @@ class ReadsMany(Protocol):
     """What an engine for batches can do besides: read many events at once, and save itself."""
 
     def read_all(self, events: Sequence[Event]) -> list[Event]: ...
+
+    def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]: ...
 
     def snapshot(self) -> bytes: ...
 
@@ -55,6 +64,9 @@ class KnowsTimers(Protocol):
     """What an engine that lives with the clock can do besides: say when a timer is due."""
 
     def next_due(self) -> int | None: ...
+
+    def may_be_due(self, time: int) -> bool:
+        """Whether a timer may fire up to a time: a quick answer, which may be yes for no."""
 
 
 def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:

@@ -8,7 +8,7 @@ a rule is to its next output is computed from what it remembers, when it is aske
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -138,6 +138,9 @@ class Explainer:
         self._now: int | None = None
         self._stream = Stream(library, counts, _starter, self._outputs)
 
+    def may_be_due(self, time: int) -> bool:
+        return self._stream.may_be_due(time)
+
     def next_due(self) -> int | None:
         return self._stream.next_due()
 
@@ -150,6 +153,14 @@ class Explainer:
         made = self._stream.advance(time)
         self._now = time if self._now is None else max(time, self._now)
         return made
+
+    def read_in_parts(self, event: Event) -> Iterator[list[Event]]:
+        yield from self._stream.read_in_parts(event)
+        self._now = event.time
+
+    def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
+        yield from self._stream.advance_in_parts(time)
+        self._now = time if self._now is None else max(time, self._now)
 
     def change(self, library: CheckedLibrary) -> None:
         self._stream.change(library)

@@ -19,6 +19,9 @@ from ensue.lang.syntax import TimerPort
 # the due times that they do not have.
 NO_TIMERS: dict[str, int] = {}
 
+ENDLESS = 1 << 62
+"""A time that no clock reaches."""
+
 
 class Instance(ABC):
     """`number` counts a correlation's instances; `started` is the time of its first event."""
@@ -66,6 +69,38 @@ class Instance(ABC):
                 self._due[port.name] = time + port.period.microseconds
                 return self.read(Reading(time, frozenset({port.name})))
         return []
+
+    def skip_idle(self, until: int) -> bool:
+        """Let timer ports pass over firings that change nothing; whether there were any.
+
+        Up to a time, to which no event is read and nothing else happens to this instance.
+        """
+        horizons = {port.name: self.idle_until(port) for port in self._timers}
+        idle = [port for port in self._timers if horizons[port.name] is not None]
+        others = [due for name, due in self._due.items() if horizons[name] is None]
+        others += self.other_due()
+        skipped = False
+        for port in idle:
+            horizon = horizons[port.name]
+            assert horizon is not None
+            # At the moment of another timer that one may come first, and change something.
+            end = min(until, horizon, *(due - 1 for due in others))
+            due, period = self._due[port.name], port.period.microseconds
+            if due <= end:
+                self._due[port.name] = due + ((end - due) // period + 1) * period
+                skipped = True
+        return skipped
+
+    def idle_until(self, port: TimerPort) -> int | None:  # noqa: ARG002
+        """Up to when a firing of a timer port changes nothing, if no other reading comes before.
+
+        None if it may change something at once.
+        """
+        return None
+
+    def other_due(self) -> Sequence[int]:
+        """When timers are due that are no ports."""
+        return ()
 
     def triggered(self, time: int) -> None:
         for port in self._timers:

@@ -1,8 +1,9 @@
 """Puts a stream in order: events may come out of order within an allowed lateness.
 
 In come events as they arrive; out come those that nothing earlier can precede any more, by time and
-then by arrival. An event older than (the latest time so far - the lateness) comes too late: it is
-handed back as such, never dropped.
+then by arrival. An event older than (the latest time so far - the lateness) comes too late, and one
+further ahead of that time than the clock may jump (`jumps`) comes too early: both are handed back
+as such, never dropped.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from ensue.events.event import Event
 
 
 class Ordering:
-    def __init__(self, lateness: int) -> None:
+    def __init__(self, lateness: int, max_jump: float = math.inf) -> None:
         self.lateness = lateness
+        self.max_jump = max_jump
         self.latest: int | float = -math.inf
         self._arrived = 0
         self._waiting: list[tuple[int, int, Event]] = []
@@ -28,6 +30,10 @@ class Ordering:
 
     def is_late(self, time: int) -> bool:
         return self.settled is not None and time < self.settled
+
+    def is_ahead(self, time: int) -> bool:
+        """Whether the clock would jump too far; where it begins is not known before an event."""
+        return time - self.latest > self.max_jump and self.latest > -math.inf
 
     def add(self, event: Event) -> None:
         """Take an event that is not late."""

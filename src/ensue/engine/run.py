@@ -1,16 +1,21 @@
 """A run of a library over one stream: order, clock, late events, snapshots; around any engine.
 
-In come events as they arrive, each checked against its type; out come outputs in their order. A run
-puts events in order within its lateness and keeps those that come later than that in `late`. What
-an event means is the engine's. Rules come and go while it runs; what of it is kept, and what bytes
-a snapshot is, is told in `changing` and `snapshots`.
+In come events as they arrive, each checked against its type; out come outputs in their order, whole
+or as they are made. A run puts events in order within its lateness, keeps those that come later
+than that in `late`, and refuses those that lie too far ahead (`jumps`). What an event means is the
+engine's. Rules come and go while it runs; what of it is kept, and what bytes a snapshot is, is told
+in `changing` and `snapshots`. Calls from several threads are taken one after the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
+from itertools import chain
+from threading import RLock
 from typing import Any, Protocol, overload
 
 import msgspec
@@ -25,22 +30,33 @@ from ensue.engine.choosing import (
     engine_with_history,
     make_engine,
 )
-from ensue.engine.core.saved.rules import restore_event, save_event
+from ensue.engine.core.saved.rules import damaged, restore_event, save_event
 from ensue.engine.counts import Counts
 from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
+from ensue.engine.jumps import (
+    UNBOUNDED,
+    JumpLike,
+    check_advance,
+    first_ahead,
+    jump_problem,
+    max_jump,
+)
 from ensue.engine.ordering import Ordering
 from ensue.engine.snapshots import (
+    BOUND_OF_RULES,
     History,
     SavedCounts,
     SavedOrder,
     Snapshot,
+    damaged_if_impossible,
     fingerprint,
+    impossible,
     read_snapshot,
     write_snapshot,
 )
 from ensue.engine.step import StepStream
 from ensue.engine.step.saving import restore_stream, save_stream
-from ensue.errors import EventError, SnapshotError, UsageError
+from ensue.errors import EnsueError, EventError, SnapshotError, UsageError
 from ensue.events import cloudevents
 from ensue.events.conformance import conform
 from ensue.events.event import Event, instant_of
@@ -79,9 +95,13 @@ class Run:
         lateness: int = 0,
         explain: bool = False,
         publications: Publications | None = None,
+        max_jump: float = UNBOUNDED,
     ) -> None:
         if publications is not None:
             engine = engine_with_history(engine, explain)
+        self._lock = RLock()
+        self._left: Iterator[Event] | None = None
+        self._is_resumed = False
         self._publications = publications
         self.counts = Counts()
         self.late: list[Event] = []
@@ -91,37 +111,66 @@ class Run:
         self._engine: Engine = self._explainer or make_engine(
             self._engine_name, library, self.counts
         )
-        self._ordering = Ordering(lateness)
+        self._ordering = Ordering(lateness, max_jump)
         self._history: History | None = None
         if not isinstance(self._engine, (StepStream, ReadsMany)):
             self._history = [("library", print_library(library.tree))]
-        self._pushes = self._routines()
+        self._quick = self._pushes = self._routines()
+
+    # --- events, and time -------------------------------------------------------------------------
 
     def push(self, event: EventLike) -> list[Event]:
         """Read one event and return what follows from it.
 
-        Raises `EventError` if the event is malformed or does not fit its type; the run goes on as
-        if it had never come. An event that comes too late is kept in `late`.
+        Raises `EventError` if the event is malformed, does not fit its type, or lies too far ahead
+        of the stream; the run goes on as if it had never come. An event that comes too late is kept
+        in `late`.
         """
-        if event.__class__ is Event:
-            push = self._pushes.get(event.type)
-            if push is not None:
-                return push(event)
-        return self._push(as_event(event))
+        with self._lock:
+            try:
+                if event.__class__ is Event:
+                    push = self._pushes.get(event.type)
+                    if push is not None:
+                        return push(event)
+                return self._push(as_event(event))
+            except Exception as error:
+                if self._is_resumed and not isinstance(error, EnsueError):
+                    raise impossible(error) from error
+                raise
+
+    def push_iter(self, event: EventLike) -> Iterator[Event]:
+        """What `push` returns, as it is made: for a clock that jumps, and fires very many timers.
+
+        The event is taken, or refused, at once. Outputs that are not asked for wait: whatever is
+        called next hands them out first.
+        """
+        with self._lock:
+            if self._left is None and isinstance(event, Event) and not self._is_due(event.time):
+                return iter(self.push(event))
+            self._admit(as_event(event))
+            return self._hand_out(self._read_ready())
 
     def _push(self, event: Event) -> list[Event]:
         """The general way in, for whatever an event may turn out to be."""
-        ready = conform(event, self._library.types)
-        if self._publications is not None:
-            self._publications.check(ready)
-        if self._history is not None:
-            self._history.append(("event", cloudevents.encode(ready).decode()))
-        return self._accept(ready)
+        if self._left is not None:
+            return list(self.push_iter(event))
+        if not self._admit(event):
+            return []
+        return self._count([output for part in self._read_ready() for output in part])
+
+    def _is_due(self, time: int) -> bool:
+        """Whether a timer may fire up to a time; true where it is not known."""
+        return not isinstance(self._engine, KnowsTimers) or self._engine.may_be_due(time)
 
     @property
     def reads_many(self) -> bool:
         """Whether the engine is better off with many events at once."""
         return isinstance(self._engine, ReadsMany)
+
+    @property
+    def max_jump(self) -> float:
+        """How far an event may lie ahead of those before it, in microseconds; may be infinite."""
+        return self._ordering.max_jump
 
     def push_all(self, events: Iterable[EventLike]) -> list[Event]:
         """Read many events, as `push` reads one, and return what follows from them.
@@ -129,18 +178,44 @@ class Run:
         Raises `EventError` at the first that is refused. An engine that reads one event at a time
         has then read those before it; one that reads many has read none of them.
         """
-        if not isinstance(self._engine, ReadsMany):
-            return [output for event in events for output in self.push(event)]
-        # All of them first: what is taken into the order and then not read would be lost.
-        conformed = [conform(as_event(event), self._library.types) for event in events]
-        ready: list[Event] = []
-        for event in conformed:
-            if self._is_in_time(event):
-                ready += self._ordering.ready()
-        return self._count(self._engine.read_all(ready))
+        return list(self.push_all_iter(events))
 
-    def _accept(self, event: Event) -> list[Event]:
-        return self._read(self._ordering.ready()) if self._is_in_time(event) else []
+    def push_all_iter(self, events: Iterable[EventLike]) -> Iterator[Event]:
+        """What `push_all` returns, as it is made."""
+        if not isinstance(self._engine, ReadsMany):
+            return (output for event in events for output in self.push_iter(event))
+        with self._lock:
+            # All of them first: what is taken into the order and then not read would be lost.
+            conformed = [conform(as_event(event), self._library.types) for event in events]
+            latest = self._ordering.latest
+            for event in conformed:
+                if event.time - latest > self.max_jump and latest > -math.inf:
+                    raise EventError([jump_problem(event.time, int(latest), self.max_jump)])
+                latest = max(latest, event.time)
+            for event in conformed:
+                self._is_in_time(event)
+            return self._hand_out(self._read_ready())
+
+    def too_far_ahead(self, events: Sequence[Event]) -> int:
+        """The place of the first of events, in the order of their times, that would be refused.
+
+        Their number if none lies too far ahead of the one before it.
+        """
+        latest = self._ordering.latest
+        known = None if isinstance(latest, float) else latest
+        return first_ahead([event.time for event in events], known, self.max_jump)
+
+    def _admit(self, event: Event) -> bool:
+        """Take an event that fits, or raise `EventError`. False if it comes too late."""
+        ready = conform(event, self._library.types)
+        if self._ordering.is_ahead(ready.time):
+            latest = int(self._ordering.latest)
+            raise EventError([jump_problem(ready.time, latest, self.max_jump)])
+        if self._publications is not None:
+            self._publications.check(ready)
+        if self._history is not None:
+            self._history.append(("event", cloudevents.encode(ready).decode()))
+        return self._is_in_time(ready)
 
     def _is_in_time(self, event: Event) -> bool:
         """Count an event, and put it among those that are read, or among the late ones."""
@@ -155,14 +230,26 @@ class Run:
         return True
 
     def advance(self, time: Instant) -> list[Event]:
-        """Tell the run that its stream has come to a time, and return what follows from that."""
-        time = time_microseconds(time)
-        if self._history is not None:
-            self._history.append(("time", time))
-        self._ordering.observe(time)
-        made = self._read(self._ordering.ready())
+        """Tell the run that its stream has come to a time, and return what follows from that.
+
+        Raises `UsageError` if the clock may not jump as far.
+        """
+        return list(self.advance_iter(time))
+
+    def advance_iter(self, time: Instant) -> Iterator[Event]:
+        """What `advance` returns, as it is made."""
+        with self._lock:
+            time = time_microseconds(time)
+            check_advance(time, self._ordering.latest, self.max_jump)
+            if self._history is not None:
+                self._history.append(("time", time))
+            self._ordering.observe(time)
+            return self._hand_out(chain(self._read_ready(), self._settle()))
+
+    def _settle(self) -> Iterator[list[Event]]:
         settled = self._ordering.settled
-        return made + (self._count(self._engine.advance(settled)) if settled is not None else [])
+        if settled is not None:
+            yield from self._engine.advance_in_parts(settled)
 
     def next_due(self) -> int | None:
         """The earliest time at which `advance` brings something about, if no event comes before.
@@ -176,15 +263,69 @@ class Run:
                 f"the engine `{self._engine_name}` does not say when its next timer is due:"
                 ' start the run with `engine="step"`, or call `advance` from time to time'
             )
-        due = [self._engine.next_due(), self._ordering.next_waiting]
+        with self._lock:
+            due = [self._engine.next_due(), self._ordering.next_waiting]
         known = [each for each in due if each is not None]
         return min(known) + self._ordering.lateness if known else None
 
     def finish(self, until: Instant | None = None) -> list[Event]:
         """End the stream: read what still waits to be put in order, then go on to `until`."""
-        end = None if until is None else time_microseconds(until)
-        made = self._read(self._ordering.rest())
-        return made + (self._count(self._engine.advance(end)) if end is not None else [])
+        return list(self.finish_iter(until))
+
+    def finish_iter(self, until: Instant | None = None) -> Iterator[Event]:
+        """What `finish` returns, as it is made."""
+        with self._lock:
+            end = None if until is None else time_microseconds(until)
+            if end is None:
+                return self._hand_out(self._read(self._ordering.rest()))
+            check_advance(end, self._ordering.latest, self.max_jump)
+            after = self._engine.advance_in_parts(end)
+            return self._hand_out(chain(self._read(self._ordering.rest()), after))
+
+    def _read_ready(self) -> Iterator[list[Event]]:
+        return self._read(self._ordering.ready())
+
+    def _read(self, events: Iterable[Event]) -> Iterator[list[Event]]:
+        if isinstance(self._engine, ReadsMany):
+            yield from self._engine.read_all_in_parts(list(events))
+            return
+        for event in events:
+            if self._publications is None:
+                yield from self._engine.read_in_parts(event)
+            else:
+                # An event is read with the history as it stands before it, and then kept there.
+                yield from _asking(self._engine.read_in_parts(event), self._publications)
+                self._publications.add(event)
+
+    def _hand_out(self, parts: Iterator[list[Event]]) -> Iterator[Event]:
+        """The outputs that are left from earlier calls, and then these."""
+        outputs = chain.from_iterable(parts)
+        self._left = outputs if self._left is None else chain(self._left, outputs)
+        # The quick ways in know nothing of outputs that are left.
+        self._pushes = {}
+        return self._handed_out()
+
+    def _handed_out(self) -> Iterator[Event]:
+        while True:
+            with self._lock, self._told_as_damage():
+                output = None if self._left is None else next(self._left, None)
+                if output is None:
+                    self._left = None
+                    self._pushes = self._quick
+                    return
+                self.counts.outputs += 1
+            yield output
+
+    def _told_as_damage(self) -> AbstractContextManager[None]:
+        """What a state brings about that cannot be is told of the snapshot that it came from."""
+        return damaged_if_impossible() if self._is_resumed else nullcontext()
+
+    def _require_nothing_left(self) -> None:
+        if self._left is not None:
+            raise UsageError(
+                "outputs of this run are still to be taken: take all that `push_iter` and its like"
+                " hand out first"
+            )
 
     # --- rules that come and go -----------------------------------------------------------------
 
@@ -200,7 +341,8 @@ class Run:
         Raises `LibraryError`, and leaves what runs as it was, if a name is taken or anything in the
         whole is wrong.
         """
-        self._change(with_definitions(self._library, definitions, replacing=False))
+        with self._lock:
+            self._change(with_definitions(self._library, definitions, replacing=False))
 
     def replace(self, definitions: str | HasTree) -> None:
         """Run these in place of those with the same names; what has a new name is added.
@@ -209,7 +351,8 @@ class Run:
         as before keeps its state, and so do all others. Raises `LibraryError`, and leaves what
         runs as it was, if anything in the whole is wrong.
         """
-        self._change(with_definitions(self._library, definitions, replacing=True))
+        with self._lock:
+            self._change(with_definitions(self._library, definitions, replacing=True))
 
     def remove(self, *names: str) -> None:
         """Stop these rules (or forget these types). What they were in the middle of is dropped.
@@ -217,16 +360,18 @@ class Run:
         Raises `UsageError` for a name that does not run, and `LibraryError` if what is left
         needs it.
         """
-        self._change(without(self._library, names))
+        with self._lock:
+            self._change(without(self._library, names))
 
     def change(self, library: HasTree) -> None:
         """Run another library from now on. A rule that means the same keeps its state."""
         self._change(library.checked)
 
     def _change(self, library: CheckedLibrary) -> None:
+        self._require_nothing_left()
         self._engine.change(library)
         self._library = library
-        self._pushes = self._routines()
+        self._quick = self._pushes = self._routines()
         if self._history is not None:
             self._history.append(("library", print_library(library.tree)))
 
@@ -268,12 +413,19 @@ class Run:
 
     # --- snapshots ------------------------------------------------------------------------------
 
-    def snapshot(self) -> bytes:
+    def snapshot(self, key: bytes | None = None) -> bytes:
         """All that is needed to go on from here, in this process or another.
+
+        With a `key` it is signed, and goes on only where that key is given again.
 
         A run by the definitions (the reference engine, or one that explains) saves every event
         that it has read, and reads them again when it is resumed; see `snapshots`.
         """
+        with self._lock, self._told_as_damage():
+            return write_snapshot(self._saved(), key)
+
+    def _saved(self) -> Snapshot:
+        self._require_nothing_left()
         order = self._ordering
         settled = order.settled
         engine = self._engine
@@ -282,27 +434,26 @@ class Run:
                 "a run by the definitions reads its events again when it is resumed, and its"
                 ' history would answer otherwise by then: start it with `engine="step"`'
             )
-        return write_snapshot(
-            Snapshot(
-                library=fingerprint(self._library),
-                engine=self._engine_name,
-                explains=self._explainer is not None,
-                order=SavedOrder(
-                    order.lateness,
-                    None if isinstance(order.latest, float) else order.latest,
-                    [save_event(each) for each in order.waiting],
-                    [save_event(each) for each in self.late],
-                ),
-                counts=SavedCounts(
-                    self.counts.events,
-                    self.counts.outputs,
-                    self.counts.late,
-                    dict(self.counts.without_key),
-                ),
-                state=save_stream(engine, settled) if isinstance(engine, StepStream) else None,
-                batch=engine.snapshot() if isinstance(engine, ReadsMany) else None,
-                history=self._history,
-            )
+        return Snapshot(
+            library=fingerprint(self._library),
+            engine=self._engine_name,
+            explains=self._explainer is not None,
+            order=SavedOrder(
+                order.lateness,
+                None if isinstance(order.latest, float) else order.latest,
+                [save_event(each) for each in order.waiting],
+                [save_event(each) for each in self.late],
+                None if order.max_jump == UNBOUNDED else int(order.max_jump),
+            ),
+            counts=SavedCounts(
+                self.counts.events,
+                self.counts.outputs,
+                self.counts.late,
+                dict(self.counts.without_key),
+            ),
+            state=save_stream(engine, settled) if isinstance(engine, StepStream) else None,
+            batch=engine.snapshot() if isinstance(engine, ReadsMany) else None,
+            history=self._history,
         )
 
     @classmethod
@@ -312,14 +463,36 @@ class Run:
         snapshot: bytes,
         engine: str | None = None,
         publications: Publications | None = None,
+        jump: JumpLike = None,
+        key: bytes | None = None,
     ) -> Run:
         """Go on from a snapshot, on the engine that it was taken on or on another one."""
-        saved = read_snapshot(snapshot, library)
+        saved = read_snapshot(snapshot, library, key)
+        with damaged_if_impossible():
+            return cls._resumed(library, saved, engine, publications, jump)
+
+    @classmethod
+    def _resumed(
+        cls,
+        library: CheckedLibrary,
+        saved: Snapshot,
+        engine: str | None,
+        publications: Publications | None,
+        jump: JumpLike,
+    ) -> Run:
+        before = _saved_jump(saved.order.max_jump, library)
+        allowed = before if jump is None else max_jump(library, jump)
         name = saved.engine if engine is None else choose_engine(engine)
         if name not in ENGINES:
             raise SnapshotError(f"the snapshot is of an engine `{saved.engine}` that is not here")
         if saved.history is not None:
-            return cls._replay(library, saved, saved.history, name)
+            # What was read once is read again; but a history that was changed must come to an end.
+            trusted = before < UNBOUNDED or jump is not None
+            bound = max(before, allowed) if trusted else max_jump(library, None)
+            run = cls._replay(library, saved, saved.history, name, bound)
+            run._ordering.max_jump = allowed
+            run._quick = run._pushes = run._routines()
+            return run
         if saved.state is None and saved.batch is None:
             raise SnapshotError("the snapshot is damaged: there is no state in it")
         if name == "reference":
@@ -327,7 +500,7 @@ class Run:
                 f"a snapshot of the engine `{saved.engine}` holds its state, and the engine"
                 " `reference` goes by the events themselves: resume it with `step` or `batch`"
             )
-        run = cls(library, name, saved.order.lateness, publications=publications)
+        run = cls(library, name, saved.order.lateness, publications=publications, max_jump=allowed)
         counts = saved.counts
         run.counts.events, run.counts.outputs = counts.events, counts.outputs
         run.counts.late = counts.late
@@ -337,8 +510,23 @@ class Run:
             saved.order.latest, [restore_event(each) for each in saved.order.waiting]
         )
         run._restore(library, saved)
-        run._pushes = run._routines()
+        run._check_restored(before)
+        run._is_resumed = True
+        run._quick = run._pushes = run._routines()
         return run
+
+    def _check_restored(self, bound: float) -> None:
+        """Raises `SnapshotError` if the clock or timers of the engine stand where they cannot.
+
+        `bound` is how far the clock could jump up to now.
+        """
+        settled, engine = self._ordering.settled, self._engine
+        clock = getattr(engine, "clock", None)
+        if clock is not None and (settled is None or clock > self._ordering.latest):
+            raise damaged("its clock is ahead of its events")
+        due = engine.next_due() if isinstance(engine, KnowsTimers) else None
+        if due is not None and (settled is None or settled - due > bound):
+            raise damaged("a timer has been due for longer than the clock may jump")
 
     def _restore(self, library: CheckedLibrary, saved: Snapshot) -> None:
         """Put the engine where the one that was saved has been."""
@@ -363,7 +551,12 @@ class Run:
 
     @classmethod
     def _replay(
-        cls, library: CheckedLibrary, saved: Snapshot, history: History, engine: str
+        cls,
+        library: CheckedLibrary,
+        saved: Snapshot,
+        history: History,
+        engine: str,
+        bound: float,
     ) -> Run:
         match history:
             case [("library", str(text)), *rest]:
@@ -372,7 +565,7 @@ class Run:
             case _:
                 raise SnapshotError("the snapshot is damaged: its history has no beginning")
         explains = saved.explains and engine == saved.engine
-        run = cls(begun, engine, saved.order.lateness, explains)
+        run = cls(begun, engine, saved.order.lateness, explains, max_jump=bound)
         for entry in rest:
             match entry:
                 case "event", str(event):
@@ -385,28 +578,16 @@ class Run:
                     raise SnapshotError(f"the snapshot is damaged: `{entry[0]}` is no history")
         return run
 
-    def _read(self, events: Iterable[Event]) -> list[Event]:
-        if isinstance(self._engine, ReadsMany):
-            return self._count(self._engine.read_all(list(events)))
-        if self._publications is not None:
-            return self._read_and_keep(events, self._publications)
-        return [output for event in events for output in self._count(self._engine.read(event))]
-
-    def _read_and_keep(self, events: Iterable[Event], publications: Publications) -> list[Event]:
-        """Read each event with the history as it stands before it, and then keep it there."""
-        made: list[Event] = []
-        for event in events:
-            token = SCOPE_OF.set(partial(AskingScope, history=publications))
-            try:
-                made += self._count(self._engine.read(event))
-            finally:
-                SCOPE_OF.reset(token)
-            publications.add(event)
-        return made
-
     def _count(self, outputs: list[Event]) -> list[Event]:
         self.counts.outputs += len(outputs)
         return outputs
+
+
+def _saved_jump(saved: int | None, library: CheckedLibrary) -> float:
+    """The bound that a snapshot has; one from before there was a bound has that of its rules."""
+    if saved == BOUND_OF_RULES:
+        return max_jump(library, None)
+    return UNBOUNDED if saved is None else saved
 
 
 def time_microseconds(time: Instant) -> int:
@@ -422,12 +603,21 @@ def run_bounded(
 ) -> Iterator[Event]:
     """Everything that follows from a bounded input, read in the order of its times if `sort`."""
     ordered = sorted(events, key=lambda each: each.time) if sort else events
-    if run.reads_many:
-        yield from run.push_all(ordered)
-    else:
-        for event in ordered:
-            yield from run.push(event)
-    yield from run.finish(until)
+    yield from run.push_all_iter(ordered)
+    yield from run.finish_iter(until)
+
+
+def _asking(parts: Iterator[list[Event]], publications: Publications) -> Iterator[list[Event]]:
+    """The same parts, each made while predicates can ask the history."""
+    while True:
+        token = SCOPE_OF.set(partial(AskingScope, history=publications))
+        try:
+            part = next(parts, None)
+        finally:
+            SCOPE_OF.reset(token)
+        if part is None:
+            return
+        yield part
 
 
 def as_event(event: EventLike) -> Event:

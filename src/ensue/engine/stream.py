@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ensue.engine.changing import is_unchanged
@@ -84,9 +84,17 @@ class Stream:
     def read(self, event: Event) -> list[Event]:
         return self.advance(event.time) + self._spread([event], author=None)
 
+    def read_in_parts(self, event: Event) -> Iterator[list[Event]]:
+        """What `read` returns, as it is made."""
+        yield from self.advance_in_parts(event.time)
+        yield self._spread([event], author=None)
+
     def advance(self, time: int) -> list[Event]:
         """Move the clock and fire what is due on the way."""
-        made: list[Event] = []
+        return [output for part in self.advance_in_parts(time) for output in part]
+
+    def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
+        """What `advance` returns, firing by firing: a clock that jumps fires many timers."""
         while self._alarms and self._alarms[0].due <= time:
             alarm = heapq.heappop(self._alarms)
             # What has become of an instance since may have moved its due time elsewhere.
@@ -94,8 +102,11 @@ class Stream:
                 alarm.instance.armed_for = None
                 fired = alarm.instance.fire(alarm.due)
                 self._arm(alarm.correlation, alarm.instance)
-                made += fired + self._spread(fired, author=alarm.correlation)
-        return made
+                if fired:
+                    yield fired + self._spread(fired, author=alarm.correlation)
+
+    def may_be_due(self, time: int) -> bool:
+        return bool(self._alarms) and self._alarms[0].due <= time
 
     def next_due(self) -> int | None:
         """When the next timer fires, if no event comes before."""

@@ -63,13 +63,19 @@ def conform(event: Event, types: TypeSystem) -> Event:
     return msgspec.structs.replace(event, data=with_values(data, changed))
 
 
+LARGEST_EXACT = 2**53 - 1
+"""Up to here every whole number has a double of its own, which no other is rounded to."""
+
+
 def with_whole_numbers(value: Any, type_: ValueType) -> Any:
     """An event's value for an integer, where it is written as a real without a fraction.
 
-    JSON knows one kind of number, and a column of integers with gaps travels as one of reals.
+    JSON knows one kind of number, and a column of integers with gaps travels as one of reals. A
+    larger real may be another number than the one that was meant, so that it is left as it is.
     """
     if isinstance(value, float):
-        return int(value) if type_.kind == "integer" and value.is_integer() else value
+        is_whole = type_.kind == "integer" and value.is_integer() and abs(value) <= LARGEST_EXACT
+        return int(value) if is_whole else value
     if type_.element and isinstance(value, list | tuple):
         held = [with_whole_numbers(each, type_.element) for each in value]
         return held if any(a is not b for a, b in zip(held, value, strict=True)) else value

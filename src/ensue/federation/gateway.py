@@ -95,9 +95,10 @@ class Gateway:
     async def start(self) -> None:
         """Raises `UsageError` for settings that no service can be reached by."""
         self._began = self._clock()
-        for subscription in self.settings.subscriptions:
-            self._stand(subscription)
-        self._remember()
+        with self._interest.changing():
+            for subscription in self.settings.subscriptions:
+                self._stand(subscription)
+            self._remember()
         # The first look-up compiles; no event is to wait for that.
         self._interest.destinations(Event.of("ensue.first", time=0, data={}))
         for link in self._links.values():

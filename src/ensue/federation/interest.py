@@ -11,7 +11,8 @@ the brokers). A filter that asks a history is told on as the single events that 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,8 +60,19 @@ class Interest:
         self._index = Index(history=history)
         self._entries: set[Entry] = set()
         self._active: frozenset[str] = frozenset(self._places)
+        self._is_changing = False
         self._covering = Covering(None)
         self._told = {each: Forwarding(self._covering) for each in self._places}
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Several changes at once: what follows from them is found at the end."""
+        self._is_changing = True
+        try:
+            yield
+        finally:
+            self._is_changing = False
+            self._refresh()
 
     # --- what comes in ------------------------------------------------------------------------
 
@@ -168,6 +180,8 @@ class Interest:
         return [each.texts for each in self._places[service].stated.values()]
 
     def _refresh(self) -> None:
+        if self._is_changing:
+            return
         wanted = {
             Entry(service, in_transit, each)
             for service in self._places

@@ -61,6 +61,12 @@ def _window(line: str, column: int) -> tuple[str, int]:
     return before + line[start : start + LONGEST_LINE] + after, column - start + len(before)
 
 
+_SHOWN = dict.fromkeys(
+    [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
+)
+"""Bidirectional controls, and what is shown in their place."""
+
+
 @dataclass
 class Diagnostics:
     """Collects findings over the source of one library."""
@@ -79,7 +85,8 @@ class Diagnostics:
     ) -> None:
         place = self.source.position(span.start)
         width = max(1, span.end - span.start)
-        text = self.source.line_at(span.start)
+        # What turns the direction of text must not do so here.
+        text = self.source.line_at(span.start).translate(_SHOWN)
         self.found.append(Diagnostic(severity, code, message, *place, width, text, hint))
 
     @property

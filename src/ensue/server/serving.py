@@ -100,10 +100,8 @@ class Process:
                 demonstration = Demonstration(station, libraries)
                 await demonstration.prepare()
                 demo = asyncio.create_task(demonstration.run(), name="demo")
-            if gateway is not None:
-                await gateway.start()
             self._app, self._libraries = app, libraries
-            await self._answer(app, bound)
+            await self._answer(app, bound, gateway)
         finally:
             if demo is not None:
                 demo.cancel()
@@ -112,7 +110,7 @@ class Process:
                 await gateway.stop()
             await station.close()
 
-    async def _answer(self, app: Any, bound: socket.socket) -> None:
+    async def _answer(self, app: Any, bound: socket.socket, gateway: Gateway | None) -> None:
         """Answer requests until the end."""
         settings = self._settings
         folder = settings.folder
@@ -136,12 +134,18 @@ class Process:
         serving = asyncio.create_task(server.serve(sockets=[bound]), name="http")
         while not server.started and not serving.done():
             await asyncio.sleep(0.005)
-        app.state.is_ready = True
-        self._is_ready.set()
-        self._tell()
         ended = asyncio.create_task(self._ends.wait())
-        await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
+        # A gateway may lead here too, so that requests are answered while it connects.
+        linked = asyncio.create_task(_started(gateway), name="gateway")
+        await asyncio.wait({linked, serving, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if linked.done():
+            linked.result()
+            app.state.is_ready = True
+            self._is_ready.set()
+            self._tell()
+            await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
         app.state.is_ready = False
+        linked.cancel()
         # Streams never end by themselves: those who listen are told to come again.
         for each in list(app.state.station.feed.subscribers.values()):
             each.close()
@@ -208,6 +212,11 @@ def _gateway(settings: Settings) -> Gateway | None:
     memory = settings.folder / (settings.server.data or "") / "gateway.state.json"
     memory.parent.mkdir(parents=True, exist_ok=True)
     return Gateway.from_config(settings.gateway, settings.where, memory)
+
+
+async def _started(gateway: Gateway | None) -> None:
+    if gateway is not None:
+        await gateway.start()
 
 
 def _bound(settings: Settings) -> socket.socket:

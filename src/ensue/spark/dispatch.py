@@ -44,6 +44,7 @@ def correlate(
     lateness: str | timedelta | None = None,
     buckets: int | None = None,
     idle: str | timedelta | None = None,
+    max_jump: str | timedelta | None = None,
 ) -> DataFrame:
     """The outputs of a library over the events of a DataFrame, one row an output. Nothing runs yet.
 
@@ -55,7 +56,9 @@ def correlate(
 
     `correlations` selects correlations by name; without it, all of them run. With `whole_events` a
     column `event` holds each output as CloudEvents JSON, with undeclared data included. Events of
-    equal times are read in the order of the DataFrame, or of the integer column `arrival`.
+    equal times are read in the order of the DataFrame, or of the integer column `arrival`. Events
+    whose time lies further ahead of those before them than `max_jump` (a duration, or "none") are
+    rejected; unless it is given, timers fire up to a million times for a key in such a jump.
 
     For a bounded DataFrame only: at the end the clock stands at the time of the last event, or at
     `until` (RFC 3339, or a datetime) if that is later. With `order` a column `order` sorts the
@@ -87,6 +90,7 @@ def correlate(
             type=type,
             timezone=timezone,
             idle=idle,
+            max_jump=max_jump,
         )
     if lateness is not None or buckets is not None or idle is not None:
         raise UsageError(
@@ -94,7 +98,7 @@ def correlate(
             " it is read in the order of its times, so leave them out, or use `spark.readStream`"
         )
     options = BatchOptions(
-        until, correlations, order, whole_events, arrival, partitions, type, timezone
+        until, correlations, order, whole_events, arrival, partitions, type, timezone, max_jump
     )
     return Job.of(events, library, columns, options).outputs()
 

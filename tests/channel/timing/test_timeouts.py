@@ -196,3 +196,28 @@ def test_a_consumer_that_wants_nothing_is_called_by_its_timeouts_only() -> None:
 
     assert [each.data["count"] for each in got] == [1, 2]
     assert supplier_told == [False]
+
+
+def test_an_event_of_the_far_future_does_not_move_the_clock_of_a_correlation() -> None:
+    channel, got = builder().done(), empty()
+    consumer = channel.consumers.connect("silent", got.append, correlated(LIBRARY, "Silent"))
+    channel.push(event("DataNotify", at=0, SourceID=1, Value=1.0))
+    channel.push(event("DataNotify", at=250_000_000_000_000_000, SourceID=1, Value=1.0))
+
+    assert consumer.figures.dropped == {"ahead": 1}
+    assert got == []
+
+
+def test_by_the_time_of_day_an_old_event_is_believed_and_one_from_the_future_is_not() -> None:
+    """The timers of 36 hours fire, some at a time."""
+    clock = WallClock()
+    channel, got = builder().clock(clock).done(), empty()
+    consumer = channel.consumers.connect("silent", got.append, correlated(LIBRARY, "Silent"))
+    hour = 3_600_000_000
+    channel.push(event("DataNotify", at=clock.now() + 36 * hour, SourceID=1, Value=1.0))
+    assert consumer.figures.dropped == {"ahead": 1}
+    channel.push(event("DataNotify", at=clock.now() - 36 * hour, SourceID=1, Value=1.0))
+
+    assert eventually(lambda: len(got) >= 36 * 360 - 2)
+    assert consumer.figures.dropped == {"ahead": 1}
+    channel.close()

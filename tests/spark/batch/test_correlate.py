@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -300,3 +301,39 @@ def test_conditions_over_several_events_read_the_columns_that_they_name(
     assert (rows if order else sorted(rows, key=str)) == (
         expected if order else sorted(expected, key=str)
     )
+
+
+TIMED = """
+eventtype Reading { attribute long Sensor; attribute double Value; attribute string Note; };
+eventtype Alarm { attribute long Sensor; attribute double Rise; };
+Alarm correlation Quiet (Reading r, every 1 s t) t by Sensor { case true: push new Alarm {}; }
+Alarm correlation Low (Reading r where Value < 10.0) r
+{ case true: push new Alarm { Sensor = r.Sensor }; }
+"""
+
+
+@pytest.mark.parametrize("whole_events", [False, True])
+@pytest.mark.parametrize("order", [False, True])
+def test_events_of_the_far_future_are_rejected_and_move_no_clock(
+    spark: SparkSession, whole_events: bool, order: bool
+) -> None:
+    far = datetime(9990, 1, 1, tzinfo=UTC)
+    rows = [reading(n, n % 3, 1.0) for n in range(6)]
+    rows += [reading(7, 1, 1.0, time=far), reading(8, 9, 1.0, time=far + timedelta(days=1))]
+    events = frame(spark, *rows)
+    outputs = correlate(events, TIMED, whole_events=whole_events, order=order)
+    near = correlate(frame(spark, *rows[:6]), TIMED, whole_events=whole_events, order=order)
+
+    # Positions have to do with how rows were given.
+    assert sorted(outputs.drop("order").collect()) == sorted(near.drop("order").collect())
+    left_out = rejected(events, TIMED).collect()
+    assert sorted(json.loads(row["row"])["id"] for row in left_out) == ["e7", "e8"]
+    assert all("too far ahead" in row["problems"][0] for row in left_out)
+
+
+def test_the_largest_jump_can_be_set_and_lifted(spark: SparkSession) -> None:
+    events = frame(spark, reading(1, 7, 2.5), reading(2, 7, 2.5), reading(40, 7, 12.0))
+
+    assert found(correlate(events, LIBRARY, max_jump="10 s")) == []
+    assert len(found(correlate(events, LIBRARY, max_jump="none"))) == 1
+    assert len(found(correlate(events, LIBRARY, max_jump="1 min"))) == 1

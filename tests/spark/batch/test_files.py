@@ -110,6 +110,29 @@ def test_a_folder_gives_the_outputs_of_one_file_with_all_of_its_events(
     assert there.stderr.splitlines()[-1] == here.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("format_", WRITERS)
+def test_an_event_of_the_far_future_is_refused_as_in_the_other_engines(
+    spark: SparkSession, tmp_path: Path, format_: str
+) -> None:
+    (tmp_path / "rules.cor").write_text(
+        LIBRARY
+        + "Alarm correlation Tick (Reading r, every 1 s t) t { case true: push new Alarm {}; }"
+    )
+    events = tmp_path / f"all.{format_}"
+    far = {**ROWS[0], "id": "far", "time": 250_000_000_000_000_000}
+    WRITERS[format_](events, [ROWS[0], far, *ROWS[1:20]])
+    letters = tmp_path / "letters.jsonl"
+    here = run(tmp_path, events, engine="step")
+    there = run(tmp_path, events, "--dead-letter", letters)
+
+    assert there.exit_code == 0, there.stderr
+    assert sorted(there.stdout.splitlines()) == sorted(here.stdout.splitlines())
+    assert "20 events read, 1 refused" in here.stderr
+    assert "20 events read, 1 refused" in there.stderr
+    assert "too far ahead" in there.stderr
+    assert "far" in letters.read_text()
+
+
 def test_a_pattern_chooses_files(spark: SparkSession, tmp_path: Path) -> None:
     events = prepared(tmp_path, "jsonl")
 

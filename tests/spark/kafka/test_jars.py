@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -45,11 +46,29 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     settings.write_text(REPOSITORY.format(folder=folder))
     monkeypatch.setenv(jars.SETTINGS, str(settings))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    known = {f"{name}-1.0.jar": hashlib.sha256(b"jar").hexdigest() for name in ("pump", "valve")}
+    monkeypatch.setattr(jars, "checksums", lambda: known)
     try:
         jars.java()
     except UsageError:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("there is no Java here")
     return folder
+
+
+@pytest.mark.parametrize("changed", ["pump", "valve"])
+def test_a_jar_that_is_not_the_tested_one_is_refused(repository: Path, changed: str) -> None:
+    (repository / "plant" / changed / "1.0" / f"{changed}-1.0.jar").write_bytes(b"another jar")
+
+    with pytest.raises(UsageError, match=rf"{changed}-1.0.jar` is not the jar that was tested"):
+        jars.fetch(["plant:pump:1.0"], with_dependencies=True)
+
+
+def test_a_jar_that_was_changed_in_the_cache_is_refused() -> None:
+    (jar,) = jars.fetch(["plant:pump:1.0"], with_dependencies=False)
+    jar.write_bytes(b"another jar")
+
+    with pytest.raises(UsageError, match="is not the jar that was tested"):
+        jars.fetch(["plant:pump:1.0"], with_dependencies=False)
 
 
 def names(found: list[Path]) -> list[str]:

@@ -94,6 +94,36 @@ def test_a_rule_with_timers_that_ran_by_events_goes_on_in_columns(
     ]
 
 
+@pytest.mark.parametrize("whole_events", [False, True])
+def test_an_event_of_the_far_future_is_rejected_and_moves_no_clock(
+    stream: Stream, whole_events: bool
+) -> None:
+    """In the first micro-batch, in a later one, and told once, whichever rule would read it."""
+    library, far = TYPES + JUMP + SILENCE, 250_000_000_000
+    first = [reading(1, 1, 1, 1.0), reading(2, far, 2, 1.0)]
+    made = stream.read(first, library, whole_events=whole_events)
+    assert [row["ensue_kind"] for row in made] == ["rejected"]
+    assert "too far ahead" in made[0]["ensue_problems"][0]
+    second = [reading(3, far, 1, 15.0), reading(4, 10, 1, 15.0)]
+    made = stream.read(second, library, whole_events=whole_events)
+
+    found = sorted((row["ensue_kind"], row["correlation"], row["trigger"]) for row in made)
+    assert found == [
+        ("output", "Jump", "e4"),
+        ("output", "Silence", "timer"),
+        ("rejected", None, None),
+    ]
+
+
+def test_the_largest_jump_of_a_stream_can_be_set_and_lifted(stream: Stream) -> None:
+    rows = [reading(1, 1, 1, 1.0), reading(2, 50, 1, 15.0)]
+    made = stream.read(rows, TYPES + JUMP, max_jump="10 s")
+    assert [row["ensue_kind"] for row in made] == ["rejected"]
+
+    made = stream.read([reading(3, 50, 1, 15.0)], TYPES + JUMP, max_jump="none")
+    assert [row["trigger"] for row in made] == ["e3"]
+
+
 def test_a_checkpoint_of_another_number_of_buckets_is_refused(stream: Stream) -> None:
     stream.read([reading(1, 1, 1, 1.0)], TYPES + JUMP)
 

@@ -93,7 +93,8 @@ def prepare() -> Flink:
         (environment / "installed").touch()
     if not list(jars.glob("*.jar")):
         output_of(
-            ["mvn", "--batch-mode", "--quiet", "--file", str(sources / "pom.xml"), PLUGIN,
-             f"-DoutputDirectory={jars}", "-DexcludeTransitive=true"]
+            ["mvn", "--batch-mode", "--quiet", "--strict-checksums", "--file",
+             str(sources / "pom.xml"), PLUGIN, f"-DoutputDirectory={jars}",
+             "-DexcludeTransitive=true"]
         )  # fmt: skip
     return Flink(python, sources / "match_recognize.py", sorted(jars.glob("*.jar")))

@@ -153,8 +153,9 @@ def prepare() -> Peer:
     if not list(jars.glob("esper-runtime-*.jar")):
         jars.mkdir(parents=True, exist_ok=True)
         output_of(
-            ["mvn", "--batch-mode", "--quiet", "--file", str(sources / "pom.xml"), PLUGIN,
-             f"-DoutputDirectory={jars}", "-DincludeScope=runtime"]
+            ["mvn", "--batch-mode", "--quiet", "--strict-checksums", "--file",
+             str(sources / "pom.xml"), PLUGIN, f"-DoutputDirectory={jars}",
+             "-DincludeScope=runtime"]
         )  # fmt: skip
     output_of(["javac", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources.glob("*.java"))])
     return Peer(sources, f"{classes}{os.pathsep}{jars}/*")

@@ -148,8 +148,8 @@ def _second_test(effort: Effort, folder: Path) -> Iterator[Figure | Table]:
 
 
 def _growth(effort: Effort, folder: Path) -> Iterator[Figure | Curve]:
-    """The same filters over ten times as many stored events, taking turns."""
-    sizes = (effort.size(50_000, 300), effort.size(500_000, 900))
+    """The same filters over ten and a hundred times as many stored events, taking turns."""
+    sizes = [effort.size(50_000 * 10**power, 300 * 3**power) for power in range(3)]
     rounds = effort.size(60, 5)
     asked = {
         "AFTER(500 s)": FILTERS["E"],
@@ -180,8 +180,8 @@ def _growth(effort: Effort, folder: Path) -> Iterator[Figure | Curve]:
         )
         yield Curve("history-stored", name, "stored events", "ms", curve)
         medians = [statistics.median(values) for values in taken]
-        title = f"{name}: {sizes[1]:,} stored events to {sizes[0]:,}"
-        yield cost(title, "times", [medians[1] / medians[0]], paper.AIMS["growth"])
+        title = f"{name}: {sizes[-1]:,} stored events to {sizes[0]:,}"
+        yield cost(title, "times", [medians[-1] / medians[0]], paper.AIMS["growth"])
     for history in histories:
         history.close()
 

@@ -8,10 +8,13 @@ the same events, in the same rounds. Growth, inserts and memory are taken over i
 
 from __future__ import annotations
 
+import gc
+import mmap
 import sys
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -29,6 +32,7 @@ FILTERS = 100_000
 ONE_BY_ONE = 20_000
 IN_COLUMNS = 100_000
 TIMES_A_LOOP = 100
+MEBIBYTE = 1024 * 1024
 
 SYMBOLS, ACCOUNTS, EXCHANGES = 10_000, 50_000, "ABCDE"
 
@@ -165,6 +169,8 @@ def _growth(effort: Effort) -> Iterator[Finding]:
     index = Index()
     matching: list[tuple[float, tuple[float, ...]]] = []
     inserting: list[tuple[float, tuple[float, ...]]] = []
+    holding: list[tuple[float, tuple[float, ...]]] = []
+    empty = _resident()
     for size in sizes:
         # Filters are made and thrown away in parts: the index keeps none of them.
         spent, begin = 0.0, len(index)
@@ -180,10 +186,23 @@ def _growth(effort: Effort) -> Iterator[Finding]:
         taken = seconds(Work(partial(_one_by_one, index, events)), effort.times(3))
         matching.append((size, tuple(each / len(events) * 1e6 for each in taken)))
         inserting.append((size, (spent / (size - begin) * 1e6,)))
+        holding.append((size, ((_resident() - empty) / MEBIBYTE,)))
     yield Curve("subscriptions-index", "one event", "filters", "µs/event", tuple(matching))
     yield Curve("subscriptions-inserts", "one insert", "filters", "µs/filter", tuple(inserting))
+    if empty:
+        yield Curve("subscriptions-memory", "an index", "filters", "MiB", tuple(holding))
     held = _bytes_a_filter(market, effort.size(50_000, 500))
     yield cost("memory of an index", "bytes/filter", [held], note="names included")
+
+
+def _resident() -> int:
+    """The memory of the process in bytes; 0 where the system does not tell."""
+    gc.collect()
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * mmap.PAGESIZE
 
 
 def _bytes_a_filter(market: Market, count: int) -> float:

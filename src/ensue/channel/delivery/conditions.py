@@ -10,7 +10,7 @@ gets an event of type `GROUP` with all of them in its data, and the conjunction 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ensue.channel.delivery.steps import Step
 from ensue.channel.lookup.wants import AllOf, AnyOf, Correlated, Want, Wants
@@ -22,19 +22,21 @@ from ensue.events.types import TypeSystem
 GROUP = "ensue.channel.group"
 
 
-def step_for(wants: Wants, types: TypeSystem, owner: str) -> Step:
-    """The step for some wants of the consumer `owner`."""
+def step_for(
+    wants: Wants, types: TypeSystem, owner: str, now: Callable[[], int] | None = None
+) -> Step:
+    """The step for some wants of the consumer `owner`; `now` tells the time of day, if known."""
     match wants:
         case Want():
             return WantStep(wants, types)
         case AnyOf(parts):
-            return AnyStep([step_for(part, types, owner) for part in parts])
+            return AnyStep([step_for(part, types, owner, now) for part in parts])
         case AllOf(parts):
-            return AllStep([step_for(part, types, owner) for part in parts], owner)
+            return AllStep([step_for(part, types, owner, now) for part in parts], owner)
         case Correlated():
             from ensue.channel.delivery.correlation import CorrelationStep
 
-            return CorrelationStep(wants)
+            return CorrelationStep(wants, now)
 
 
 class WantStep:

@@ -4,18 +4,21 @@ One step holds one run of a library on the step engine, for one consumer. With a
 correlation runs; without one the whole library does, rules over rules included. Time passes with
 the events and, where the correlation has timers, with the channel's clock, which calls `advance` a
 little after the next timer is due, so that events made before can still arrive. Events that are
-late or malformed are handed on as drops. What a correlation means is defined by the engine.
+late, malformed or dated too far ahead are handed on as drops. If very many timers fire at once,
+their outputs are handed on some at a time. What a correlation means is defined by the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import islice
 from typing import Any
 
 from ensue.channel.lookup.interests import selected_library
 from ensue.channel.lookup.wants import Correlated
 from ensue.channel.policies import Reason
+from ensue.engine.jumps import NONE, max_jump
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.lang.syntax import Timeout, TimerPort
@@ -26,34 +29,72 @@ LONGEST_GRACE = 1_000_000
 """Bounds of the grace, in microseconds."""
 
 
-class CorrelationStep:
-    """A `Step` that runs one correlation, or all correlations of a library."""
+OUTPUTS_AT_ONCE = 1024
 
-    def __init__(self, wanted: Correlated) -> None:
+
+class CorrelationStep:
+    """A `Step` that runs one correlation, or all correlations of a library.
+
+    `now` tells the time of day, if the channel goes by it.
+    """
+
+    def __init__(self, wanted: Correlated, now: Callable[[], int] | None) -> None:
         library = selected_library(wanted)
-        self._run = library.start(engine="step", lateness=wanted.lateness)
-        self._has_started = False
+        # What lies ahead of the stream may still be past, as the time of day tells.
+        self._run = library.start(engine="step", lateness=wanted.lateness, max_jump=NONE)
+        self._max_jump = max_jump(library.checked, wanted.max_jump)
+        self._now = now
+        self._latest: int | None = None
         self.grace = _grace(library)
+        self._left: Iterator[Event] | None = None
         self._drops: list[tuple[Event, Reason]] = []
 
     def read(self, event: Event) -> Sequence[Event]:
-        self._has_started = True
+        if self._is_ahead(event.time):
+            self._drops.append((event, Reason.AHEAD))
+            return ()
         try:
-            made = self._run.push(event)
+            self._left = self._run.push_iter(event)
         except EventError:
             self._drops.append((event, Reason.MALFORMED))
             return ()
+        if self._latest is None or event.time > self._latest:
+            self._latest = event.time
         if self._run.late:
             self._drops.extend((late, Reason.LATE) for late in self._run.late)
             self._run.late.clear()
-        return made
+        return self._some()
+
+    def _is_ahead(self, time: int) -> bool:
+        """Whether a time lies too far ahead of the stream, and of the time of day."""
+        latest = self._latest
+        if latest is not None and time - latest <= self._max_jump:
+            return False
+        if self._now is not None:
+            return time - self._now() > self._max_jump
+        return latest is not None
 
     def advance(self, now: int) -> Sequence[Event]:
         # Time starts with the first event: the clock could only make that event late.
-        return self._run.advance(now) if self._has_started else ()
+        if self._latest is None:
+            return ()
+        if self._left is None:
+            self._left = self._run.advance_iter(now)
+        return self._some()
+
+    def _some(self) -> Sequence[Event]:
+        """Some of the outputs that are left."""
+        assert self._left is not None
+        made = list(islice(self._left, OUTPUTS_AT_ONCE))
+        if len(made) < OUTPUTS_AT_ONCE:
+            self._left = None
+        return made
 
     def next_due(self) -> int | None:
-        return None if self.grace is None else self._run.next_due()
+        if self.grace is None:
+            return None
+        # What is left is due at once.
+        return self._run.next_due() if self._left is None else self._latest
 
     def finish(self) -> Sequence[Event]:
         return self._run.finish()

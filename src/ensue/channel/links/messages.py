@@ -34,8 +34,9 @@ CHANNELS = 1_024
 """The most channels that a channel knows of at a time, itself included."""
 
 LONGEST_FILTER = 16_384
-SPOKEN_A_STATEMENT = 512
-"""The most filters in one statement: with the longest filters, it is half of the largest frame."""
+SPOKEN_A_STATEMENT = 128
+"""The most filters in one statement: with the longest ones, in letters of four bytes, it takes half
+of the largest frame."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]

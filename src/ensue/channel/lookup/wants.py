@@ -57,6 +57,7 @@ class Correlated:
     library: Library
     name: str | None = None
     lateness: DurationLike = "0 s"
+    max_jump: DurationLike = "1 d"
 
 
 Wants = Want | AnyOf | AllOf | Correlated
@@ -92,12 +93,21 @@ def nothing() -> AnyOf:
 
 
 def correlated(
-    library: Library, name: str | None = None, *, lateness: DurationLike = "0 s"
+    library: Library,
+    name: str | None = None,
+    *,
+    lateness: DurationLike = "0 s",
+    max_jump: DurationLike = "1 d",
 ) -> Correlated:
+    """What a correlation pushes or, without a name, all of a library.
+
+    An event may come later than those after it by `lateness`, and lie ahead of those before it and
+    of the channel's clock by `max_jump` (or `none`); else it is dropped, and counted.
+    """
     if name is not None and name not in library.correlations.names:
         known = ", ".join(f"`{each}`" for each in library.correlations.names)
         raise UsageError(f"the library has no correlation `{name}`; it has {known}")
-    return Correlated(library, name, lateness)
+    return Correlated(library, name, lateness, max_jump)
 
 
 def as_wants(given: Wants | str | None) -> Wants:

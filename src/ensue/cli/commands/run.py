@@ -39,7 +39,9 @@ from ensue.cli.progress import progress_bars
 from ensue.cli.running import Report, Running
 from ensue.cli.stopping import noted_signals
 from ensue.cli.terminal import EXIT_FINDINGS, say
+from ensue.engine import jumps
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
+from ensue.engine.jumps import AUTO
 from ensue.engine.run import Run
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
@@ -88,6 +90,15 @@ def run(
             " fire. RFC 3339, as 2024-05-06T07:08:09Z.",
         ),
     ] = None,
+    max_jump: Annotated[
+        str,
+        typer.Option(
+            metavar="D|none",
+            help="Refuse an event whose time lies further than this ahead of the events before it:"
+            " its clock is wrong. Unless given, timers fire up to a million times for a key in such"
+            " a jump, and with --lateness it is at most a hundred years.",
+        ),
+    ] = AUTO,
     dead_letter: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep records that are refused here.")
     ] = None,
@@ -199,6 +210,7 @@ def run(
             "`--history` is asked event by event, which Spark does not do: choose the engine `step`"
         )
     streams = allowed_lateness is not None or follow or live
+    allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=not streams)
     if follow or live:
         _check_streaming(engine, "--follow" if follow else "--live")
     if engine == SPARK and is_for_executors(events, format):
@@ -214,6 +226,7 @@ def run(
                 correlation,
                 end,
                 strict,
+                max_jump,
             ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
@@ -230,17 +243,26 @@ def run(
         running: Running | ColumnRun
         late_events: LateEvents | None = None
         if is_bounded and (engine == "batch" or (engine == "auto" and is_for_columns(inputs))):
-            running = ColumnRun(library.checked, inputs, mapping, outputs, refused, strict, bars)
+            running = ColumnRun(
+                library.checked, inputs, mapping, outputs, refused, strict, bars, allowed_jump
+            )
             stopped = not running.read()
         else:
             if is_bounded:
                 engine = choose_bounded_engine(engine, library.checked)
             if engine == SPARK:
-                run_of_library = start_on_spark(library, correlation, allowed_lateness, explain)
+                run_of_library = start_on_spark(
+                    library, correlation, allowed_lateness, explain, allowed_jump
+                )
             else:
                 publications = None if history is None else files.enter_context(_opened(history))
                 run_of_library = Run(
-                    library.checked, engine, allowed_lateness or 0, explain, publications
+                    library.checked,
+                    engine,
+                    allowed_lateness or 0,
+                    explain,
+                    publications,
+                    allowed_jump,
                 )
             records: Iterator[Event | Rejected | None]
             if follow or live:

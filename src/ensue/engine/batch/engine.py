@@ -4,20 +4,22 @@ A batch goes through the correlations one after the other, each after those that
 put out is put in order at the end. The state between batches is in the correlations, and a snapshot
 of it is bytes. Events that are in Python already take the same way (`read_all`).
 
-A batch is put in the order of its times. Rows that do not fit their types are kept in `rejected`,
-and rows from before the time that an earlier batch has reached in `late`: neither stops anything.
+A batch is put in the order of its times. Rows that do not fit their types, or lie further ahead
+than the clock may jump (`jumps`), are kept in `rejected`, and rows from before the time that an
+earlier batch has reached in `late`: neither stops anything.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from ensue.engine.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
 from ensue.engine.batch.arrangement import Arrangement, Running
 from ensue.engine.batch.input.batches import Batch, EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
@@ -46,6 +48,7 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, Positions, Segment
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
+from ensue.engine.jumps import UNBOUNDED, shortest_period
 from ensue.events.arrow import CONTEXT_FIELDS
 from ensue.events.arrow_types import field_of
 from ensue.events.columns import extension_column
@@ -55,17 +58,31 @@ from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 
+Form = TypeVar("Form", bound=Sized)
+
+OUTPUTS_AT_ONCE = 1 << 17
+"""About how many outputs of timers are made at once, where timers may fire far more often."""
+
+KEYS_BEFORE_A_SWEEP = 1 << 18
+"""How many keys have numbers before those that hold nothing are dropped."""
+
 _NOWHERE = Places(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class BatchEngine:
     """One library over one stream that comes in batches."""
 
-    def __init__(self, library: CheckedLibrary, counts: Counts | None = None) -> None:
+    def __init__(
+        self,
+        library: CheckedLibrary,
+        counts: Counts | None = None,
+        max_jump: float = UNBOUNDED,
+    ) -> None:
         self.counts = Counts() if counts is None else counts
         self.clock: int | None = None
-        self._intake = Intake(library.types, self.counts)
+        self._intake = Intake(library.types, self.counts, max_jump)
         self._positioned = 0
+        self._most_keys = KEYS_BEFORE_A_SWEEP
         self._set_up(library)
 
     def _set_up(self, library: CheckedLibrary) -> None:
@@ -77,6 +94,7 @@ class BatchEngine:
         self._numbers = {name: number for number, name in enumerate(names)}
         self._reading_order = reading_order(names, library.feeds)
         self._is_linked = any(library.feeds.values())
+        self._shortest = shortest_period(library)
 
     @property
     def correlations(self) -> dict[str, Running]:
@@ -118,14 +136,15 @@ class BatchEngine:
 
         A mapping says which of its columns are what.
         """
-        made: list[pa.Table] = []
+        return self._joined(list(self.push_in_parts(table, source, mapping)))
+
+    def push_in_parts(
+        self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
+    ) -> Iterator[pa.Table]:
+        """What `push_batch` returns, in parts as they are made; there may be none."""
         for batch in self._intake.batches(table, source, self.clock, mapping):
-            outputs = self._run(batch, None)
-            found = self._table(outputs)
-            if found is not None:
-                made.append(found)
+            yield from self._counted(self._run_in_steps(batch, self._table))
         self._clear_up()
-        return self._joined(made)
 
     # --- chunks of files --------------------------------------------------------------------------
 
@@ -133,20 +152,25 @@ class BatchEngine:
         """Which rows of a chunk are events of this library, and what is wrong with the others."""
         return self._intake.check(chunk)
 
-    def read_batch(self, batch: Batch) -> BatchOutputs:
-        """Read rows that were checked, and are in order; return what follows from them."""
-        self.counts.events += len(batch)
-        found = BatchOutputs(self._run(batch, None), self._types, self._is_linked)
-        self.counts.outputs += len(found)
-        self._clear_up()
-        return found
+    def read_batch(self, batch: Batch) -> Iterator[BatchOutputs]:
+        """Read rows that were checked, and are in order; out goes what follows from them.
 
-    def advance_to(self, time: int) -> BatchOutputs:
-        """Let the clock go on, and return what follows from that."""
-        found = self._run(EventBatch([], self._types), time)
-        outputs = BatchOutputs(found, self._types, self._is_linked)
-        self.counts.outputs += len(outputs)
-        return outputs
+        Rows that lie too far ahead are in `rejected` afterwards.
+        """
+        for near in self._intake.in_reach(batch):
+            for found in self._run_in_steps(near, self._whole):
+                self.counts.outputs += len(found)
+                yield found
+        self._clear_up()
+
+    def advance_to(self, time: int) -> Iterator[BatchOutputs]:
+        """Let the clock go on; out goes what follows from that."""
+        for found in self._advance_in_steps(time, self._whole):
+            self.counts.outputs += len(found)
+            yield found
+
+    def _whole(self, outputs: Sequence[Output]) -> BatchOutputs:
+        return BatchOutputs(outputs, self._types, self._is_linked)
 
     def no_outputs(self) -> pa.Table:
         """A table of outputs without any: the columns that outputs of this library have."""
@@ -156,24 +180,86 @@ class BatchEngine:
 
     def finish(self, until: int | None = None) -> pa.Table:
         """End the stream: let the clock go on to `until`, and return what follows from that."""
-        if until is None:
-            return self._joined([])
-        found = self._table(self._run(EventBatch([], self._types), until))
-        return self._joined([found] if found is not None else [])
+        return self._joined(list(self.finish_in_parts(until)))
+
+    def finish_in_parts(self, until: int | None = None) -> Iterator[pa.Table]:
+        """What `finish` returns, in parts as they are made; there may be none."""
+        if until is not None:
+            yield from self._counted(self._advance_in_steps(until, self._table))
 
     # --- events that are in Python already --------------------------------------------------------
 
     def read_all(self, events: Sequence[Event]) -> list[Event]:
         """Read events that are in order and conform; return what follows as events."""
-        made = self._events(self._run(EventBatch(events, self._types), None))
+        return [output for part in self.read_all_in_parts(events) for output in part]
+
+    def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]:
+        batch = EventBatch(events, self._types)
+        yield from self._run_in_steps(batch, self._events, OUTPUTS_OF_A_STEP)
         self._clear_up()
-        return made
 
     def read(self, event: Event) -> list[Event]:
         return self.read_all([event])
 
+    def read_in_parts(self, event: Event) -> Iterator[list[Event]]:
+        yield from self.read_all_in_parts([event])
+
     def advance(self, time: int) -> list[Event]:
-        return self._events(self._run(EventBatch([], self._types), time))
+        return [output for part in self.advance_in_parts(time) for output in part]
+
+    def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
+        yield from self._advance_in_steps(time, self._events, OUTPUTS_OF_A_STEP)
+
+    # --- steps of the clock -----------------------------------------------------------------------
+
+    def _advance_in_steps(
+        self, time: int, form: Callable[[Sequence[Output]], Form], most: int = OUTPUTS_AT_ONCE
+    ) -> Iterator[Form]:
+        """What time alone brings about, in a form of outputs."""
+        nothing = EventBatch([], self._types)
+        yield from advance_in_steps(
+            time, self.next_due, lambda to: form(self._run(nothing, to)), most
+        )
+        self.clock = time if self.clock is None else max(self.clock, time)
+
+    def _run_in_steps(
+        self, batch: Batch, form: Callable[[Sequence[Output]], Form], most: int = OUTPUTS_AT_ONCE
+    ) -> Iterator[Form]:
+        """What a batch brings about, in parts where its timers may fire very often."""
+        done, count, times = 0, len(batch), batch.times
+        step = self._time_of_a_step(batch)
+        while done < count:
+            now = int(times[done]) if self.clock is None else self.clock
+            end = count if step is None else int(np.searchsorted(times, now + step, "right"))
+            if end == done:
+                yield from self._advance_in_steps(int(times[done]), form, most)
+                end = int(np.searchsorted(times, times[done], "right"))
+            whole = done == 0 and end == count
+            made = form(self._run(batch if whole else batch.since(done, end), None))
+            done = end
+            if len(made):
+                yield made
+            if step is not None:
+                step = max(1, step // 2) if len(made) > most else 2 * step
+
+    def _time_of_a_step(self, batch: Batch) -> int | None:
+        """How far the clock goes at once in a batch; None if all of it is little enough."""
+        if self._shortest is None or not len(batch):
+            return None
+        first = int(batch.times[0]) if self.clock is None else self.clock
+        keys = len(batch) + sum(each.keys.count for each in self._arranged.groups)
+        keys += sum(
+            len(each.instances)
+            for each in self.correlations.values()
+            if isinstance(each, EventCorrelation)
+        )
+        if keys * (int(batch.times[-1]) - first) <= OUTPUTS_AT_ONCE * self._shortest:
+            return None
+        return max(1, OUTPUTS_AT_ONCE * self._shortest // keys)
+
+    def may_be_due(self, time: int) -> bool:
+        due = self.next_due()
+        return due is not None and due <= time
 
     def next_due(self) -> int | None:
         """When the first timer is due, if no event comes before."""
@@ -194,9 +280,17 @@ class BatchEngine:
                 self.clock,
                 self.rows_read,
                 self._positioned,
-                [encode_correlation(each) for each in self.correlations.values()],
+                [*self._states().values()],
             )
         )
+
+    def _states(self) -> dict[str, bytes]:
+        """The states of correlations, by their names, without what has left a window by now."""
+        if self.clock is not None:
+            for each in [*self.correlations.values(), *self._arranged.groups]:
+                if isinstance(each, ColumnCorrelation | CellGroup):
+                    each.reach(self.clock)
+        return {name: encode_correlation(each) for name, each in self.correlations.items()}
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from a snapshot; the engine has read nothing yet. Raises `SnapshotError`."""
@@ -217,8 +311,9 @@ class BatchEngine:
     def change(self, library: CheckedLibrary) -> None:
         """Run another library from now on. A correlation that means the same keeps its state."""
         before = {each.name: each for each in self._library.correlations}
+        known = self._states()
         states = {
-            each.name: encode_correlation(self.correlations[each.name])
+            each.name: known[each.name]
             for each in library.correlations
             if each.name in before
             and is_unchanged(before[each.name], each, self._types, library.types)
@@ -339,6 +434,21 @@ class BatchEngine:
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
+        if self._key_count() > self._most_keys:
+            # Keys keep their numbers as long as a run goes on, also those that hold nothing.
+            states = self._states()
+            self._set_up(self._library)
+            self._take_over(states)
+            self._most_keys = max(KEYS_BEFORE_A_SWEEP, 4 * self._key_count())
+
+    def _key_count(self) -> int:
+        """How many keys have numbers, and with them cells, in all correlations."""
+        numbered = {
+            id(each.keys): each.keys.count
+            for each in self.correlations.values()
+            if not isinstance(each, EventCorrelation)
+        }
+        return sum(numbered.values())
 
     def _events(self, outputs: Sequence[Output]) -> list[Event]:
         if len(outputs) == 1 and not self._is_linked:
@@ -346,13 +456,18 @@ class BatchEngine:
         every = [event for made, _ in outputs for event in made.events()]
         return [every[place] for place in order_of_outputs(outputs)]
 
-    def _table(self, outputs: Sequence[Output]) -> pa.Table | None:
-        return BatchOutputs(outputs, self._types, self._is_linked).table()
+    def _table(self, outputs: Sequence[Output]) -> pa.Table:
+        found = BatchOutputs(outputs, self._types, self._is_linked).table()
+        return self._empty() if found is None else found
 
     def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
-        found = join_tables(tables) if tables else self._empty()
-        self.counts.outputs += len(found)
-        return found
+        return join_tables(tables) if tables else self._empty()
+
+    def _counted(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            if len(table):
+                self.counts.outputs += len(table)
+                yield table
 
     def _empty(self) -> pa.Table:
         fields = list(CONTEXT_FIELDS)

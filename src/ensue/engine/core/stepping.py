@@ -231,6 +231,49 @@ def set_timers(
 
 
 @inlined
+def is_idle(moves: Any, entry: Any, state: Any) -> Any:
+    """Whether a move leads nowhere, puts nothing out, and binds and sets nothing."""
+    return (moves[entry] == state) & (moves[entry + _U1] == _U0) & (moves[entry + _U2] == _U0)
+
+
+@inlined
+def after_idle(
+    flat: Any,
+    cell: Any,
+    moves: Any,
+    row: Any,
+    state: Any,
+    due_at: Any,
+    alarms: Any,
+    ports: Any,
+    count: Any,
+    running: Any,
+    window: Any,
+    port: Any,
+    period: Any,
+    moment: Any,
+    limit: Any,
+) -> Any:
+    """When a timer port fires next whose firing was idle: past all firings that are, up to a time.
+
+    They are as long as no start leaves the window and no other timer does something. `row` is where
+    the row of the state begins.
+    """
+    due, until = moment + period, limit
+    oldest = moves[row] & _LOW
+    if oldest != _U0:
+        until = min(until, flat[cell + oldest] + window)
+    for number in range(count):
+        if number != port and running >> number & 1:
+            entry = row + _HEAD + _MOVE * np.uint64(alarms + number)
+            if number >= ports or not is_idle(moves, entry, state):
+                until = min(until, flat[due_at + np.uint64(number)] - 1)
+    if due <= until:
+        due += ((until - due) // period + 1) * period
+    return due
+
+
+@inlined
 def take_timed(
     flat: Any,
     cell: Any,
@@ -273,9 +316,16 @@ def take_timed(
     if move != _UNKNOWN:
         if before == 0:
             flat[timed + _START] = reading
-        if port >= 0:
-            flat[due_at + np.uint64(port)] = moment + after[rule, np.uint64(port)]
         running = np.int64(moves[base + (move & _LOW) * width + _U3] >> _HALF)
+        if port >= 0:
+            period, row = after[rule, np.uint64(port)], base + state * width
+            flat[due_at + np.uint64(port)] = moment + period
+            if is_idle(moves, row + _HEAD + _MOVE * letter, state):
+                flat[due_at + np.uint64(port)] = after_idle(
+                    flat, cell, moves, row, state, due_at, facts[rule, _ALARMS],
+                    facts[rule, _PORTS], timers, running, rules[rule, _WINDOW], port, period,
+                    moment, now,
+                )  # fmt: skip
         flat[timed + _NEXT_DUE] = set_timers(
             flat, due_at, after, rule, timers, np.int64(last >> _HALF), running, moment
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from ensue.engine.advancing import advance_in_steps
 from ensue.engine.changing import is_unchanged
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import FastKey, Rule, SavedForm
@@ -88,6 +89,7 @@ class StepStream:
         `saved` holds the forms that rules had in a snapshot, where they are to go on with them.
         """
         known = {rule.name: rule for rule in self.rules}
+        fed = {name for readers in library.feeds.values() for name in readers}
         staying: dict[str, Rule] = {}
         rules = []
         for order, correlation in enumerate(library.correlations):
@@ -106,12 +108,12 @@ class StepStream:
                 rule.take_over(old)
             rule.order = order
             rule.is_fed_from = bool(library.feeds.get(rule.name))
+            rule.is_fed = rule.name in fed
             if stays and old is not None:
                 staying[rule.name] = old
             rules.append(rule)
         self.rules = rules
         self._types = library.types
-        fed = {name for readers in library.feeds.values() for name in readers}
         self._alone = fed | {name for name, readers in library.feeds.items() if readers}
         self._alone |= {
             each.name for each in library.correlations if carries_key_inside(each, library.types)
@@ -184,6 +186,7 @@ class StepStream:
         """For each type the function that reads an event which comes in order, without lateness."""
         around: dict[str, Any] = {
             "ordering": ordering,
+            "max_jump": ordering.max_jump,
             "unusual": unusual,
             "counts": self._counts,
             "alarms": self.alarms,
@@ -234,6 +237,15 @@ class StepStream:
         self._deliver(event, None, made)
         return made
 
+    def read_in_parts(self, event: Event) -> Iterator[list[Event]]:
+        """What `read` returns, as it is made."""
+        yield from self.advance_in_parts(event.time)
+        yield self.read(event)
+
+    def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
+        """What `advance` returns, in steps of the clock."""
+        yield from advance_in_steps(time, self.next_due, self.advance)
+
     def _counted_read(self, event: Event) -> list[Event]:
         made = self.read(event)
         self._counts.outputs += len(made)
@@ -264,6 +276,11 @@ class StepStream:
             # What has become of an instance since may have moved its due time elsewhere.
             if alarm.due == alarm.instance.next_due():
                 alarm.instance.armed_for = None
+                # What another rule puts out may change what a firing does.
+                until = min(time, alarms[0].due - 1) if alarm.rule.is_fed and alarms else time
+                if alarm.rule.ports.timers and alarm.instance.skip_idle(until):
+                    self._arm(alarm.rule, alarm.instance)
+                    continue
                 begun = len(made)
                 fired = alarm.instance.fire(alarm.due)
                 self._arm(alarm.rule, alarm.instance)
@@ -276,6 +293,11 @@ class StepStream:
     def _set_earliest(self) -> None:
         earliest = min((group.earliest for group in self._with_timers), default=NO_ALARM)
         self._grouping.earliest[0] = earliest
+
+    def may_be_due(self, time: int) -> bool:
+        if self._with_timers and self._grouping.earliest[0] <= time:
+            return True
+        return bool(self.alarms) and self.alarms[0].due <= time
 
     def next_due(self) -> int | None:
         """When the next timer fires, if no event comes before."""

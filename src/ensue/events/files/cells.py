@@ -209,6 +209,7 @@ class CellChunks:
             source.taken,
             has_other_data=has_other_data,
             header=self._header,
+            held_bytes=len(source.block) + rows.nbytes,
         )
 
 

@@ -32,7 +32,8 @@ class Chunk:
     `record` gives the records of rows in a form in which they can be put aside and read again:
     for a text file the bytes of each, for a table the rows themselves. `has_extensions` and
     `has_other_data` say that rows may have attributes that no column shows, and `is_clashing` that
-    one of them is named like a column. `header` has the names of the columns of a CSV file.
+    one of them is named like a column. `header` has the names of the columns of a CSV file,
+    and `held_bytes` says how much memory the chunk takes.
     """
 
     rows: pa.RecordBatch
@@ -43,6 +44,7 @@ class Chunk:
     has_other_data: bool = False
     is_clashing: bool = False
     header: list[str] | None = None
+    held_bytes: int = 0
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)

@@ -137,6 +137,7 @@ class LineChunks:
             has_extensions=scanned.has(json_lines.OTHER_MEMBERS) and not is_plain,
             has_other_data=self._has_hidden or is_plain or scanned.has(json_lines.OTHER_DATA),
             is_clashing=scanned.has(json_lines.CLASH) or self._is_split(scanned),
+            held_bytes=len(block) + rows.nbytes,
         )
 
     # --- what is asked for ------------------------------------------------------------------------

@@ -150,6 +150,7 @@ def joined(parts: Sequence[Chunk], order: Rows, declared: set[str]) -> Chunk:
         has_extensions=is_hidden or any(part.has_extensions for part in parts),
         has_other_data=is_hidden or any(part.has_other_data for part in parts),
         is_clashing=is_clashing,
+        held_bytes=sum(part.held_bytes for part in parts),
     )
 
 

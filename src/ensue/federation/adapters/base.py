@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -211,6 +212,14 @@ def driver(module: str, kind: str, extra: str | None = None) -> Any:
 
 
 def broken(service: Service, doing: str, error: BaseException) -> LinkError:
-    """The complaint of a driver as `LinkError`. An address may hold a password, and is left out."""
+    """The complaint of a driver as `LinkError`, with no secret in it."""
     said = str(error).strip() or type(error).__name__
+    for secret in _secrets_of(service):
+        said = said.replace(secret, "***")
     return LinkError(f"service `{service.name}`: {doing}: {said}")
+
+
+def _secrets_of(service: Service) -> list[str]:
+    given = [urlsplit(service.url).password]
+    given += [getattr(service.options, name, None) for name in ("password", "token")]
+    return [each for each in given if each]

@@ -249,7 +249,10 @@ PRESENT = "present"
 
 
 def _open(table: Table, keys: Iterable[Any], buckets: list[int]) -> None:
-    buckets.extend(found for key in keys if (found := table.get(key)) is not None)
+    for key in keys:
+        found = table.get(key)
+        if found is not None:
+            buckets.append(found)
 
 
 def listed_key(kind: str | None, value: Any) -> Any:

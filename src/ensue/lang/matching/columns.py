@@ -149,6 +149,7 @@ class _Known:
     def __init__(self, index: PredicateIndex) -> None:
         self._index = index
         self._about: dict[Any, _About] = {}
+        self._scratch = np.tile(k.BLANK, max(1, len(index.by_slot)))
 
     def of(self, attribute: Attribute, value: Any) -> _About:
         # 1, 1.0 and TRUE are equal in Python; what has no hash is looked at again.
@@ -165,11 +166,13 @@ class _Known:
         index = self._index
         buckets: list[int] = []
         attribute.probe(value, buckets, index.ontology)
-        cells = np.tile(k.BLANK, attribute.slot + 1)
-        odd = attribute.note(value, cells.data, index.codes.by_text)
+        begin = attribute.slot * k.CELLS
+        odd = attribute.note(value, self._scratch.data, index.codes.by_text)
+        cells = self._scratch[begin : begin + k.CELLS].tolist()
+        self._scratch[begin : begin + k.CELLS] = k.BLANK
         stabbed: list[tuple[Any, float]] = []
         attribute.stab(value, stabbed)
-        return _About(list(set(buckets)), cells[-k.CELLS :].tolist(), odd, stabbed)
+        return _About(list(set(buckets)), cells, odd, stabbed)
 
 
 class _Chunk:

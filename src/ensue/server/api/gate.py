@@ -30,6 +30,7 @@ CSP: Final = (
 )
 HEADERS: Final = {
     "Content-Security-Policy": CSP,
+    "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",

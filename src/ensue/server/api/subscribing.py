@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from starlette.requests import HTTPConnection, Request
@@ -38,6 +38,7 @@ from ensue.subscriptions.concepts import terms_in
 
 PARAMETERS: Final = ("filter", "kinds", "library", "correlation", "rules", "after")
 HEARTBEAT_SECONDS: Final = 15.0
+CLOUDEVENTS_PROTOCOL: Final = "cloudevents.json"
 RETRY_MILLISECONDS: Final = 1_000
 CLOSE_CODES: Final = {401: 4401, 403: 4403, 410: 4410, 422: 4422, 429: 4429}
 """How a WebSocket is closed for a problem; the reason is its detail."""
@@ -45,6 +46,9 @@ CLOSE_CODES: Final = {401: 4401, 403: 4403, 410: 4410, 422: 4422, 429: 4429}
 
 async def events(request: Request) -> Response:
     """A stream of server-sent events."""
+    if request.method == "HEAD":
+        principal_of(request, "subscribe")
+        return Response(headers={"Content-Type": "text/event-stream"})
     subscriber = await _subscriber(request, request.headers.get("last-event-id"))
     return StreamingResponse(
         _sent(station_of(request), subscriber),
@@ -72,7 +76,16 @@ def _frame(delivery: Delivery) -> bytes:
 
 
 async def socket(websocket: WebSocket) -> None:
-    """The same over a WebSocket: one JSON text for each delivery."""
+    """The same over a WebSocket: one JSON text for each delivery, with its id and kind."""
+    await _served(websocket, _message)
+
+
+async def bare_socket(websocket: WebSocket) -> None:
+    """The same as CloudEvents has it: each event by itself, for those who know nothing of ids."""
+    await _served(websocket, lambda delivery: delivery.body.decode())
+
+
+async def _served(websocket: WebSocket, written: Callable[[Delivery], str]) -> None:
     try:
         subscriber = await _subscriber(websocket, None)
     except (ProblemError, EnsueError) as error:
@@ -83,7 +96,7 @@ async def socket(websocket: WebSocket) -> None:
         await websocket.close(CLOSE_CODES.get(problem.status, 4400), problem.detail[:120])
         return
     await websocket.accept(subprotocol=_protocol(websocket))
-    sending = asyncio.create_task(_send(websocket, subscriber))
+    sending = asyncio.create_task(_send(websocket, subscriber, written))
     receiving = asyncio.create_task(_until_closed(websocket))
     try:
         await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
@@ -94,11 +107,13 @@ async def socket(websocket: WebSocket) -> None:
         await station_of(websocket).unsubscribe(subscriber)
 
 
-async def _send(websocket: WebSocket, subscriber: Subscriber) -> None:
+async def _send(
+    websocket: WebSocket, subscriber: Subscriber, written: Callable[[Delivery], str]
+) -> None:
     try:
         async for found in subscriber.batches():
             for each in found:
-                await websocket.send_text(_message(each))
+                await websocket.send_text(written(each))
         await websocket.close(1001, "the server stops: go on from the last id")
     except EnsueError as error:
         problem = as_problem(error)
@@ -121,7 +136,8 @@ async def _until_closed(websocket: WebSocket) -> None:
 
 
 def _protocol(websocket: WebSocket) -> str | None:
-    return PROTOCOL if PROTOCOL in websocket.scope.get("subprotocols", ()) else None
+    offered = websocket.scope.get("subprotocols", ())
+    return next((each for each in offered if each in (PROTOCOL, CLOUDEVENTS_PROTOCOL)), None)
 
 
 # --- what is wanted -----------------------------------------------------------------------------

@@ -183,10 +183,11 @@ class Line:
 
     def _work(self) -> None:
         while True:
-            jobs = self._next_jobs()
-            if jobs is None:
-                return
+            jobs: list[Publication | Call] | None = []
             try:
+                jobs = self._next_jobs()
+                if jobs is None:
+                    return
                 if not jobs:
                     self._tick()
                 elif isinstance(jobs[0], Call):
@@ -195,7 +196,8 @@ class Line:
                     self._read([each for each in jobs if isinstance(each, Publication)])
                 self._owner.rest()
             except Exception as error:
-                self._fail(jobs, error)
+                self._fail(jobs or [], error)
+                time.sleep(0.05)
 
     def _next_jobs(self) -> list[Publication | Call] | None:
         """What is done next: one call, or publications; nothing when a timer is due."""

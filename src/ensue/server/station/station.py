@@ -12,7 +12,7 @@ import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar
@@ -63,7 +63,7 @@ class Station:
         self.journal = Journal(self.folder / "journal.db")
         self.registry = Registry(self.journal)
         self.figures = Figures()
-        self.seq = self.journal.last
+        self.seq = self.committed = self.journal.last
         self.hosted: dict[str, Hosted] = {}
         indexed = 0 if self._history_url.startswith("memory:") else self.journal.mark("indexed")
         self.indexer = Indexer(self.journal, self.history, indexed or 0)
@@ -136,7 +136,7 @@ class Station:
 
     def recover(self) -> None:
         """Put the runs back to where the journal stands."""
-        self.seq = self.journal.last
+        self.seq = self.committed = self.journal.last
         if self._fills_history:
             self.indexer.hand_back(self.indexer.indexed)
             self._fills_history = False
@@ -175,7 +175,7 @@ class Station:
     async def caught_up(self) -> None:
         """Wait until the history holds what was acknowledged before. Raises `HistoryError`."""
         seconds = self.limits.query_seconds
-        await asyncio.to_thread(self.indexer.catch_up, self.seq, seconds)
+        await asyncio.to_thread(self.indexer.catch_up, self.committed, seconds)
 
     # --- subscribing ----------------------------------------------------------------------------
 
@@ -212,7 +212,9 @@ class Station:
                     self._temporal.remove(subscriber.number)
                 self.settle()
 
-            await self.call(forget)
+            # At the end of the server there is nothing left to forget.
+            with suppress(BusyError):
+                await self.call(forget)
 
     def _count_delivered(self, count: int) -> None:
         self.figures.delivered += count
@@ -280,6 +282,7 @@ class Station:
         self.indexer.keep([event])
 
     def written(self, live: list[Live]) -> None:
+        self.committed = self.seq
         if self._fills_history:
             self.indexer.filled(self.seq)
         elif live:

@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
+from ensue.engine.jumps import NONE, UNBOUNDED, check_advance, first_ahead, jump_problem
+from ensue.errors import EventError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
@@ -81,6 +83,8 @@ def job_of_events(
         order=True,
         whole_events=True,
         count_unkeyed=True,
+        # The times of events in a list were looked at in the list.
+        max_jump=NONE,
     )
     return EncodedEventJob.of(spark.createDataFrame(rows), library, options=options)
 
@@ -92,29 +96,48 @@ class SparkRun:
     meaning here.
     """
 
-    def __init__(self, library: Library, correlation: str | None = None) -> None:
+    def __init__(
+        self, library: Library, correlation: str | None = None, max_jump: float = UNBOUNDED
+    ) -> None:
         self.counts = Counts()
         self.late: list[Event] = []
         self._library = library
         self._correlation = correlation
+        self._max_jump = max_jump
         self._events: list[Event] = []
 
     reads_many = True
 
+    def too_far_ahead(self, events: Sequence[Event]) -> int:
+        latest = self._events[-1].time if self._events else None
+        return first_ahead([event.time for event in events], latest, self._max_jump)
+
     def push(self, event: Event) -> list[Event]:
-        self._events.append(event)
-        return []
+        return list(self.push_iter(event))
 
     def push_all(self, events: Iterable[Event]) -> list[Event]:
-        self._events += events
-        return []
+        return list(self.push_all_iter(events))
 
     def finish(self, until: int | None = None) -> list[Event]:
+        return list(self.finish_iter(until))
+
+    def push_iter(self, event: Event) -> Iterator[Event]:
+        if self.too_far_ahead([event]) == 0:
+            latest = self._events[-1].time
+            raise EventError([jump_problem(event.time, latest, self._max_jump)])
+        self._events.append(event)
+        return iter(())
+
+    def push_all_iter(self, events: Iterable[Event]) -> Iterator[Event]:
+        self._events += events
+        return iter(())
+
+    def finish_iter(self, until: int | None = None) -> Iterator[Event]:
+        if until is not None and self._events:
+            check_advance(until, self._events[-1].time, self._max_jump)
         with as_job_error("the run"):
-            return list(
-                outputs_of_events(
-                    self._library, self._events, self.counts, until, self._correlation
-                )
+            yield from outputs_of_events(
+                self._library, self._events, self.counts, until, self._correlation
             )
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
+from ensue.engine.jumps import UNBOUNDED, JumpLike
 from ensue.errors import UsageError
 from ensue.events.times import datetime_of
 from ensue.library import Library
@@ -66,15 +67,17 @@ class FileRun:
         until: int | None = None,
         correlation: str | None = None,
         reading: Reading = PLAIN,
+        jump: JumpLike = None,
     ) -> Self:
         """Raises `UsageError` for files that cannot be opened, or columns that do not fit."""
         options = BatchOptions(
             until=None if until is None else datetime_of(until),
             correlations=None if correlation is None else [correlation],
             arrival=ARRIVAL,
+            max_jump=jump,
             count_unkeyed=True,
         )
-        given = open_files(spark, library, paths, format_, reading)
+        given = open_files(spark, library, paths, format_, reading, jump)
         if given.is_table:
             # The mapping of lines has been applied where they were read.
             mapping = reading.mapping
@@ -95,6 +98,9 @@ class FileRun:
             assert given.rows is not None
             plain = Job.of(given.rows, self._library, columns, self._options)
             rejected = RejectedRecords.of_job(_without_arrival(plain), paths_of(given.rows))
+        else:
+            # What lies too far ahead was rejected when lines were read.
+            job = replace(job, max_jump=UNBOUNDED)
         return FileOutputs(job, rejected, self._input.observed, in_lines)
 
 
@@ -106,7 +112,11 @@ class FileOutputs:
     """
 
     def __init__(
-        self, job: Job, rejected: RejectedRecords, observed: Observation | None, in_lines: bool
+        self,
+        job: Job,
+        rejected: RejectedRecords,
+        observed: Observation | DataFrame | None,
+        in_lines: bool,
     ) -> None:
         self.rejected = rejected
         self.counts = Counts()
@@ -116,7 +126,7 @@ class FileOutputs:
         self._rows.persist()
         self.counts.outputs = self._rows.count()
         counted.add_to(self.counts)
-        found = observed.get if observed else _counts(job)
+        found = _counts(job) if observed is None else _observed_counts(observed)
         self.counts.events = found["events"] or 0
         self.rejected_count = found["rejected"] or 0
         self.without_offset = found.get("no_offset") or 0
@@ -180,7 +190,7 @@ def dated(rows: DataFrame) -> DataFrame:
 
 def _counts(job: Job) -> Mapping[str, Any]:
     """The number of events and of rejected rows, in one pass over the columns that decide it."""
-    if job.python_reasons:
+    if job.python_reasons or job.is_bounded:
         total, rejected = job.events.count(), job.rejected().count()
     else:
         library = job.plan.library
@@ -193,6 +203,13 @@ def _counts(job: Job) -> Mapping[str, Any]:
         ).collect()[0]
         return {**found.asDict(), "events": found["total"] - found["rejected"]}
     return {"events": total - rejected, "rejected": rejected}
+
+
+def _observed_counts(observed: Observation | DataFrame) -> Mapping[str, Any]:
+    if isinstance(observed, Observation):
+        return observed.get
+    found: dict[str, Any] = observed.collect()[0].asDict()
+    return found
 
 
 def _without_arrival(job: Job) -> Job:

@@ -18,6 +18,7 @@ from typing import Self
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ensue.engine.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.engine.run import time_microseconds
 from ensue.errors import UsageError
 from ensue.library import LibraryLike, as_library
@@ -33,7 +34,7 @@ from ensue.spark.sql.layout import DataFrameLayout, layout_of
 from ensue.spark.sql.mapping import Columns, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
-from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, OUTPUT_DDL, REJECTED_DDL
+from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, OUTPUT_DDL, REACH, REJECTED_DDL
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
 from ensue.spark.worker.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
@@ -41,6 +42,7 @@ from ensue.spark.worker.tasks import (
     CLOCK,
     UNKEYED_COUNT,
     GroupTask,
+    find_reach,
     latest_time,
     located_rejected_rows,
     map_outputs,
@@ -48,6 +50,7 @@ from ensue.spark.worker.tasks import (
     rejected_rows,
     run_columns,
     run_events,
+    time_runs,
 )
 
 
@@ -67,6 +70,7 @@ class BatchOptions:
     partitions: int | None = None
     type: str | None = None
     timezone: str | None = None
+    max_jump: JumpLike = None
     count_unkeyed: bool = False
     sort_buffer_bytes: int = SORT_BUFFER_BYTES
 
@@ -87,6 +91,7 @@ class Job:
     until: int | None
     arrival: str | None
     partitions: int
+    max_jump: float
     python_reasons: tuple[str, ...]
     scans: Mapping[int, Scan | str] = field(default_factory=dict)
 
@@ -137,6 +142,7 @@ class Job:
             None if options.until is None else time_microseconds(options.until),
             options.arrival,
             options.partitions or shuffle_partitions(events),
+            max_jump(loaded.checked, options.max_jump, bounded=True),
             tuple(python_reasons),
             {group.number: _scan(group, layout, plan, python_reasons) for group in plan.groups},
         )
@@ -161,19 +167,24 @@ class Job:
     def rejected(self, with_arrival: bool = False) -> DataFrame:
         """The rows that are no events, with the column of arrivals on request."""
         types = self.plan.library.types
-        rows = self.events
+        rows, reach = self.events, []
+        if self.is_bounded:
+            rows, reach = rows.crossJoin(sf.broadcast(self._reach())), [sf.col(REACH)]
         if not self.python_reasons:
-            rows = rows.filter(~conforms(self.layout, types))
+            wrong = ~conforms(self.layout, types)
+            rows = rows.filter(wrong | (self.layout.time > reach[0]) if reach else wrong)
+        task = self.task._replace(max_jump=self.max_jump)
         if not with_arrival:
-            read = rows.select(self.layout.row())
-            return read.mapInArrow(for_workers(rejected_rows, self.task), REJECTED_DDL)
-        read = rows.select(self.layout.row(), self._arrival().alias(ARRIVAL))
+            read = rows.select(self.layout.row(), *reach)
+            return read.mapInArrow(for_workers(rejected_rows, task), REJECTED_DDL)
+        read = rows.select(self.layout.row(), self._arrival().alias(ARRIVAL), *reach)
         ddl = f"{REJECTED_DDL}, `{ARRIVAL}` bigint"
-        return read.mapInArrow(for_workers(located_rejected_rows, self.task), ddl)
+        return read.mapInArrow(for_workers(located_rejected_rows, task), ddl)
 
     def latest_time(self) -> int | None:
-        """The latest time of all events. Runs a query."""
-        found: int | None = self._times().agg(sf.max("latest")).collect()[0][0]
+        """The latest time of all events that are read. Runs a query."""
+        latest = self._reach() if self.is_bounded else self._times().agg(sf.max("latest"))
+        found: int | None = latest.collect()[0][0]
         return found
 
     def event_types(self) -> Counter[str]:
@@ -211,9 +222,8 @@ class Job:
         keys = [made(sf.col(f"c{names.index(name)}")) for name, made in scan.keys]
         rows = rows.repartition(self.partitions, *keys) if keys else rows.repartition(1)
         names.append(ARRIVAL)
-        if group.has_timers:
-            rows = self._with_clock(rows)
-            names.append(CLOCK)
+        rows, added = self._with_clock(group, rows)
+        names += added
         task = task._replace(names=tuple(names), nulls=scan.nulls, packed=packed)
         return rows.mapInArrow(for_workers(run_columns, task), ddl)
 
@@ -232,9 +242,7 @@ class Job:
             wanted = wanted.unionAll(fed.mapInArrow(for_workers(map_outputs, task), EVENT_DDL))
         keyed = group.is_keyed
         rows = wanted.repartition(self.partitions, "bucket") if keyed else wanted.repartition(1)
-        rows = rows.drop("bucket")
-        if group.has_timers:
-            rows = self._with_clock(rows)
+        rows, _ = self._with_clock(group, rows.drop("bucket"))
         return rows.mapInArrow(for_workers(run_events, task), ddl)
 
     def _events_of_group(self, task: GroupTask) -> DataFrame:
@@ -252,21 +260,68 @@ class Job:
             return sf.col(f"`{self.arrival}`").cast("bigint")
         return sf.monotonically_increasing_id()
 
-    def _with_clock(self, rows: DataFrame) -> DataFrame:
-        """The rows with a column that says where the clock of the whole input stands at its end."""
+    def _with_clock(self, group: Group, rows: DataFrame) -> tuple[DataFrame, list[str]]:
+        """The rows with what they need of the times of the whole input, and names of the columns.
+
+        A group with timers needs to know where the clock stands at the end; every group, which
+        events lie too far ahead, if the clock may not jump to them.
+        """
+        if self.is_bounded:
+            reach = self._reach()
+            latest = sf.col(REACH) if self.until is None else sf.greatest(REACH, sf.lit(self.until))
+            clock = reach.select(latest.alias(CLOCK), REACH)
+            return rows.crossJoin(sf.broadcast(clock)), [CLOCK, REACH]
+        if not group.has_timers:
+            return rows, []
         latest = sf.max("latest")
         if self.until is not None:
             latest = sf.greatest(latest, sf.lit(self.until))
         clock = self._times().agg(latest.alias(CLOCK))
-        return rows.crossJoin(sf.broadcast(clock))
+        return rows.crossJoin(sf.broadcast(clock)), [CLOCK]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether events may be rejected because they lie too far ahead."""
+        return self.max_jump != UNBOUNDED
+
+    def _reach(self) -> DataFrame:
+        """One row with the time of the last event to which the clock may jump."""
+        times = self._times()
+        allowed = int(self.max_jump)
+        if self.python_reasons and times.columns == ["low", "high"]:
+            return _reach_of_runs(times, allowed, self.until)
+        return reach_of(times.withColumnRenamed("latest", "time"), allowed, self.until)
 
     def _times(self) -> DataFrame:
-        """A column `latest` with the times of all events, or the latest of each partition."""
+        """A column `latest` with the times of all events, or the latest of each partition.
+
+        Where the clock may not jump everywhere, and Python reads the rows, the runs of times.
+        """
         if self.python_reasons:
             read = self.events.select(self.layout.row())
+            if self.is_bounded:
+                task = self.task._replace(max_jump=self.max_jump)
+                return read.mapInArrow(for_workers(time_runs, task), "low bigint, high bigint")
             return read.mapInArrow(for_workers(latest_time, self.task), "latest bigint")
         valid = self.events.filter(conforms(self.layout, self.plan.library.types))
         return valid.select(self.layout.time.alias("latest"))
+
+
+def reach_of(times: DataFrame, allowed: int, until: int | None) -> DataFrame:
+    """One row with the time, of those in a column `time`, to which the clock comes.
+
+    Events that lie within a jump of each other are a run of times. In a slice of time as long as a
+    jump there is one run; where one ends and the next begins is found from those of all slices,
+    which are few.
+    """
+    slices = times.groupBy(sf.col("time") - sf.pmod("time", sf.lit(allowed)))
+    runs = slices.agg(sf.min("time").alias("low"), sf.max("time").alias("high"))
+    return _reach_of_runs(runs, allowed, until)
+
+
+def _reach_of_runs(runs: DataFrame, allowed: int, until: int | None) -> DataFrame:
+    together = runs.agg(sf.collect_list(sf.struct("low", "high")).alias("runs"))
+    return together.mapInArrow(for_workers(find_reach, (allowed, until)), f"`{REACH}` bigint")
 
 
 def _scan(

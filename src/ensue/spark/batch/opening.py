@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
+from ensue.engine.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
 from ensue.events.columns import CONTEXT_COLUMNS, Layout, extension_column, is_attribute_column
@@ -25,6 +26,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.matching.wanted import types_read
 from ensue.library import Library
 from ensue.spark.batch import nanoseconds
+from ensue.spark.batch.job import reach_of
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.plan import plan_of
@@ -39,7 +41,13 @@ from ensue.spark.worker.line_chunks import (
     read_lines,
 )
 from ensue.spark.worker.line_places import LINE_DDL, PLACES_A_FILE, SCHEME, first_line, plain_path
-from ensue.spark.worker.line_records import PAYLOAD_DDL, CellsTask, header_names, read_csv_cells
+from ensue.spark.worker.line_records import (
+    PAYLOAD_DDL,
+    CellsTask,
+    header_names,
+    read_csv_cells,
+    refuse_ahead,
+)
 from ensue.spark.worker.remote_call import for_workers
 
 MOST_RANKED = 1000
@@ -79,7 +87,7 @@ class Input:
     files: int
     events: DataFrame
     rejected: RejectedRecords | None = None
-    observed: Observation | None = None
+    observed: Observation | DataFrame | None = None
     is_encoded: bool = False
     rows: DataFrame | None = None
 
@@ -89,7 +97,12 @@ class Input:
 
 
 def open_files(
-    spark: SparkSession, library: Library, paths: Sequence[str], format_: str, reading: Reading
+    spark: SparkSession,
+    library: Library,
+    paths: Sequence[str],
+    format_: str,
+    reading: Reading,
+    jump: JumpLike = None,
 ) -> Input:
     """Raises `UsageError` for files that cannot be opened, or columns that do not fit."""
     if format_ == "parquet":
@@ -98,7 +111,8 @@ def open_files(
         raise UsageError(
             f"Spark reads JSON lines, CSV and Parquet, and not {format_}: choose another engine"
         )
-    return _lines(spark, paths, library, format_, reading)
+    allowed = max_jump(library.checked, jump, bounded=True)
+    return _lines(spark, paths, library, format_, reading, allowed)
 
 
 def _open(reader: Any, paths: Sequence[str]) -> DataFrame:
@@ -215,7 +229,12 @@ def _text(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def _lines(
-    spark: SparkSession, paths: Sequence[str], library: Library, format_: str, reading: Reading
+    spark: SparkSession,
+    paths: Sequence[str],
+    library: Library,
+    format_: str,
+    reading: Reading,
+    allowed_jump: float,
 ) -> Input:
     lines = _text(spark, paths)
     files = paths_of(lines)
@@ -229,14 +248,15 @@ def _lines(
     said = columns, mapping.type, mapping.timezone
     if reading.line_breaks:
         cells = CellsTask(library.tables(), files, header, delimiter, *said)
-        return _csv_with_line_breaks(spark, paths, cells)
+        return _csv_with_line_breaks(spark, paths, cells, allowed_jump)
     if format_ == "csv":
         is_numbered = "id" not in mapped_names(header, mapping)
         fields = csv_fields(library, mapped_names(header, mapping))
     else:
         is_numbered = mapping.is_plain and "id" not in mapping.columns
         fields = json_fields(library, mapping)
-    is_encoded = reading.as_events or fields is None
+    # A record that may be rejected for its time is kept as a whole until that is known.
+    is_encoded = reading.as_events or fields is None or allowed_jump != UNBOUNDED
     task = LinesTask(
         library.tables(),
         files,
@@ -252,13 +272,24 @@ def _lines(
         typed = (f"`{name}` {KINDS[kind][1]}" for name, kind in task.fields)
         ddl = ", ".join([LINE_DDL, *typed])
     records = lines.mapInArrow(for_workers(read_lines, task), ddl)
+    records = _near(records, library.tables(), allowed_jump)
     rejected = RejectedRecords.of_lines(records, lines, format_)
-    observed, counted = _counted(records, None if is_encoded else library.checked)
+    in_a_join = allowed_jump != UNBOUNDED
+    observed, counted = _counted(records, None if is_encoded else library.checked, in_a_join)
     kept = counted.filter(sf.col("problems").isNull())
     if is_encoded:
         return _encoded(kept, rejected, observed, len(files))
     events = kept.select(*(sf.col(f"`{name}`") for name, _ in task.fields), ARRIVAL)
     return Input(len(files), events, rejected, observed)
+
+
+def _near(records: DataFrame, library: bytes, allowed: float) -> DataFrame:
+    """Records of which those that lie too far ahead are rejected."""
+    if allowed == UNBOUNDED:
+        return records
+    times = records.filter(sf.col("problems").isNull()).select(sf.unix_micros("time").alias("time"))
+    known = records.crossJoin(sf.broadcast(reach_of(times, int(allowed), None)))
+    return known.mapInArrow(for_workers(refuse_ahead, (library, allowed)), PAYLOAD_DDL)
 
 
 def _before(
@@ -282,7 +313,7 @@ def _before(
 
 
 def _encoded(
-    kept: DataFrame, rejected: RejectedRecords, observed: Observation, files: int
+    kept: DataFrame, rejected: RejectedRecords, observed: Observation | DataFrame, files: int
 ) -> Input:
     """Events in bytes."""
     events = kept.select(
@@ -294,13 +325,17 @@ def _encoded(
     return Input(files, events, rejected, observed, is_encoded=True)
 
 
-def _counted(records: DataFrame, library: CheckedLibrary | None) -> tuple[Observation, DataFrame]:
-    """The records, counted while they are read; with a library, also by their types."""
-    observed = Observation()
+def _counted(
+    records: DataFrame, library: CheckedLibrary | None, in_a_join: bool
+) -> tuple[Observation | DataFrame, DataFrame]:
+    """The records, counted while they are read; in one more pass where they come from a join.
+
+    Spark does not observe the side of a join that it finds it need not read. With a library, events
+    are counted by their types too.
+    """
     is_event = sf.col("problems").isNull()
     marks = {"open": OPEN_QUOTE, "needs_event": NEEDS_EVENT, "needs_number": NEEDS_NUMBER}
-    counted = records.observe(
-        observed,
+    counts = [
         sf.count_if(is_event).alias("events"),
         sf.count("problems").alias("rejected"),
         *(
@@ -309,8 +344,11 @@ def _counted(records: DataFrame, library: CheckedLibrary | None) -> tuple[Observ
         ),
         sf.count_if(sf.array_join("problems", " ").contains(NO_OFFSET)).alias("no_offset"),
         *([] if library is None else unread_types(is_event, sf.col("type"), library)),
-    )
-    return observed, counted
+    ]
+    if in_a_join:
+        return records.agg(*counts), records
+    observed = Observation()
+    return observed, records.observe(observed, *counts)
 
 
 def unread_types(is_event: Column, type_: Column, library: CheckedLibrary) -> list[Column]:
@@ -419,7 +457,9 @@ def _columns_suffice(library: Library, names: Sequence[str]) -> bool:
     return True
 
 
-def _csv_with_line_breaks(spark: SparkSession, paths: Sequence[str], task: CellsTask) -> Input:
+def _csv_with_line_breaks(
+    spark: SparkSession, paths: Sequence[str], task: CellsTask, allowed_jump: float
+) -> Input:
     """The cells as Spark parts them; a row of another number of cells comes as its text."""
     names = [f"c{number}" for number in range(len(task.header))]
     schema = ", ".join(f"`{name}` string" for name in (*names, "corrupt"))
@@ -433,7 +473,8 @@ def _csv_with_line_breaks(spark: SparkSession, paths: Sequence[str], task: Cells
         sf.col("corrupt").cast("binary").alias("value"),
     )
     records = rows.mapInArrow(for_workers(read_csv_cells, task), PAYLOAD_DDL)
+    records = _near(records, task.library, allowed_jump)
     rejected = RejectedRecords.of_lines(records, None, "csv")
-    observed, counted = _counted(records, None)
+    observed, counted = _counted(records, None, allowed_jump != UNBOUNDED)
     kept = counted.filter(sf.col("problems").isNull())
     return _encoded(kept, rejected, observed, len(task.files))

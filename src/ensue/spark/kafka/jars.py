@@ -2,7 +2,8 @@
 
 In come pinned coordinates; out go paths of jars in the cache of the user. The Ivy that comes with
 PySpark fetches them, so that neither Maven nor a download of Kafka is needed. A cached set needs no
-network. A settings file of Ivy, named in `ENSUE_IVY_SETTINGS`, can replace Maven Central.
+network. A settings file of Ivy, named in `ENSUE_IVY_SETTINGS`, can replace Maven Central: wherever
+a jar comes from, it is used only if it is, by its SHA-256, the one that was tested (`jars.sha256`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.sax.saxutils import quoteattr
@@ -27,27 +30,50 @@ def fetch(coordinates: Sequence[str], *, with_dependencies: bool) -> list[Path]:
 
     Raises `UsageError` if they cannot be had.
     """
-    cache = cache_folder()
-    kept = cache / f"{_name_of(coordinates, with_dependencies)}.txt"
+    folder_of_jars = cache_folder()
+    kept = folder_of_jars / f"{_name_of(coordinates, with_dependencies)}.txt"
     if kept.is_file():
         jars = [Path(line) for line in kept.read_text().splitlines()]
         if jars and all(jar.is_file() for jar in jars):
+            verify(jars)
             return jars
-    cache.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=cache) as folder:
+    folder_of_jars.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=folder_of_jars) as folder:
         asked, found = Path(folder) / "ivy.xml", Path(folder) / "found.txt"
         asked.write_text(_module(coordinates, with_dependencies))
         command = [java(), "-jar", str(_ivy()), "-warn", "-ivy", str(asked), "-confs", "default"]
-        command += ["-cache", str(cache / "ivy"), "-cachepath", str(found)]
+        command += ["-cache", str(folder_of_jars / "ivy"), "-cachepath", str(found)]
         if settings := os.environ.get(SETTINGS):
             command += ["-settings", settings]
         _run(command, coordinates)
         jars = [Path(each) for each in found.read_text().strip().split(os.pathsep)]
+        verify(jars)
         # Renamed when it is complete, so that a concurrent fetch reads all of it or nothing.
         listed = Path(folder) / "listed.txt"
         listed.write_text("\n".join(map(str, jars)))
         listed.replace(kept)
     return jars
+
+
+def verify(jars: Sequence[Path]) -> None:
+    """Raises `UsageError` for jars that are not those that were tested."""
+    known = checksums()
+    for jar in jars:
+        with jar.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if known.get(jar.name) != found:
+            raise UsageError(
+                f"`{jar}` is not the jar that was tested: its SHA-256 is {found}, and"
+                f" {known.get(jar.name, 'none is known')} was asked for; delete it, look where"
+                " jars come from, and start again"
+            )
+
+
+@cache
+def checksums() -> Mapping[str, str]:
+    """The SHA-256 of every jar that may be fetched, by the name of its file."""
+    text = files("ensue.spark.kafka").joinpath("jars.sha256").read_text("utf-8")
+    return {name: digest for digest, name in (line.split() for line in text.splitlines())}
 
 
 def cache_folder() -> Path:

@@ -19,7 +19,7 @@ from pyspark.sql import types as st
 
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
-from ensue.events.conformance import describe
+from ensue.events.conformance import LARGEST_EXACT, describe
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.checked import CheckedLibrary
@@ -244,10 +244,9 @@ def _fits(source: InputColumn, type_: ValueType) -> Column | None:
     if type_.name in INTEGER_RANGES:
         low, high = INTEGER_RANGES[type_.name]
         if source.kind == "real":
-            # The bounds of the 64-bit types are exact doubles, although few integers there are.
             whole = sf.rint(column) == column
             inside = (column >= float(low)) & (column < float(min(high, 2**63 - 1) + 1))
-            return whole & inside
+            return whole & inside & (sf.abs(column) <= float(LARGEST_EXACT))
         return column.cast("bigint").between(sf.lit(low), sf.lit(min(high, 2**63 - 1)))
     if type_.kind == "real":
         if type_.name == "float":

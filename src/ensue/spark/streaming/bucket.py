@@ -3,9 +3,10 @@
 New events are merged with the waiting ones, by time and then by arrival. The order is settled up to
 the latest time of the whole stream, which every bucket receives, less the lateness. Settled events
 are read, timers up to that time run, and later events go on waiting. An event from before the time
-that an earlier micro-batch had settled is late: it is put out as late and not read. So without late
-events the outputs do not depend on the cut into micro-batches. Rejected rows pass through without
-touching a state.
+that an earlier micro-batch had settled is late: it is put out as late and not read. An event to
+which the clock may not jump from the events before it, in the order of their times, is rejected. So
+without such events the outputs do not depend on the cut into micro-batches. Rejected rows pass
+through without touching a state.
 
 Where an idle time is set, ticks of the wall clock come with the events, from a source whose offsets
 Spark logs like all others: a micro-batch that is repeated has the same ticks. Once no event has
@@ -23,11 +24,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ensue.engine.jumps import TimeRuns, jump_problem
 from ensue.errors import SnapshotError
 from ensue.events.cloudevents import encode
 from ensue.events.times import format_time
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.streaming.chunks import (
+    CLOCK_PART,
     MEASURES,
     REPORTS,
     STATELESS_GROUPS,
@@ -126,18 +129,23 @@ def run_bucket(
     before = read_state(state.get[0], task.buckets) if state.exists else None
     tick = max((int(row.latest) for row in rows if row.part == TICK), default=None)
     rows = [row for row in rows if row.part != TICK]
-    latest = max((int(row.latest) for row in rows), default=None)
+    runs = TimeRuns(task.max_jump)
+    for row in rows:
+        if row.part == CLOCK_PART:
+            for low, high in np.frombuffer(row.chunk, np.int64).reshape(-1, 2).tolist():
+                runs.add(low, high)
+    moved: int | None = None
     heard = None if before is None else before.heard
-    if latest is not None:
+    if rows:
         heard = heard if tick is None else tick
     else:
         # Nothing but ticks.
-        latest, heard = _silence(task, before, tick)
-        if before is None or latest is None:
+        moved, heard = _silence(task, before, tick)
+        if before is None or moved is None:
             return
-    chunks = [from_bytes(row.chunk) for row in rows if row.chunk is not None]
+    chunks = [from_bytes(row.chunk) for row in rows if row.part != CLOCK_PART]
     measures = Measures()
-    made, after = advance_bucket(task, key[0], chunks, latest, before, measures)
+    made, after = advance_bucket(task, key[0], chunks, runs, before, measures, moved)
     state.update((write_state(msgspec.structs.replace(after, heard=heard)),))
     chunk = to_bytes(made) if made.num_rows else None
     yield pd.DataFrame({"chunk": [chunk], "measures": [write_measures(measures)]})
@@ -183,22 +191,33 @@ def advance_bucket(
     task: StreamTask,
     group_name: str,
     chunks: Sequence[pa.Table],
-    latest: int,
+    runs: TimeRuns,
     before: BucketState | None,
     measures: Measures,
+    moved: int | None = None,
 ) -> tuple[pa.Table, BucketState]:
-    """The outputs and late events of one micro-batch, and the state after it."""
+    """The outputs and late events of one micro-batch, and the state after it.
+
+    `runs` has the times of all events of the micro-batch; `moved` is where silence has moved the
+    clock.
+    """
     context = _context_of(task, group_name)
     made: list[pa.Table] = []
     came = pa.concat_tables(chunks).combine_chunks() if chunks else None
-    if before is not None:
-        latest = max(latest, before.latest)
-        if came is not None:
-            late = pc.less(came.column(TIME), before.latest - task.lateness)
-            if pc.any(late).as_py():
-                settled = before.latest - task.lateness
-                made.append(_late_rows(context, came.filter(late), settled, measures))
-                came = came.filter(pc.invert(late))
+    latest = runs.reach(None if before is None else before.latest)
+    assert latest is not None, "a bucket is called for events, or has a state"
+    latest = latest if moved is None else max(latest, moved)
+    if came is not None:
+        ahead = pc.greater(came.column(TIME), latest)
+        if pc.any(ahead).as_py():
+            made.append(_ahead_rows(context, came.filter(ahead), latest, measures))
+            came = came.filter(pc.invert(ahead))
+    if before is not None and came is not None:
+        settled = before.latest - task.lateness
+        late = pc.less(came.column(TIME), settled)
+        if pc.any(late).as_py():
+            made.append(_late_rows(context, came.filter(late), settled, measures))
+            came = came.filter(pc.invert(late))
     settled = latest - task.lateness
     ready, waiting = _split_at(_in_order(context, before, came), settled)
     engines = before.engines if before is not None else {}
@@ -284,6 +303,26 @@ def _late_rows(context: GroupContext, late: pa.Table, settled: int, measures: Me
         "time": pa.array([event.time for event in events], pa.int64()),
         LEFT_OUT: [encode(event).decode() for event in events],
         PROBLEMS: [[why]] * len(events),
+    }
+    return _table(result_schema(context.columns), known, len(events))
+
+
+def _ahead_rows(
+    context: GroupContext, ahead: pa.Table, latest: int, measures: Measures
+) -> pa.Table:
+    """Events to which the clock may not jump, each reported once."""
+    events = list(context.events(ahead.filter(ahead.column(REPORTS))))
+    measures.rejected += len(events)
+    task = context.task
+    problems = [[jump_problem(event.time, latest, task.max_jump)] for event in events]
+    shown = [encode(event) for event in events]
+    if task.of_records:
+        told = zip(shown, problems, strict=True)
+        shown = [msgspec.json.encode({"value": value, "problems": why}) for value, why in told]
+    known: dict[str, Any] = {
+        KIND: [REJECTED_KIND] * len(events),
+        LEFT_OUT: [each.decode() for each in shown],
+        PROBLEMS: problems,
     }
     return _table(result_schema(context.columns), known, len(events))
 

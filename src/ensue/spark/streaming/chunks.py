@@ -2,9 +2,9 @@
 
 In come the rows of a micro-batch, partition by partition; out go rows with a group of rules, a
 bucket of it, and an Arrow stream of the events for that bucket, in the order of arrival. At the end
-every bucket gets the latest time of the partition, also a bucket without events, so that all
-buckets have the one clock of the stream. `bucket` decides which events are late, since it has the
-state of the earlier micro-batches.
+every bucket gets the times of the partition as runs, also a bucket without events, so that all
+buckets have the one clock of the stream. `bucket` decides which events are late or too far ahead,
+since it has the state of the earlier micro-batches.
 
 Rows come in one of two forms. With `columns`, SQL has computed which group wants a row, and its
 bucket. With `events`, rows become events here, where SQL cannot read them exactly.
@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ensue.engine.jumps import UNBOUNDED, TimeRuns
 from ensue.events.event import Event, Rejected
 from ensue.library import parse
 from ensue.spark.plan import Plan, plan_of
@@ -47,6 +48,9 @@ STATELESS_GROUPS = (REJECTED, MEASURES)
 """Groups without rules or state: rejected rows, and measures of partitions."""
 EXTRAS = (TIME, REPORTS, ARRIVAL)
 
+CLOCK_PART = -1
+"""The part of a row that has the times of a partition in place of events."""
+
 CHUNK_BYTES = 32 * 2**20
 """How much of a partition is collected before it is packed into chunks."""
 EVENTS_AT_ONCE = 1 << 16
@@ -72,8 +76,9 @@ class StreamTask(NamedTuple):
     """A library over a stream for a worker, as plain data.
 
     `form` is `columns` or `events`. In columns, `names` are the names of the shuffled columns, and
-    `shuffled` has for each group the numbers of its columns, and its null attributes. `idle` is
-    after how many microseconds without events the clock goes on.
+    `shuffled` has for each group the numbers of its columns, and its null attributes. `of_records`:
+    what is rejected is told as a record of a topic. `idle` is after how many microseconds without
+    events the clock goes on.
     """
 
     library: str
@@ -85,6 +90,8 @@ class StreamTask(NamedTuple):
     shuffled: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = ()
     has_arrival: bool = False
     with_event: bool = False
+    max_jump: float = UNBOUNDED
+    of_records: bool = False
     times: Times = NO_TIMES
     idle: int | None = None
 
@@ -125,11 +132,25 @@ class _Packer:
         self._partition = context.partitionId() if context is not None else 0
         self._buckets = task.buckets
         self._part = 0
+        self._runs = TimeRuns(task.max_jump)
+        self._max_jump = task.max_jump
         self.latest: int | None = None
 
-    def observe_time(self, latest: int | None) -> None:
-        if latest is not None:
-            self.latest = latest if self.latest is None else max(self.latest, latest)
+    def observe_run(self, low: int, high: int) -> None:
+        """Events have come with times from `low` to `high`, in steps of no more than a jump."""
+        self._runs.add(low, high)
+        self.latest = high if self.latest is None else max(self.latest, high)
+
+    def observe_times(self, times: pa.Array) -> None:
+        ends = pc.min_max(times).as_py()
+        if ends["max"] is None:
+            return
+        if ends["max"] - ends["min"] <= self._max_jump:
+            self.observe_run(ends["min"], ends["max"])
+            return
+        found = np.unique(times.drop_null().to_numpy())
+        for run in np.split(found, np.flatnonzero(np.diff(found) > self._max_jump) + 1):
+            self.observe_run(int(run[0]), int(run[-1]))
 
     def pack(
         self, group: StreamGroup, buckets: Any, rows: Any, table: pa.Table
@@ -147,11 +168,13 @@ class _Packer:
         yield _batch(packed)
 
     def clock_rows(self) -> Iterator[pa.RecordBatch]:
-        """For every bucket the latest time of the partition."""
+        """For every bucket the times of the partition, as runs without a jump that is too far."""
         if self.latest is not None:
+            runs = np.array(self._runs.merged, np.int64).tobytes()
+            self._part = CLOCK_PART
             yield _batch(
                 [
-                    self._row(group.name, bucket, None)
+                    self._row(group.name, bucket, runs)
                     for group in self.groups
                     for bucket in range(group.buckets(self._buckets))
                 ]
@@ -175,7 +198,8 @@ class _Packer:
         return _batch([(group, bucket, self._partition, self._part, self.latest or 0, chunk)])
 
     def _row(self, group: str, bucket: int, chunk: bytes | None) -> tuple[Any, ...]:
-        return group, bucket, self._partition, self._part, self.latest, chunk
+        # The time of a row is unused, and so is that of a partition that has come to none yet.
+        return group, bucket, self._partition, self._part, self.latest or 0, chunk
 
 
 def pack_ticks(
@@ -222,7 +246,7 @@ def pack_columns(
         if batch.num_rows:
             held.append(batch)
             size += batch.nbytes
-            packer.observe_time(pc.max(batch.column(0)).as_py())
+            packer.observe_times(batch.column(0))
         if size > CHUNK_BYTES:
             yield from _packed(packer, task, pa.Table.from_batches(held))
             held, size = [], 0
@@ -285,15 +309,23 @@ def pack_read(
         (rows, router, group.buckets(task.buckets))
         for rows, router, group in zip(held, routers, packer.groups, strict=True)
     ]
-    latest: int | None = None
-    waiting = 0
+    low: int | None = None
+    high = waiting = 0
     for arrival, event in records:
         if isinstance(event, Rejected):
             rejected.append(event)
             continue
         time = event.time
-        if latest is None or time > latest:
-            latest = time
+        if low is None:
+            low = high = time
+        elif not low <= time <= high:
+            if time - high > task.max_jump or low - time > task.max_jump:
+                packer.observe_run(low, high)
+                low = high = time
+            elif time > high:
+                high = time
+            else:
+                low = time
         payload = None
         for rows, router, count in destinations:
             found = router.buckets(event)
@@ -314,16 +346,15 @@ def pack_read(
                 reports = False
                 waiting += 1
         if waiting >= EVENTS_AT_ONCE:
-            packer.observe_time(latest)
             yield from _packed_events(packer, task, held)
             for rows in held:
                 rows.clear()
             waiting = 0
         if len(rejected) >= EVENTS_AT_ONCE:
-            packer.observe_time(latest)
             yield from packer.reject(rejected)
             rejected = []
-    packer.observe_time(latest)
+    if low is not None:
+        packer.observe_run(low, high)
     yield from packer.reject(rejected)
     yield from packer.measured(_measures_of(read))
     yield from _packed_events(packer, task, held)

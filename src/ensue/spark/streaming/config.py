@@ -17,6 +17,7 @@ columns of the source fit the rules is told when the source has been opened, bef
     checkpoint = "checkpoint/"
     lateness = "10 s"
     idle = "1 min"              # after so long without events the wall clock moves timers
+    max_jump = "1 d"            # an event further ahead of the stream is rejected; or "none"
     trigger = "5 s"             # or "available now": read what is there, and end
 
     [rules]                     # in place of files: a table with columns `name` and `text`
@@ -45,6 +46,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from ensue.engine.jumps import AUTO, NONE
 from ensue.errors import EnsueError, UsageError
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.lang.diagnostics import did_you_mean
@@ -128,6 +130,7 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     correlations: list[str] | None = None
     arrival: str | None = None
     idle: str | None = None
+    max_jump: str = AUTO
 
     @property
     def trigger_milliseconds(self) -> int | None:
@@ -222,6 +225,8 @@ def parse_config(text: str) -> PipelineConfig:
     _check_duration("lateness", config.stream.lateness)
     if config.stream.idle is not None:
         _check_duration("idle", config.stream.idle)
+    if config.stream.max_jump not in (AUTO, NONE):
+        _check_duration("max_jump", config.stream.max_jump, f', `"{AUTO}"` or `"{NONE}"`')
     if config.rules is not None:
         _check_rules(config.rules)
     if config.stream.trigger != AVAILABLE_NOW:

@@ -21,6 +21,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ensue.engine.jumps import JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.library import Library, LibraryLike, as_library, duration_microseconds
 from ensue.spark.batch.job import shuffle_partitions
@@ -84,6 +85,7 @@ class StreamOptions:
     arrival: str | None = None
     type: str | None = None
     timezone: str | None = None
+    max_jump: JumpLike = None
     idle: str | timedelta | None = None
 
     @property
@@ -120,11 +122,13 @@ def correlate_stream(
     type: str | None = None,  # noqa: A002 - the name that users know
     timezone: str | None = None,
     idle: str | timedelta | None = None,
+    max_jump: JumpLike = None,
 ) -> DataFrame:
     """The outputs of a library over a stream of events: the columns of `correlate`, and three more.
 
     `ensue_kind` is `output`, `late` for an event that came later than `lateness` allows, or
-    `rejected` for a row that is no event or does not fit its type. Late events and rejected rows
+    `rejected` for a row that is no event, does not fit its type, or lies further ahead of the
+    stream than `max_jump`. Late events and rejected rows
     stand in `ensue_left_out` as JSON, with the reasons in `ensue_problems`; `split` separates them
     from the outputs. A checkpoint keeps the number of `buckets` that it was begun with, and with or
     without `idle`. Start the query with the output mode `append`.
@@ -135,7 +139,7 @@ def correlate_stream(
             " `ensue.spark.correlate`"
         )
     options = StreamOptions(
-        lateness, buckets, correlations, whole_events, arrival, type, timezone, idle
+        lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump, idle
     )
     with only_one_in_a_query():
         outputs = StreamJob.of(events, library, columns, options).outputs()
@@ -259,6 +263,7 @@ class StreamJob:
             with_event=options.whole_events,
             times=mapped.times,
             idle=options.idle_microseconds,
+            max_jump=max_jump(loaded.checked, options.max_jump),
         )
         if not python_reasons:
             names = tuple(dict.fromkeys(name for each in scans for name, _ in each.shuffled))

@@ -18,6 +18,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from ensue.engine import jumps
+from ensue.engine.jumps import JumpLike
 from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.library import LibraryLike, as_library
@@ -54,13 +56,15 @@ def correlate_kafka(
     correlations: Sequence[str] | None = None,
     whole_events: bool = False,
     idle: str | timedelta | None = None,
+    max_jump: JumpLike = None,
 ) -> DataFrame:
     """The outputs of a library over Kafka records: the columns of `correlate` over a stream.
 
-    Besides `output` and `late`, `ensue_kind` may be `rejected`: a record that is no event, or does
-    not fit its type. `split` separates outputs from late events, and `refused` gives the rejected
-    records. With `whole_events` a column `event` has each output as JSON, which `records_of` needs.
-    Events of equal times are read by topic, partition and offset.
+    Besides `output` and `late`, `ensue_kind` may be `rejected`: a record that is no event, does not
+    fit its type, or lies further ahead of the stream than `max_jump`. `split` separates outputs
+    from late events, and `refused` gives the rejected records. With `whole_events` a column `event`
+    has each output as JSON, which `records_of` needs. Events of equal times are read by topic,
+    partition and offset.
     """
     _check(records)
     loaded = as_library(library).plain()
@@ -75,6 +79,8 @@ def correlate_kafka(
         has_arrival=True,
         with_event=whole_events,
         idle=options.idle_microseconds,
+        max_jump=jumps.max_jump(loaded.checked, max_jump),
+        of_records=True,
     )
     packed = records.select(*COLUMNS).mapInArrow(for_workers(pack_records, task), CHUNK_DDL)
     packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))

@@ -46,6 +46,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
             correlations=stream.correlations,
             whole_events=whole_events,
             idle=stream.idle,
+            max_jump=stream.max_jump,
         )
     return correlate_stream(
         events,
@@ -59,6 +60,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
         type=config.source.type,
         timezone=config.source.timezone,
         idle=stream.idle,
+        max_jump=stream.max_jump,
     )
 
 

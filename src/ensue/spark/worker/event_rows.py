@@ -24,6 +24,8 @@ from ensue.events.types import TypeSystem
 from ensue.spark.worker import positions
 from ensue.spark.worker.routing import EventRouter
 
+REACH = "ensue_reach"
+"""The column that has in every row the time of the last event to which the clock may jump."""
 ARRIVAL = "ensue_arrival"
 """The column that keeps the order in which rows with equal times were given."""
 ROW = "row"

@@ -14,15 +14,18 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
+from ensue.engine.jumps import jump_problem
 from ensue.errors import EventError, UsageError
+from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping, Origin
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
 from ensue.library import Library
-from ensue.spark.worker.event_rows import write_event
+from ensue.spark.worker.event_rows import REACH, read_event, write_event
 from ensue.spark.worker.line_places import (
     LINE_DDL,
     LINE_FIELDS,
@@ -147,3 +150,25 @@ def _cells_record(
     text = io.StringIO()
     csv.writer(text, delimiter=delimiter, lineterminator="").writerow(texts)
     return reader.read(0, row, texts, text.getvalue().encode())
+
+
+def refuse_ahead(given: tuple[bytes, float], batches: Batches) -> Batches:
+    """Records, of which those that lie beyond the reach of the clock are rejected."""
+    library, allowed = given
+    types = types_of(library)
+    for batch in batches:
+        kept = batch.select(_SCHEMA.names)
+        reach = (batch.column(REACH)[0].as_py() if batch.num_rows else None) or 0
+        times = batch.column("time").cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        good = batch.column("problems").is_null().to_numpy(zero_copy_only=False)
+        ahead = np.flatnonzero(good & (times > reach))
+        if not len(ahead):
+            yield kept
+            continue
+        rows = kept.to_pylist()
+        for number in ahead.tolist():
+            row = rows[number]
+            event = read_event(row["payload"], types)
+            row |= {"raw": encode(event), "payload": None, "time": None}
+            row["problems"] = [jump_problem(event.time, reach, allowed)]
+        yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)

@@ -9,7 +9,7 @@ whole run.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ensue.engine.counts import Counts
@@ -55,40 +55,46 @@ class OrderedGroup:
 
     def read(
         self, position: bytes, event: Event, author: str | None, mask: int
-    ) -> list[Positioned]:
+    ) -> Iterator[Positioned]:
         """Read an event; `author` is the rule of an event that is an output."""
-        made = self._run_until(position)
-        made += self._deliver(position, event, author, mask)
-        return made
+        yield from self._run_until(position, event.time)
+        yield from self._deliver(position, event, author, mask)
 
-    def finish(self, clock: int | None) -> list[Positioned]:
+    def finish(self, clock: int | None) -> Iterator[Positioned]:
         """The outputs of timers up to the end of the stream."""
-        made = self._run_until(None)
+        yield from self._run_until(None, 0)
         if clock is not None:
-            made += self._run_until(positions.before_events(clock))
-        return made
+            yield from self._run_until(positions.before_events(clock), clock)
 
-    def _run_until(self, position: bytes | None) -> list[Positioned]:
-        """Run outputs and timers that come before a position; without one, outputs only."""
-        made: list[Positioned] = []
+    def _run_until(self, position: bytes | None, time: int) -> Iterator[Positioned]:
+        """Run outputs and timers that come before a position; without one, outputs only.
+
+        The position is not before the time.
+        """
         while True:
             alarm = self._alarms[0][0] if self._alarms and position is not None else None
             waiting = self._pending[0][0] if self._pending else None
             if waiting is not None and (alarm is None or waiting < alarm):
                 if position is not None and waiting >= position:
-                    return made
+                    return
                 at, _, author, event = heapq.heappop(self._pending)
-                made += self._deliver(at, event, author, ALL_KEYS)
+                yield from self._deliver(at, event, author, ALL_KEYS)
             elif alarm is not None and position is not None and alarm < position:
-                made += self._fire()
+                yield from self._fire(time)
             else:
-                return made
+                return
 
-    def _fire(self) -> list[Positioned]:
+    def _fire(self, time: int) -> list[Positioned]:
         moment, due, running, key = heapq.heappop(self._alarms)
         state = running.started[key]
         # Lazy deletion: the due time of the instance may have changed since.
         if due != state.instance.next_due():
+            return []
+        # What another rule puts out may change what a firing does.
+        is_fed = any(running.rule.name in readers for readers in self._feeds.values())
+        if running.ports.timers and not is_fed and state.instance.skip_idle(time - 1):
+            state.instance.armed_for = None
+            self._arm(running, key, state)
             return []
         state.fired = state.fired + 1 if state.due == due else 0
         state.due = due

@@ -14,13 +14,17 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch import BatchEngine
 from ensue.engine.counts import Counts
+from ensue.engine.jumps import UNBOUNDED, TimeRuns, check_advance, jump_problem
 from ensue.events.arrow import read_batches
+from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
+from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.outputs import OutputColumns, new_events, output_columns
 from ensue.spark.plan import Group, Plan, plan_of
@@ -29,6 +33,7 @@ from ensue.spark.worker.event_rows import (
     ARRIVAL,
     DEFAULT_SOURCE,
     NO_TIMES,
+    REACH,
     Times,
     disagreement,
     event_rows,
@@ -36,7 +41,6 @@ from ensue.spark.worker.event_rows import (
     read_event,
     read_rows,
     rejected_batch,
-    rejected_records,
     write_event,
 )
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES, sorted_tables
@@ -78,6 +82,7 @@ class GroupTask(NamedTuple):
     sort_buffer_bytes: int = SORT_BUFFER_BYTES
     packed: tuple[str, ...] = ()
     times: Times = NO_TIMES
+    max_jump: float = UNBOUNDED
 
 
 class PreparedGroup(NamedTuple):
@@ -106,11 +111,26 @@ def run_columns(given: tuple[Any, ...], batches: Batches) -> Batches:
     prepared = _prepared(task)
     renamed = (pa.RecordBatch.from_arrays(b.columns, names=list(task.names)) for b in batches)
     keys = ["time", ARRIVAL] if ARRIVAL in task.names else ["time"]
-    tables = sorted_tables(renamed, keys, task.sort_buffer_bytes)
+    tables = _near(sorted_tables(renamed, keys, task.sort_buffer_bytes))
     if task.mode != "feed" and runs_in_columns(prepared.plan, prepared.group, task):
         yield from _in_columns(prepared, task, tables)
     else:
         yield from _rows(prepared, task, _by_event(prepared, task, tables))
+
+
+def _near(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The rows, which are in order, without those that lie too far ahead."""
+    for table in tables:
+        if REACH in table.schema.names and len(table):
+            reach = table.column(REACH)[0].as_py()
+            near = int(np.searchsorted(_microseconds(table.column("time")), reach, "right"))
+            table = table.drop_columns([REACH]).slice(0, near)
+        if len(table):
+            yield table
+
+
+def _microseconds(times: pa.ChunkedArray) -> Any:
+    return times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
 
 
 def runs_in_columns(plan: Plan, group: Group, task: GroupTask) -> bool:
@@ -142,22 +162,28 @@ def _in_columns(prepared: PreparedGroup, task: GroupTask, tables: Iterator[pa.Ta
         arrivals = _arrivals(table, task)
         clock, table = _event_columns(table, task, clock)
         if not task.with_order:
-            yield from rows(_pushed(engine, table))
+            for made in engine.push_in_parts(table, DEFAULT_SOURCE):
+                yield from rows(made)
+            _check(engine)
             continue
         sorted_rows = SortedRows(table, arrivals)
         for begin, end in sorted_rows.distinct_slices():
             made = _pushed(engine, table.slice(begin, end - begin))
             order = output_positions(sorted_rows, begin, end, made, plan.numbered_names)
             yield from rows(made, order)
-    if clock is not None:
-        yield from rows(engine.finish(clock))
+    for made in engine.finish_in_parts(clock):
+        yield from rows(made)
 
 
 def _pushed(engine: BatchEngine, table: pa.Table) -> pa.Table:
     made = engine.push_batch(table, DEFAULT_SOURCE)
+    _check(engine)
+    return made
+
+
+def _check(engine: BatchEngine) -> None:
     if engine.rejected or engine.late:
         raise disagreement(engine.rejected)
-    return made
 
 
 def _arrivals(table: pa.Table, task: GroupTask) -> pa.ChunkedArray:
@@ -274,10 +300,13 @@ def _over_events(
     clock: int | None = None
     for table in sorted_tables(batches, ["position"], task.sort_buffer_bytes):
         has_clock = CLOCK in table.schema.names
+        has_reach = REACH in table.schema.names
         for batch in table.to_batches(max_chunksize=OUTPUTS_AT_ONCE):
             for row in batch.to_pylist():
                 clock = row[CLOCK] if has_clock else None
                 event = read_event(row["payload"], plan.library.types)
+                if has_reach and row["author"] is None and event.time > row[REACH]:
+                    continue
                 yield from running.read(row["position"], event, row["author"], row["mask"])
     yield from running.finish(clock)
     yield counts
@@ -329,7 +358,21 @@ def rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     task = GroupTask(*given)
     types = _plan(task.library, task.selected).library.types
     for batch in batches:
-        yield rejected_batch(rejected_records(batch, types, task.times))
+        yield rejected_batch([each for _, each in _refused(task, types, batch, False)])
+
+
+def _refused(
+    task: GroupTask, types: TypeSystem, batch: pa.RecordBatch, with_arrival: bool
+) -> Iterator[tuple[int, Rejected]]:
+    """The rows that are no events, do not fit, or lie too far ahead, with their arrivals."""
+    has_reach = REACH in batch.schema.names
+    reach = batch.column(REACH)[0].as_py() if has_reach and batch.num_rows else None
+    for arrival, each in read_rows(iter([batch]), types, task.times, with_arrival=with_arrival):
+        if isinstance(each, Rejected):
+            yield arrival, each
+        elif reach is not None and each.time > reach:
+            why = jump_problem(each.time, reach, task.max_jump)
+            yield arrival, Rejected(0, encode(each), (why,))
 
 
 def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
@@ -337,8 +380,7 @@ def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     task = GroupTask(*given)
     types = _plan(task.library, task.selected).library.types
     for batch in batches:
-        found = [(at, each) for at, each in read_rows(iter([batch]), types, task.times)]
-        kept = [(at, each) for at, each in found if isinstance(each, Rejected)]
+        kept = list(_refused(task, types, batch, True))
         rows = rejected_batch([each for _, each in kept])
         arrivals = pa.array([at for at, _ in kept], pa.int64())
         yield pa.RecordBatch.from_arrays([*rows.columns, arrivals], [*rows.schema.names, ARRIVAL])
@@ -355,3 +397,32 @@ def latest_time(given: tuple[Any, ...], batches: Batches) -> Batches:
     ]
     if times:
         yield pa.RecordBatch.from_arrays([pa.array([max(times)], pa.int64())], ["latest"])
+
+
+def time_runs(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """The times of the events of a partition, as runs in which the clock may jump."""
+    task = GroupTask(*given)
+    types = _plan(task.library, task.selected).library.types
+    runs = TimeRuns(task.max_jump)
+    for _, record in read_rows(batches, types, with_arrival=False):
+        if isinstance(record, Event):
+            runs.add(record.time, record.time)
+    if runs.merged:
+        low, high = zip(*runs.merged, strict=True)
+        yield pa.RecordBatch.from_pydict(
+            {"low": pa.array(low, pa.int64()), "high": pa.array(high, pa.int64())}
+        )
+
+
+def find_reach(given: tuple[int, int | None], batches: Batches) -> Batches:
+    """How far the clock comes over all runs of times, which stand in one row."""
+    allowed, until = given
+    runs = TimeRuns(allowed)
+    for batch in batches:
+        for found in batch.column("runs").to_pylist():
+            for each in found:
+                runs.add(each["low"], each["high"])
+    reach = runs.reach(None)
+    if reach is not None and until is not None:
+        check_advance(until, reach, allowed)
+    yield pa.RecordBatch.from_pydict({REACH: pa.array([reach], pa.int64())})

@@ -37,8 +37,8 @@ class AlarmBatch(Batch):
             return Column("timestamp", self.times)
         return absent(len(self))
 
-    def since(self, row: int) -> AlarmBatch:
-        return AlarmBatch(self.times[row:], self.types)
+    def since(self, row: int, end: int | None = None) -> AlarmBatch:
+        return AlarmBatch(self.times[row:end], self.types)
 
     def event(self, row: int) -> Event:
         """Stands in the place of an event; it is never sent on."""

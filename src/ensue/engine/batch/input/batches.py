@@ -36,6 +36,8 @@ class Batch(ABC):
 
     times: Instants
     types: TypeSystem
+    held_bytes = 0
+    """How much memory is held on to with a batch, where that may be much."""
 
     def __init__(self) -> None:
         self._columns: dict[Parts, Column] = {}
@@ -61,8 +63,8 @@ class Batch(ABC):
     def event(self, row: int) -> Event: ...
 
     @abstractmethod
-    def since(self, row: int) -> Batch:
-        """The rows from this one on, as a batch of their own."""
+    def since(self, row: int, end: int | None = None) -> Batch:
+        """The rows from this one on, or up to an end, as a batch of their own."""
 
     def column(self, parts: Parts) -> Column:
         """What a name stands for in each row."""
@@ -125,8 +127,8 @@ class EventBatch(Batch):
     def event(self, row: int) -> Event:
         return self.events[row]
 
-    def since(self, row: int) -> EventBatch:
-        return EventBatch(self.events[row:], self.types)
+    def since(self, row: int, end: int | None = None) -> EventBatch:
+        return EventBatch(self.events[row:end], self.types)
 
 
 class TableBatch(Batch):
@@ -152,6 +154,7 @@ class TableBatch(Batch):
         self._type_codes = type_codes
         self._chunk = chunk
         self._places = places
+        self.held_bytes = chunk.held_bytes
 
     @cached_property
     def type_codes(self) -> npt.NDArray[np.int32]:
@@ -235,14 +238,14 @@ class TableBatch(Batch):
     def event(self, row: int) -> Event:
         return self.events(np.array([row]))[0]
 
-    def since(self, row: int) -> TableBatch:
+    def since(self, row: int, end: int | None = None) -> TableBatch:
         return TableBatch(
-            self.rows[row:],
+            self.rows[row:end],
             self._reading,
-            self.times[row:],
-            self._type_codes[row:],
+            self.times[row:end],
+            self._type_codes[row:end],
             self._chunk,
-            self._places[row:],
+            self._places[row:end],
         )
 
     def events(self, rows: Rows) -> list[Event]:

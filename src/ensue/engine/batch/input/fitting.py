@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import Column, Mask
+from ensue.events.conformance import LARGEST_EXACT
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, ValueType
 
@@ -50,7 +51,7 @@ def _misfit_values(column: Column, type_: ValueType, arrow: pa.DataType) -> Any:
             return (values < low) | (values > high) if high < 2**63 else values < low
         if column.kind == "real":
             whole = np.isfinite(values) & (np.floor(values) == values)
-            return ~(whole & (values >= low) & (values <= high) & (np.abs(values) < 2.0**63))
+            return ~(whole & (values >= low) & (values <= high) & (np.abs(values) <= LARGEST_EXACT))
         return np.ones(len(values), np.bool_)
     if type_.kind == "real":
         if column.kind == "integer":

@@ -1,9 +1,9 @@
 """Events in columns on their way in: checked, put in the order of their times, and cut to size.
 
 In comes a chunk of a file or a table of events; out come batches that are in order and fit their
-types. A row that does not fit is kept in `rejected`, and one from before the time that an earlier
-table has reached in `late`: neither stops anything. Rows that columns do not show are read by
-themselves, and put back among the others.
+types. A row that does not fit, or lies too far ahead of those before it, is kept in `rejected`, and
+one from before the time that an earlier table has reached in `late`: neither stops anything. Rows
+that columns do not show are read by themselves, and put back among the others.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import pyarrow as pa
 from ensue.engine.batch.input.batches import Batch, EventBatch, TableBatch
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.table_reading import TableReading
+from ensue.engine.core.cells import Instants
 from ensue.engine.counts import Counts
+from ensue.engine.jumps import UNBOUNDED, jump_problem
 from ensue.errors import UsageError
-from ensue.events.cloudevents import TEXT_ATTRIBUTES
+from ensue.events.cloudevents import TEXT_ATTRIBUTES, encode
 from ensue.events.columns import EXTENSION_PREFIX
 from ensue.events.event import Event, Rejected
 from ensue.events.files.chunk import Chunk
@@ -44,11 +46,13 @@ class Checked(NamedTuple):
 class Intake:
     """What comes in of one stream. `clock` is the time that it has reached before a table."""
 
-    def __init__(self, types: TypeSystem, counts: Counts) -> None:
+    def __init__(self, types: TypeSystem, counts: Counts, max_jump: float = UNBOUNDED) -> None:
         self.rejected: list[Rejected] = []
         self.late: list[Event] = []
         self.rows_read = 0
         self._counts = counts
+        self._max_jump = max_jump
+        self._reached: int | None = None
         self.change(types)
 
     def change(self, types: TypeSystem) -> None:
@@ -95,6 +99,7 @@ class Intake:
     ) -> Iterator[Batch]:
         """The rows of a table (anything with `__arrow_c_stream__`) as batches."""
         table = _as_table(given)
+        self._reached = clock
         chunks = TableChunks(table.schema, self._types, source, "the table", mapping)
         numbers = np.arange(self.rows_read + 1, self.rows_read + 1 + len(table))
         self.rows_read += len(table)
@@ -121,15 +126,41 @@ class Intake:
             first += len(rows)
 
     def _in_time(self, batch: Batch, clock: int | None) -> Iterator[Batch]:
-        """The rows that do not come too late."""
-        self._counts.events += len(batch)
+        """The rows that do not come too late, or lie too far ahead."""
         if clock is not None and len(batch) and batch.times[0] < clock:
             early = int(np.searchsorted(batch.times, clock))
             self.late += [batch.event(row) for row in range(early)]
+            self._counts.events += early
             self._counts.late += early
             batch = batch.since(early)
+        yield from self.in_reach(batch)
+
+    def in_reach(self, batch: Batch) -> Iterator[Batch]:
+        """The rows, in order, that do not lie too far ahead; the others are rejected."""
+        self._counts.events += len(batch)
+        near = self._near(batch.times)
+        if near < len(batch):
+            self._refuse_ahead([batch.event(row) for row in range(near, len(batch))])
+            batch = batch.since(0, near)
         if len(batch):
+            self._reached = int(batch.times[-1])
             yield batch
+
+    def _near(self, times: Instants) -> int:
+        """How many of these times, which are in order, the clock may jump to."""
+        if self._max_jump == UNBOUNDED or not len(times):
+            return len(times)
+        before = times[0] if self._reached is None else self._reached
+        far = np.diff(times, prepend=before) > self._max_jump
+        return int(far.argmax()) if far.any() else len(times)
+
+    def _refuse_ahead(self, events: Sequence[Event]) -> None:
+        reached = 0 if self._reached is None else self._reached
+        self._counts.events -= len(events)
+        self.rejected += [
+            Rejected(0, encode(each), (jump_problem(each.time, reached, self._max_jump),))
+            for each in events
+        ]
 
     def _reading(self, names: Sequence[str]) -> TableReading:
         known = self._readings.get(tuple(names))

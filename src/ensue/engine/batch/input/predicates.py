@@ -41,6 +41,9 @@ from ensue.lang.expressions.values import FaultError, to_timestamp
 Lookup = Callable[[Parts], Column]
 
 _SMALLEST = np.int64(-(2**63))
+_EXACT = 2**53
+"""A real holds every integer up to here, so that a quotient of one is rounded once."""
+MICROSECONDS = 1e6
 _MOST_DISTINCT = 0.5
 """A name with more distinct values than this share of its rows is not worth a dictionary."""
 
@@ -282,11 +285,16 @@ class _Evaluation:
     def _compute(self, sign: str, x: Outcomes, y: Outcomes) -> Outcomes:
         if "string" in (x.kind, y.kind):
             raise NotInColumnsError
+        errors = _either(x.errors, y.errors)
+        if x.kind == y.kind == "timestamp" and sign == "-":
+            between = x.values - y.values
+            if between.size and np.abs(between).max() >= _EXACT:
+                raise NotInColumnsError
+            return Outcomes("real", between / MICROSECONDS, errors)
         if "timestamp" in (x.kind, y.kind):
             if sign == "-":
                 raise NotInColumnsError
             return self._all_errors("integer")
-        errors = _either(x.errors, y.errors)
         left, right = _as_numbers(x, y)
         with np.errstate(all="ignore"):
             if left.dtype == np.float64:

@@ -247,9 +247,15 @@ class CellGroup:
             fired.at[of], self.numbers[part.rules], fired.times[of], fired.starts[of]
         )
 
+    def reach(self, clock: int) -> None:
+        """The clock has come to a time, whether or not a rule has read anything since."""
+        latest = self.visited.latest
+        self.visited.latest = clock if latest is None else max(latest, clock)
+
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.visited.cells.size // 2):
+        enough = max(SMALLEST_CLEARING, self.visited.cells.size // 2)
+        if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             held = []
             for member in self.members.values():
                 member.drop_expired()

@@ -24,6 +24,8 @@ from ensue.events.event import Event
 from ensue.lang.expressions.names import Parts
 
 ID: Parts = ("id",)
+HEAVY_BYTES = 1 << 26
+"""So many bytes of batches are held on to for the sake of a few of their rows, and no more."""
 _NO_ROWS = np.empty(0, np.int64)
 
 
@@ -96,18 +98,26 @@ class Remembered:
         self.whole = whole
         self.next = 1
         self.recent_rows = 0
+        self._recent_bytes = 0
         self.parts: list[Kept | Recent] = []
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether the last batches are so large that they are to be let go of early."""
+        return self._recent_bytes > HEAVY_BYTES
 
     def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
         self.parts.append(Recent(self.next, batches, rows, which))
         self.next += len(rows)
         self.recent_rows += len(rows)
+        self._recent_bytes += sum(batch.held_bytes for batch in batches)
 
     def add_all(self, batch: Batch) -> None:
         """Every row of a batch is a reading."""
         self.parts.append(Recent(self.next, [batch], None))
         self.next += len(batch)
         self.recent_rows += len(batch)
+        self._recent_bytes += batch.held_bytes
 
     def column(self, parts: Parts, readings: Rows) -> Column:
         last = self.parts[-1]
@@ -191,12 +201,14 @@ class Remembered:
         self.parts = [*kept]
         self.next += readings.size
         self.recent_rows = 0
+        self._recent_bytes = 0
         return first
 
     def forget_all_but(self, readings: Rows) -> None:
         """Keep these readings only, sorted by number."""
         self.parts = [self.taken(readings)] if readings.size else []
         self.recent_rows = 0
+        self._recent_bytes = 0
 
     def taken(self, readings: Rows) -> Kept:
         """These readings on their own, sorted by number; there is at least one."""

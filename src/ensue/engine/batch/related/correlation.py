@@ -126,7 +126,9 @@ class RelatedCorrelation:
         number = remembered.next - len(found.rows)
         if self._counting is not None:
             try:
-                self._counting.check(np.arange(number, remembered.next))
+                self._counting.check(
+                    np.arange(number, remembered.next), found.bits.astype(np.uint64)
+                )
             except LeavesColumnsError:
                 remembered.take_back()
                 raise
@@ -303,7 +305,7 @@ class RelatedCorrelation:
         self._floors[:] = 0
         self._events.clear(number)
         if self._counting is not None and len(letters):
-            self._counting.check(np.arange(number, number + len(letters)))
+            self._counting.check(np.arange(number, number + len(letters)), letters)
             self._counting.widen()
         if self._counting is not None:
             self._counting.clear()
@@ -319,7 +321,8 @@ class RelatedCorrelation:
 
     def clear_up(self) -> None:
         """Let go of readings that no key remembers any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._held)):
+        enough = max(SMALLEST_CLEARING, len(self._held))
+        if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             self.read_again(self.live())
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ensue.engine.batch.input.column import Column, Rows, column_of
 from ensue.engine.batch.input.keys import TextNumbers
@@ -172,13 +173,21 @@ class Counting:
         self._aggregates = np.array(rows, np.int64).reshape(-1, conditions.COLUMNS)
         self._width = at
 
-    def check(self, numbers: Rows) -> None:
+    def check(self, numbers: Rows, letters: Any) -> None:
         """See whether readings can be counted; raises `LeavesColumnsError`.
 
         Where the sums need more limbs the caller has to let all events be read again, which
         `is_outgrown` says.
         """
-        self._columns = [self._column_of(each, numbers) for each in self._values]
+        condition = self._form.condition
+        for (port, *path), kind in (condition.names if condition else {}).items():
+            self._column_of(port, tuple(path), kind, numbers, letters)
+        self._columns = [
+            self._column_of(each.asked.port, each.asked.name, each.asked.kind, numbers, letters)
+            if each.asked.name
+            else Column("integer", np.zeros(numbers.size, np.int64))
+            for each in self._values
+        ]
         self._wider = [
             each.powers.including(column.values[~column.missing_mask()])
             if each.asked.function in ("SUM", "AVG") and each.asked.kind == "real"
@@ -201,22 +210,25 @@ class Counting:
         for each, wider in zip(self._values, self._wider, strict=True):
             each.powers = wider
 
-    def _column_of(self, each: _Values, numbers: Rows) -> Column:
-        if each.asked.function == "COUNT" and not each.asked.name:
-            return Column("integer", np.zeros(numbers.size, np.int64))
-        column = self._column(each.asked.name, numbers)
-        if column.kind == "object":
-            column = column_of(column.to_list())
-        if column.missing is not None and column.missing.all():
-            empty = np.zeros(numbers.size, np.float64 if each.asked.kind == "real" else np.int64)
-            return Column(each.asked.kind, empty, column.missing)
-        if column.kind != each.asked.kind:
-            raise LeavesColumnsError(f"`{'.'.join(each.asked.name)}` is not what was declared")
-        if column.kind == "real" and not np.isfinite(column.values).all():
-            there = column.values[~column.missing_mask()]
-            if not np.isfinite(there).all():
-                raise LeavesColumnsError(f"`{'.'.join(each.asked.name)}` is no finite number")
-        return column
+    def _column_of(self, port: str, name: Parts, kind: str, numbers: Rows, letters: Any) -> Column:
+        """The values of a name that the events of a port have; those of others are missing."""
+        bit = np.uint64(self._bit_of(port))
+        is_here = (letters >> bit & np.uint64(1)).astype(np.bool_)
+        if is_here.all():
+            return _checked(self._column(name, numbers), name, kind)
+        zeros = np.zeros(numbers.size, np.float64 if kind == "real" else np.int64)
+        if not is_here.any():
+            return Column(kind, zeros, ~is_here)
+        here = np.flatnonzero(is_here)
+        column = _checked(self._column(name, numbers[here]), name, kind)
+        missing = ~is_here
+        missing[here] = column.missing_mask()
+        if kind == "string":
+            places = np.zeros(numbers.size, np.int64)
+            places[here] = np.arange(here.size)
+            return Column(kind, column.take(places).values, missing)
+        zeros[here] = column.values
+        return Column(kind, zeros, missing)
 
     def fill_in(self, rows: npt.NDArray[np.int64]) -> None:
         """Write the values of readings, which have been checked, to their rows."""
@@ -361,3 +373,21 @@ class Counting:
             if not writes:
                 keys, rows = np.empty(count, np.int64), np.empty(count, np.int64)
         return keys, rows
+
+
+def _checked(column: Column, name: Parts, kind: str) -> Column:
+    """A column of a kind, with finite numbers only. Raises `LeavesColumnsError`."""
+    if column.kind == "object":
+        column = column_of(column.to_list())
+    if column.missing is not None and column.missing.all():
+        if kind == "string":
+            return Column(kind, pa.array([""] * len(column), pa.string()), column.missing)
+        zeros = np.zeros(len(column), np.float64 if kind == "real" else np.int64)
+        return Column(kind, zeros, column.missing)
+    if column.kind != kind:
+        raise LeavesColumnsError(f"`{'.'.join(name)}` is not what was declared")
+    if kind == "real":
+        there = column.values if column.missing is None else column.values[~column.missing]
+        if not np.isfinite(there).all():
+            raise LeavesColumnsError(f"`{'.'.join(name)}` is no finite number")
+    return column

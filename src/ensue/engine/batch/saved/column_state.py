@@ -62,9 +62,12 @@ def whole_events(state: ColumnState) -> list[Event] | None:
 
 def arrow_table(data: bytes) -> pa.Table:
     try:
-        return pa.ipc.open_stream(data).read_all()
-    except pa.ArrowException as error:
+        table = pa.ipc.open_stream(data).read_all()
+        # Lengths and offsets as well, which loops go by without looking.
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise SnapshotError(f"the snapshot is damaged: {error}") from None
+    return table
 
 
 def object_bytes(column: Column) -> bytes:

@@ -8,6 +8,7 @@ so that the numbers of a table, which depend on what came first, stay inside a p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -37,6 +38,7 @@ from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import TABLE_STATES, first_starts, moving_states
 from ensue.engine.core.saved.machines import to_plain
+from ensue.engine.core.saved.rules import damaged
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
 from ensue.machine.model import Machine
@@ -104,6 +106,15 @@ def decode_correlation(
 
     Raises `LeavesColumnsError` if a rule that relates events has to run event by event for it.
     """
+    try:
+        return _decode_correlation(running, snapshot)
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, IndexError, pa.ArrowException) as e:
+        raise SnapshotError(f"the snapshot is damaged: {e}") from None
+
+
+def _decode_correlation(
+    running: ColumnCorrelation | RelatedCorrelation | EventCorrelation | Member, snapshot: bytes
+) -> bool:
     if isinstance(running, RelatedCorrelation):
         restore_related(running, msgspec.msgpack.decode(snapshot, type=SavedEvents))
         return True
@@ -118,7 +129,8 @@ def decode_correlation(
             running.go_on(SavedEvents(None, to_plain(machine), rule))
         return True
     if state is None:
-        assert isinstance(running, Member), "a rule that runs by events does so from its start on"
+        if not isinstance(running, Member):
+            raise damaged(f"`{running.name}` has no state in columns")
         return False
     return _restore(running, state)
 
@@ -203,6 +215,7 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
 def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> bool:
     table = arrow_table(state.keys)
     keys, remembered, maker = running.keys, running.remembered, running.maker
+    _check_keys(running, state, table)
     if state.general_keys is not None:
         at = keys.restore_general(msgspec.msgpack.decode(state.general_keys, type=list[Key]))
     else:
@@ -221,6 +234,9 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> bool:
             held.take_due(at, *_due(len(held.table.timers), table))
     else:
         assert isinstance(held, RuleCells)
+        states = range(len(held.machine.names))
+        if any(each != [-1] and not set(each) <= set(states) for each in state.states):
+            raise damaged(f"`{running.name}` is in states that it has not")
         known = [held.table.number_of_set(frozenset(each)) for each in state.states]
         if at.size:
             held.take_states(at, np.array(known, np.int64)[table.column("state").to_numpy()])
@@ -228,6 +244,7 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> bool:
     columns = {_parts(name): _column(kept.column(name)) for name in kept.schema.names}
     columns |= {_parts(name): object_column(data) for name, data in state.objects.items()}
     rows = len(next(iter(columns.values()))) if columns else 0
+    _check_places(running, table, columns, rows, len(held.slot_of))
     first = remembered.restore(rows, columns, whole_events(state))
     timer_slots = held.table.timer_slots if isinstance(held, RuleCells) else []
     for place, slot in enumerate(held.slot_of):
@@ -245,6 +262,57 @@ def _restore(running: ColumnCorrelation | Member, state: ColumnState) -> bool:
         {(running.number, int(at[key]), id_): n for key, id_, n in state.counted},
     )
     return True
+
+
+def _check_keys(running: ColumnCorrelation | Member, state: ColumnState, table: pa.Table) -> None:
+    """Raises `SnapshotError` unless each key has a state, and what is counted has a key."""
+    count = len(table)
+    if state.general_keys is None:
+        keys = table.column("key")
+        if keys.null_count or keys.type not in (pa.string(), pa.large_string(), pa.int64()):
+            raise damaged(f"`{running.name}` has keys that are none")
+    elif len(msgspec.msgpack.decode(state.general_keys, type=list[Key])) != count:
+        raise damaged(f"`{running.name}` has keys without a state")
+    if not state.stepped:
+        codes = table.column("state")
+        if codes.null_count or not pa.types.is_unsigned_integer(codes.type):
+            raise damaged(f"`{running.name}` has keys without a state")
+        if count and codes.to_numpy().max() >= len(state.states):
+            raise damaged(f"`{running.name}` is in states that it has not")
+    for name in table.schema.names:
+        column = table.column(name)
+        kind, _, _ = name.partition(" ")
+        if kind in ("start", "due", "number") and not pa.types.is_int64(column.type):
+            raise damaged(f"`{running.name}` has times that are none")
+        if kind in ("number", "started") and column.null_count:
+            raise damaged(f"`{running.name}` has keys that have not started")
+        if kind == "started" and not pa.types.is_boolean(column.type):
+            raise damaged(f"`{running.name}` has keys that have not started")
+        if kind in ("start", "due") and count and column.null_count < count:
+            found = column.drop_null().to_numpy()
+            if found.min() < -FAR or found.max() > FAR:
+                raise damaged(f"`{running.name}` has times that are none")
+    if any(not 0 <= key < count or number < 0 for key, _, number in state.counted):
+        raise damaged(f"`{running.name}` has counted outputs of a key that it has not")
+
+
+def _check_places(
+    running: ColumnCorrelation | Member,
+    table: pa.Table,
+    columns: Mapping[tuple[str, ...], Column],
+    rows: int,
+    places: int,
+) -> None:
+    """Raises `SnapshotError` unless what is bound is there."""
+    if any(len(column) != rows for column in columns.values()):
+        raise damaged(f"`{running.name}` has events of which parts are lacking")
+    for place in range(places):
+        column = table.column(f"place {place}")
+        if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+            raise damaged(f"`{running.name}` has bound what is none")
+        found = column.cast(pa.int64()).drop_null().to_numpy()
+        if found.size and (found.min() < 0 or found.max() >= rows):
+            raise damaged(f"`{running.name}` has bound events that are not there")
 
 
 def _starts(machine: Machine, table: pa.Table) -> tuple[Any, Any]:

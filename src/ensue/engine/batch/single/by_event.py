@@ -9,7 +9,7 @@ which they are saved.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from itertools import count
 from typing import cast
 
@@ -78,6 +78,11 @@ class EventCorrelation:
         return self._rule.machine
 
     @property
+    def instances(self) -> Sized:
+        """Its keys."""
+        return self._rule.instances
+
+    @property
     def has_timers(self) -> bool:
         return self._rule.has_clock
 
@@ -124,6 +129,9 @@ class EventCorrelation:
             alarm = heapq.heappop(self._alarms)
             if alarm.due == alarm.instance.next_due():
                 alarm.instance.armed_for = None
+                if self._ports.timers and alarm.instance.skip_idle(time - 1):
+                    self._arm(alarm.instance)
+                    continue
                 fired = alarm.instance.fire(alarm.due)
                 self._arm(alarm.instance)
                 self._fired += 1

@@ -260,6 +260,10 @@ class ColumnCorrelation:
         else:
             self._linear.grow(self.keys.count)
 
+    def reach(self, clock: int) -> None:
+        """The clock has come to a time, whether or not this rule has read anything since."""
+        self._latest = clock if self._latest is None else max(self._latest, clock)
+
     def drop_expired(self) -> None:
         """Let every key drop what has left its window by the last moment that was read."""
         if self._linear is None and self._latest is not None:
@@ -267,7 +271,8 @@ class ColumnCorrelation:
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
-        if self.remembered.recent_rows > max(SMALLEST_CLEARING, self.held.slots.size // 2):
+        enough = max(SMALLEST_CLEARING, self.held.slots.size // 2)
+        if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             self.forget_unheld()
 
     def forget_unheld(self) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ensue.engine.core.atoms import mask_of
 from ensue.engine.core.instances.firing import Noted
-from ensue.engine.core.instances.keys import FastKey, KeyInstance, whole_key
+from ensue.engine.core.instances.keys import Facts, FastKey, KeyInstance, whole_key
 from ensue.engine.core.instances.rows import Move, Row, RowTable
+from ensue.engine.instance import ENDLESS
 from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
@@ -19,7 +20,7 @@ from ensue.machine.model import Emit, Machine, State
 _NO_TIMEOUTS: dict[State, int] = {}
 
 
-class EclFacts:
+class EclFacts(Facts):
     """What all instances of an ECL correlation share."""
 
     def __init__(self, correlation: EclCorrelation, machine: Machine, types: TypeSystem) -> None:
@@ -84,6 +85,13 @@ class EclRunner(KeyInstance):
             return super().fire(time)
         due = [state for state, at in self.timeouts.items() if at <= time]
         return self._take(self.rows.tick(self.row, due), time, None)
+
+    def idle_until(self, port: TimerPort) -> int | None:
+        mask = self.facts.timer_mask(port)
+        return ENDLESS if mask is not None and self.rows.step(self.row, mask).is_noop else None
+
+    def other_due(self) -> Sequence[int]:
+        return [*self.timeouts.values()]
 
     def is_idle(self, now: int) -> bool:  # noqa: ARG002
         """Whether it stands as at its start."""

@@ -8,7 +8,7 @@ asked for, and kept. How an instance gets there is for `filters`.
 from __future__ import annotations
 
 from ensue.engine.core.instances.firing import IN_LIST, Access, Firing, Run
-from ensue.engine.core.instances.keys import FastKey, whole_key
+from ensue.engine.core.instances.keys import Facts, FastKey, whole_key
 from ensue.engine.core.instances.places import IN_ATTRIBUTES
 from ensue.engine.core.instances.rows import Move, Speaking
 from ensue.engine.core.instances.windows import WindowSteps
@@ -20,7 +20,7 @@ from ensue.machine.model import Machine, Switch
 from ensue.machine.stepping import Fired
 
 
-class FilterFacts:
+class FilterFacts(Facts):
     """What all instances of a filter share.
 
     `speaks` has, of the steps that were taken so far, those of which all that follows is written

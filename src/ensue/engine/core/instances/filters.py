@@ -16,6 +16,7 @@ from ensue.engine.core.instances.keys import FastKey, KeyInstance
 from ensue.engine.core.instances.places import ATTRIBUTES, Places, all_places
 from ensue.engine.core.instances.rows import Move, Row, RowTable
 from ensue.engine.core.instances.windows import NEVER, Held, HeldStarts, WindowSteps
+from ensue.engine.instance import ENDLESS
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
 from ensue.engine.transformer import Transformer
@@ -183,6 +184,10 @@ class TabledFilter(FilterRunner):
             self.row = step.to
         return made
 
+    def idle_until(self, port: TimerPort) -> int | None:
+        mask = self.facts.timer_mask(port)
+        return ENDLESS if mask is not None and self.rows.step(self.row, mask).is_noop else None
+
     def is_active(self, state: State) -> bool:
         return bool(self.row.bits >> state & 1)
 
@@ -236,6 +241,20 @@ class WindowedFilter(FilterRunner):
                 break
             effects = self.stepper.take(self.active, now=time).effects
         return made
+
+    def idle_until(self, port: TimerPort) -> int | None:
+        mask = self.facts.timer_mask(port)
+        if mask is None:
+            return None
+        now, before = self._due[port.name], dict(self.active)
+        after = dict(before)
+        atoms = frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
+        if self.stepper.take(after, atoms, now=now).effects or after != before:
+            return None
+        # What leaves the window may let the next firing do something.
+        window = self.stepper.machine.window or 0
+        starts = [int(start) for start in before.values() if now - window <= start < NOW]
+        return min(starts, default=ENDLESS) + window
 
     def is_active(self, state: State) -> bool:
         return state in self.active

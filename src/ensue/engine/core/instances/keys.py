@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from functools import cached_property
 
+from ensue.engine.core.atoms import timer_mask
 from ensue.engine.instance import NO_TIMERS, Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key
 from ensue.lang.syntax import TimerPort
+from ensue.machine.model import Machine
 
 FastKey = str | int | float | Key
 """A key as instances are found by: a single text or number stands for itself."""
@@ -32,10 +34,24 @@ def fast_key(key: Key) -> FastKey:
     return key
 
 
-class MakesOutputs(Protocol):
-    """What all instances of a rule share."""
+class Facts:
+    """What all instances of a rule share: here, what the firings of its timer ports are to it."""
 
-    def outputs(self, key: FastKey) -> Outputs: ...
+    machine: Machine
+
+    def outputs(self, key: FastKey) -> Outputs:
+        raise NotImplementedError
+
+    @cached_property
+    def timer_masks(self) -> dict[str, int | None]:
+        """For each timer port the mask of its firings; None where their time matters."""
+        return {}
+
+    def timer_mask(self, port: TimerPort) -> int | None:
+        known = self.timer_masks
+        if port.name not in known:
+            known[port.name] = timer_mask(self.machine, port.name)
+        return known[port.name]
 
 
 class KeyInstance(Instance):
@@ -47,7 +63,7 @@ class KeyInstance(Instance):
 
     __slots__ = ("_said",)
 
-    facts: MakesOutputs
+    facts: Facts
     _said: Outputs | FastKey
 
     def __init__(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ensue.engine.core.instances.firing import IN_LIST, Firing, Noted
-from ensue.engine.core.instances.keys import FastKey, KeyInstance, whole_key
+from ensue.engine.core.instances.keys import Facts, FastKey, KeyInstance, whole_key
 from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.relating.having import Held, having_of
 from ensue.engine.outputs import Outputs
@@ -40,7 +40,7 @@ class Nothing:
 NOTHING = Nothing()
 
 
-class LinkedFacts:
+class LinkedFacts(Facts):
     """What all instances of such a filter share."""
 
     def __init__(self, correlation: FilterCorrelation, form: Form, types: TypeSystem) -> None:

@@ -88,6 +88,7 @@ class Rule:
         self.order = 0
         self._begins: dict[int, Nothing] = {}
         self.is_fed_from = False
+        self.is_fed = False
         self.correlation = correlation
         self.ports = Ports(correlation, types)
         self.instances: dict[FastKey, Runner] = {}

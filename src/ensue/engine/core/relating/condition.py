@@ -99,6 +99,8 @@ class Condition:
     steps: tuple[tuple[int, ...], ...] = ()
     integers: tuple[int, ...] = ()
     reals: tuple[float, ...] = ()
+    names: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+    """The kinds that names of operands are taken to have."""
 
 
 def condition_of(
@@ -131,6 +133,7 @@ class _Compiler:
     steps: list[list[int]] = field(default_factory=list)
     integers: list[int] = field(default_factory=list)
     reals: list[float] = field(default_factory=list)
+    kind_of_names: dict[tuple[str, ...], str] = field(default_factory=dict)
     used: int = 1
 
     def condition(self) -> Condition:
@@ -140,6 +143,7 @@ class _Compiler:
             tuple(tuple(each) for each in self.steps),
             tuple(self.integers),
             tuple(self.reals),
+            dict(self.kind_of_names),
         )
 
     def step(self, step: int, to: int, x: int, y: int = 0) -> int:
@@ -251,20 +255,31 @@ class _Compiler:
             self.steps[jump][3] = len(self.steps)
         return found
 
+    def _named(self, parts: tuple[str, ...]) -> str | None:
+        port, *path = parts
+        declared = self.names.get(port, {}).get(".".join(path))
+        kind = declared.kind if declared is not None else None
+        if path == ["time"] and declared is None:
+            kind = "timestamp"
+        if kind is not None:
+            self.kind_of_names[parts] = kind
+        return kind
+
     def _kind(self, x: Expression) -> str | None:
         """The kind of an expression without aggregates, where it can be told beforehand."""
         match x:
             case Literal(value):
                 return kind_of(value)
-            case Name((port, *path)):
-                declared = self.names.get(port, {}).get(".".join(path))
-                return None if declared is None else declared.kind
+            case Name(parts):
+                return self._named(parts)
             case Not() | Comparison() | Logic() | Like() | In() | Exists():
                 return "boolean"
             case Negate(operand):
                 return self._kind(operand)
             case Arithmetic(first, rest):
                 kinds = {self._kind(each) for each in (first, *(part for _, part in rest))}
+                if kinds == {"timestamp"} and [sign for sign, _ in rest] == ["-"]:
+                    return "real"
                 if not kinds <= set(NUMBERS):
                     return None
                 return "integer" if kinds == {"integer"} else "real"

@@ -108,7 +108,7 @@ def push(event):
     {checks}
     {exceptions}
     time = event.time
-    if time < ordering.latest: return unusual(event)
+    if not 0 <= time - ordering.latest <= max_jump: return unusual(event)
     ordering.latest = time
     counts.events += 1
     if alarms and alarms[0].due <= time: return after_alarms(event)

@@ -35,7 +35,14 @@ from ensue.engine.core.packed import (
     WIDTH,
     WINDOW,
 )
-from ensue.engine.core.stepping import due_letter, inside, set_timers, step_cell
+from ensue.engine.core.stepping import (
+    after_idle,
+    due_letter,
+    inside,
+    is_idle,
+    set_timers,
+    step_cell,
+)
 
 LACKS_MOVE, LACKS_CELL, LACKS_REGISTER, LACKS_ROOM = -1, -2, -3, -4
 
@@ -272,9 +279,16 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
         move, last = step_cell(
             cells, cell, moves, more_from, more_at, base, width, letter, state, now, now, True
         )
-        if port >= 0:
-            cells[due_at + np.uint64(port)] = now + after[rule, port]
         running = np.int64(moves[base + (move & _LOW) * width + _U3] >> _HALF)
+        if port >= 0:
+            period = after[rule, port]
+            cells[due_at + np.uint64(port)] = now + period
+            if is_idle(moves, entry, state):
+                cells[due_at + np.uint64(port)] = after_idle(
+                    cells, cell, moves, base + state * width, state, due_at,
+                    facts[rule, ALARMS], facts[rule, PORTS], timers, running,
+                    rules[rule, WINDOW], port, period, now, limit,
+                )  # fmt: skip
         due = set_timers(cells, due_at, after, rule, timers, np.int64(last >> _HALF), running, now)
         cells[timed + np.uint64(NEXT_DUE)] = due
         _put_first_right(cells, due, heap, control)

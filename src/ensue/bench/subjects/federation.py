@@ -1,0 +1,261 @@
+"""Gateways: their pace beside the client libraries alone, what a hop adds, and what crosses a link.
+
+A client library alone publishes events at a service and receives them there, each in the way that
+its documentation shows. With a gateway, they are published by that library at one service and
+received by the other's at another. Both are measured in turns, in one process with both clients, so
+that only their ratio says something; the gateway shares that process too. Brokers that are not
+installed are left out, and the report says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from typing import Any
+
+from ensue.bench import brokers
+from ensue.bench.effort import Effort
+from ensue.bench.report import Curve, Figure, Table, cost, rate
+from ensue.bench.timing import Work, rates, ratios, side_by_side
+from ensue.errors import UsageError
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event
+from ensue.federation.adapters.base import Outgoing, driver
+from ensue.federation.adapters.memory.hub import hub
+from ensue.federation.configuration import read_settings
+from ensue.federation.gateway import Gateway
+from ensue.federation.mapping import compiled, interpreted
+
+AIM = 0.5
+_numbers = count(1)
+
+
+def measure(effort: Effort) -> Iterator[Figure | Curve | Table]:
+    yield from _mappings(effort)
+    yield _crossing(effort)
+    there = [kind for kind in brokers.PROGRAMS if brokers.found(kind)]
+    if len(there) < 2:
+        raise UsageError(
+            "gateways are measured between brokers, and fewer than two are installed:"
+            " tests/servers/install.sh brings mosquitto, nats-server and redis-server"
+        )
+    with brokers.running(there) as addresses:
+        yield from _paces(addresses, effort)
+
+
+# --- the client libraries alone --------------------------------------------------------------
+
+
+class Client:
+    """A client library as its documentation uses it; `receive` returns when all are there."""
+
+    def __init__(self, kind: str, url: str, address: str) -> None:
+        self.kind, self.url, self.address = kind, url, address
+        self._host, _, port = url.partition("://")[2].partition(":")
+        self._port = int(port)
+
+    async def alone(self, bodies: list[bytes]) -> float:
+        """Seconds from the first publication to the last reception."""
+        return await self.through(bodies, self)
+
+    async def through(self, bodies: list[bytes], source: Client) -> float:
+        """The same, with the publication at another service."""
+        listening = asyncio.Event()
+        received = asyncio.create_task(getattr(self, f"_{self.kind}_in")(len(bodies), listening))
+        await listening.wait()
+        begin = time.perf_counter()
+        await getattr(source, f"_{source.kind}_out")(bodies)
+        await received
+        return time.perf_counter() - begin
+
+    async def _mqtt_out(self, bodies: list[bytes]) -> None:
+        aiomqtt = driver("aiomqtt", "mqtt")
+        async with aiomqtt.Client(self._host, self._port, max_inflight_messages=1000) as client:
+            client.pending_calls_threshold = 1 << 30
+            for begin in range(0, len(bodies), 200):
+                calls = [
+                    client.publish(self.address, b, qos=1) for b in bodies[begin : begin + 200]
+                ]
+                await asyncio.gather(*calls)
+
+    async def _mqtt_in(self, wanted: int, listening: asyncio.Event) -> None:
+        aiomqtt = driver("aiomqtt", "mqtt")
+        async with aiomqtt.Client(self._host, self._port) as client:
+            await client.subscribe(self.address, qos=1)
+            listening.set()
+            async for _ in client.messages:
+                wanted -= 1
+                if not wanted:
+                    return
+
+    async def _redis_out(self, bodies: list[bytes]) -> None:
+        redis = driver("redis.asyncio", "redis")
+        async with redis.Redis.from_url(self.url) as client:
+            for begin in range(0, len(bodies), 200):
+                async with client.pipeline(transaction=False) as pipeline:
+                    for body in bodies[begin : begin + 200]:
+                        pipeline.xadd(self.address, {"event": body})
+                    await pipeline.execute()
+
+    async def _redis_in(self, wanted: int, listening: asyncio.Event) -> None:
+        redis = driver("redis.asyncio", "redis")
+        async with redis.Redis.from_url(self.url) as client:
+            last = await client.xrevrange(self.address, count=1)
+            place = last[0][0] if last else "0"
+            listening.set()
+            while wanted > 0:
+                answer = await client.xread({self.address: place}, 500, block=1000)
+                pairs = answer.items() if isinstance(answer, dict) else answer
+                for _, groups in pairs:
+                    found = [each for group in groups for each in _entries(group)]
+                    if found:
+                        place = found[-1][0]
+                        wanted -= len(found)
+
+    async def _nats_out(self, bodies: list[bytes]) -> None:
+        client = await driver("nats", "nats").connect(self.url)
+        for body in bodies:
+            await client.publish(self.address, body)
+        await client.flush()
+        await client.close()
+
+    async def _nats_in(self, wanted: int, listening: asyncio.Event) -> None:
+        client = await driver("nats", "nats").connect(self.url)
+        subscription = await client.subscribe(self.address, pending_msgs_limit=1 << 22)
+        await client.flush()
+        listening.set()
+        async for _ in subscription.messages:
+            wanted -= 1
+            if not wanted:
+                break
+        await client.close()
+
+
+def _entries(group: Any) -> list[Any]:
+    return [group] if isinstance(group, tuple) else list(group)
+
+
+# --- figures ---------------------------------------------------------------------------------
+
+
+def _paces(addresses: dict[str, str], effort: Effort) -> Iterator[Figure]:
+    size = effort.size(5_000, 50)
+    for source in addresses:
+        for target in addresses:
+            if source != target:
+                yield from asyncio.run(_pace(source, target, addresses, size, effort.times(5)))
+
+
+async def _pace(
+    source: str, target: str, addresses: dict[str, str], size: int, repeats: int
+) -> list[Figure]:
+    mark = next(_numbers)
+    ends = {
+        kind: Client(kind, addresses[kind], f"bench.{mark}.{kind}") for kind in (source, target)
+    }
+    tables = {
+        "gateway": {"name": f"bench{mark}", "settling": 0.1},
+        "service": [
+            {"name": kind, "kind": kind, "url": end.url, "address": end.address}
+            for kind, end in ends.items()
+        ],
+        "subscribe": [{"at": target, "from": [source], "where": "speed >= 0"}],
+    }
+    gateway = Gateway.from_config(tables)
+    await gateway.start()
+    alone: dict[str, list[float]] = {source: [], target: []}
+    bridged: list[float] = []
+    plain = {kind: Client(kind, end.url, f"{end.address}.alone") for kind, end in ends.items()}
+    for _ in range(repeats):
+        for kind, client in plain.items():
+            alone[kind].append(size / await client.alone(_bodies(size)))
+        bridged.append(size / await ends[target].through(_bodies(size), ends[source]))
+    single = [1e3 * await ends[target].through(_bodies(1), ends[source]) for _ in range(repeats)]
+    direct = [1e3 * await plain[target].alone(_bodies(1)) for _ in range(repeats)]
+    await gateway.stop()
+    slower = [min(pair) for pair in zip(*alone.values(), strict=True)]
+    part = [one / other for one, other in zip(bridged, slower, strict=True)]
+    added = statistics.median(single) - statistics.median(direct)
+    name = f"{source} to {target}"
+    return [
+        rate(f"{name}: through a gateway", bridged),
+        Figure(f"{name}: of the slower client alone", "x", tuple(part), "higher", AIM),
+        cost(f"{name}: a hop adds", "ms", [max(0.001, added)], note="one event at a time"),
+    ]
+
+
+def _bodies(size: int) -> list[bytes]:
+    made = (
+        Event.of("Speed", time=number, source="bench", data={"speed": 60, "licence": "191-D-1"})
+        for number in range(size)
+    )
+    return [encode(each) for each in made]
+
+
+def _mappings(effort: Effort) -> Iterator[Figure]:
+    """The paper's two approaches, side by side."""
+    steps = {
+        "rename": {"v": "speed"},
+        "remove": ["debug"],
+        "retype": {"licence": "string"},
+        "subject": "Traffic.{licence}",
+    }
+    tables = {
+        "gateway": {"name": "bench"},
+        "service": [{"name": "a", "kind": "memory"}],
+        "map": [{"at": "a", "direction": "out", **steps}],
+    }
+    mapping = read_settings(tables).mappings[0]
+    size = effort.size(20_000, 100)
+    data = {"v": 60, "licence": "191-D-1", "debug": True}
+    events = [Event.of("Speed", time=number, id="1", data=data) for number in range(size)]
+
+    def work(mapped: Callable[[Event], Event | None]) -> Work:
+        return Work(lambda _: [mapped(each) for each in events])
+
+    ways = {"interpreted": work(interpreted(mapping)), "compiled": work(compiled(mapping))}
+    taken = side_by_side(ways, effort.times())
+    for name, seconds in taken.items():
+        yield rate(f"mapping, {name}", rates(size, seconds))
+    gained = ratios(taken["interpreted"], taken["compiled"])
+    yield Figure("mapping: compiled beside interpreted", "x", tuple(gained), "higher", 1.0)
+
+
+def _crossing(effort: Effort) -> Curve:
+    """Events that cross a link, of a thousand, as more consumers beyond it ask for some of them."""
+    sizes = (1, 10) if effort.quick else (1, 10, 100, 1000)
+    points = tuple((float(each), (float(asyncio.run(_crossed(each))),)) for each in sizes)
+    return Curve("federation-crossing", "wanted beyond", "consumers", "events", points)
+
+
+async def _crossed(consumers: int) -> int:
+    mark = f"bench{next(_numbers)}"
+
+    def tables(name: str, services: tuple[str, str], wishes: list[dict[str, Any]]) -> Any:
+        return {
+            "gateway": {"name": name, "settling": 0.1, "beat": 0.2},
+            "service": [
+                {"name": each, "kind": "memory", "url": f"memory:{mark}/{each}"}
+                for each in services
+            ],
+            "subscribe": wishes,
+        }
+
+    wishes = [{"at": "far", "where": f"speed >= {999 - number}"} for number in range(consumers)]
+    near = Gateway.from_config(tables("near", ("cars", "middle"), []))
+    far = Gateway.from_config(tables("far", ("middle", "far"), wishes))
+    starting: list[Awaitable[None]] = [near.start(), far.start()]
+    await asyncio.gather(*starting)
+    await asyncio.sleep(1.0)
+    for speed in range(1000):
+        event = Event.of("Speed", time=speed, id=str(speed), source="car", data={"speed": speed})
+        hub(f"{mark}/cars").publish(Outgoing(event))
+    before = -1
+    while (crossed := len(hub(f"{mark}/middle").log)) != before:
+        before = crossed
+        await asyncio.sleep(0.5)
+    await asyncio.gather(near.stop(), far.stop())
+    return crossed

@@ -1,0 +1,260 @@
+"""How far the clock may jump at one event, and which timers fire again without any event.
+
+The time of an event is taken on trust, and a clock that is wrong can lie thousands of years ahead:
+timers would fire all the way there, and every later event of a stream would come too late. So there
+is a bound to a jump: the time from the latest event so far to the next one. An event beyond it is
+refused, and the clock stays where it is.
+
+The bound depends on the rules and on nothing else, so that every engine refuses the same events: no
+timer fires more often than `FIRINGS_IN_A_JUMP` times for a key in one jump. The wall clock is never
+asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+
+from ensue.errors import EventError, UsageError
+from ensue.events.times import format_time
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.durations import MICROSECONDS, parse_duration, print_duration
+from ensue.lang.syntax import (
+    Correlation,
+    Duration,
+    Ecl,
+    EclCorrelation,
+    Fail,
+    Group,
+    Modes,
+    Push,
+    Round,
+    Timeout,
+    TimerPort,
+    Unless,
+)
+
+FIRINGS_IN_A_JUMP = 1_000_000
+"""How often a timer may fire for one key in one jump of the clock, unless a bound is given."""
+
+LONGEST_JUMP = 36_525 * 86_400 * 1_000_000
+"""A hundred years, in microseconds: further no clock is believed, unless a bound is given."""
+
+LIVE_JUMP = 86_400 * 1_000_000
+"""A day, in microseconds: so far ahead of the time of day no live event is believed to be."""
+
+MOST_RUNS = 1024
+"""Runs of times are put together when there are more."""
+
+UNBOUNDED = math.inf
+
+AUTO, NONE = "auto", "none"
+
+JumpLike = str | timedelta | None
+"""`auto`, `none`, a duration as in the language, or a `timedelta`; None stands for `auto`."""
+
+
+def max_jump(library: CheckedLibrary, given: JumpLike, *, bounded: bool = False) -> float:
+    """The largest jump in microseconds; `UNBOUNDED` where there is no bound.
+
+    A `bounded` input is read in the order of its times. A date far in the future makes nothing late
+    there, so that without a timer that fires again and again there is nothing to guard against.
+    """
+    if given is None or given == AUTO:
+        shortest = shortest_period(library)
+        if shortest is None:
+            return UNBOUNDED if bounded else LONGEST_JUMP
+        return min(LONGEST_JUMP, FIRINGS_IN_A_JUMP * shortest)
+    if given == NONE:
+        return UNBOUNDED
+    if isinstance(given, timedelta):
+        length = given // timedelta(microseconds=1)
+    elif isinstance(given, str):
+        try:
+            length = parse_duration(given).microseconds
+        except ValueError as error:
+            raise UsageError(
+                f"{error}; the largest jump of the clock is a duration, `auto` or `none`"
+            ) from None
+    else:
+        raise UsageError(
+            f"the largest jump of the clock is a duration, `auto` or `none`; given is `{given!r}`"
+        )
+    if length <= 0:
+        raise UsageError(f"the largest jump of the clock is more than 0; given is `{given}`")
+    return length
+
+
+def jump_problem(time: int, latest: int, allowed: float) -> str:
+    """Why an event is refused whose time lies too far ahead of the stream."""
+    return (
+        f"its time, {format_time(time)}, is too far ahead: the stream has come to"
+        f" {format_time(latest)}, and its clock may jump by {_shown(allowed)} at most; if the time"
+        " is right, allow a larger `max_jump`, or `none`"
+    )
+
+
+def check_advance(time: int, latest: float, allowed: float) -> None:
+    """Raises `UsageError` for a time that the clock is told, if it may not jump as far.
+
+    Where nothing fires again and again the whole of time may be told: it makes nothing late.
+    """
+    if LONGEST_JUMP > allowed < time - latest < math.inf:
+        raise UsageError(
+            f"the clock is told to go on from {format_time(int(latest))} to {format_time(time)},"
+            f" and it may jump by {_shown(allowed)} at most: go there in steps, or allow a larger"
+            " `max_jump`, or `none`"
+        )
+
+
+def check_ahead_of_now(time: int, now: int, allowed: float) -> None:
+    """Raises `EventError` for an event that lies too far ahead of the time of day."""
+    if time - now > min(allowed, LIVE_JUMP):
+        shown = _shown(min(allowed, LIVE_JUMP))
+        raise EventError(
+            [
+                f"its time, {format_time(time)}, is more than {shown} ahead of the time of day,"
+                f" {format_time(now)}; if it is right, leave out `--live`"
+            ]
+        )
+
+
+def first_ahead(times: Sequence[int], latest: int | None, allowed: float) -> int:
+    """Of times in order, the place of the first that is too far ahead; their number if none is."""
+    if allowed == UNBOUNDED:
+        return len(times)
+    for place, time in enumerate(times):
+        if latest is not None and time - latest > allowed:
+            return place
+        latest = time
+    return len(times)
+
+
+class TimeRuns:
+    """Times that came in no order, as runs in which none is further from the next than a jump."""
+
+    def __init__(self, allowed: float) -> None:
+        self._allowed = allowed
+        self._most = MOST_RUNS
+        self.merged: list[tuple[int, int]] = []
+
+    def add(self, low: int, high: int) -> None:
+        """Add times from `low` to `high` that are a run already."""
+        if self.merged:
+            first, last = self.merged[-1]
+            if first - self._allowed <= high and low <= last + self._allowed:
+                self.merged[-1] = min(first, low), max(last, high)
+                return
+        self.merged.append((low, high))
+        if len(self.merged) > self._most:
+            self._merge()
+            self._most = max(MOST_RUNS, 2 * len(self.merged))
+
+    def _merge(self) -> None:
+        merged: list[tuple[int, int]] = []
+        for low, high in sorted(self.merged):
+            if merged and low - merged[-1][1] <= self._allowed:
+                merged[-1] = merged[-1][0], max(merged[-1][1], high)
+            else:
+                merged.append((low, high))
+        self.merged = merged
+
+    def reach(self, latest: int | None) -> int | None:
+        """Up to which time the clock comes by these times, from the latest one before them."""
+        self._merge()
+        for low, high in self.merged:
+            if latest is not None and low - latest > self._allowed:
+                break
+            latest = high if latest is None else max(latest, high)
+        return latest
+
+
+def _shown(allowed: float) -> str:
+    days = allowed / MICROSECONDS["d"]
+    return f"{days:,.1f} d" if days >= 2 else print_duration(Duration(int(allowed)))
+
+
+# --- timers that fire again ---------------------------------------------------------------------
+
+
+def shortest_period(library: CheckedLibrary) -> int | None:
+    """The shortest time after which a timer of any rule fires again, though no event has come."""
+    return min((p for each in library.correlations for p in periods_of(each)), default=None)
+
+
+def periods_of(correlation: Correlation) -> Iterator[int]:
+    """The times after which timers of a rule fire again by themselves.
+
+    Timer ports do. A `timeout` of a filter waits for an event. One of ECL does not if the clock
+    alone can bring its expression round.
+    """
+    for port in correlation.ports:
+        if isinstance(port, TimerPort):
+            yield port.period.microseconds
+    if isinstance(correlation, EclCorrelation):
+        yield from _rounds(correlation.body)
+
+
+def _rounds(x: Ecl) -> Iterator[int]:
+    match x:
+        case Round(kind, body, bound):
+            yield from _rounds(body)
+            success, failure = _by_clock(body)
+            again = {"repeat": min(success, failure), "persist": failure, "loop": success}[kind]
+            if again < math.inf and (bound is None or bound > FIRINGS_IN_A_JUMP):
+                yield int(again)
+        case Modes(modes):
+            for mode in modes:
+                yield from _rounds(mode.guard)
+                yield from _rounds(mode.body)
+            guards = min(_by_clock(mode.guard)[0] for mode in modes)
+            if guards < math.inf:
+                yield int(guards)
+        case Group(_, parts):
+            for part in parts:
+                yield from _rounds(part)
+        case Unless(body, stop):
+            yield from _rounds(body)
+            yield from _rounds(stop)
+        case Fail(body) | Push(_, body):
+            yield from _rounds(body)
+        case _:
+            return
+
+
+def _by_clock(x: Ecl) -> tuple[float, float]:
+    """The shortest times in which the clock alone can let an expression succeed, and fail."""
+    match x:
+        case Timeout(after):
+            return after.microseconds, math.inf
+        case Group(kind, parts):
+            found = [_by_clock(part) for part in parts]
+            successes, failures = [s for s, _ in found], [f for _, f in found]
+            if kind == "sequential":
+                before = [sum(successes[:n]) for n in range(len(found))]
+                fails = [b + f for b, f in zip(before, failures, strict=True)]
+                return sum(successes), min(fails)
+            if kind == "accumulate":
+                return max(successes), min(failures)
+            if kind == "parallel":
+                return math.inf, math.inf
+            return min(successes), max(failures) if kind == "select" else min(failures)
+        case Unless(body, stop):
+            success, failure = _by_clock(body)
+            return success, min(failure, _by_clock(stop)[0])
+        case Fail(body):
+            success, failure = _by_clock(body)
+            return failure, success
+        case Push(_, body):
+            return _by_clock(body)
+        case Round(kind, body, bound):
+            success, failure = _by_clock(body)
+            rounds = math.inf if bound is None else bound
+            if kind == "repeat":
+                return rounds * min(success, failure), math.inf
+            if kind == "persist":
+                return success, rounds * failure
+            return rounds * success, failure
+        case _:
+            return math.inf, math.inf
