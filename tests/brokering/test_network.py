@@ -88,6 +88,8 @@ def test_after_a_break_beyond_patience_all_is_as_before_it(seed: int) -> None:
             world.trouble()
             world.pass_time(3.0)
         world.network.is_closed = False
+        # A connection that has become silent is given up after three heartbeats.
+        world.loop.run_for(10.0)
         world.settle()
         assert set(world.got.values()) <= {1}
 

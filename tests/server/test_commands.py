@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -105,8 +106,13 @@ def test_tail_prints_what_comes_and_goes_on_after_an_id(ensue: Shell, live: Live
     assert [json.loads(each)["type"] for each in kept] == ["Reading", "Reading", "Hot"]
     short = ensue("tail", "--library", "heat", "--after", "0", "--limit", "1", "--short").stdout
     assert "output Hot by Rise [a]" in short
-    timer = threading.Timer(3.0, lambda: live.publish([reading(3, "b", 20)]))
-    timer.start()
+
+    def publish_once_somebody_listens() -> None:
+        while not live.station.feed.subscribers:
+            time.sleep(0.02)
+        live.publish([reading(3, "b", 20)])
+
+    threading.Thread(target=publish_once_somebody_listens, daemon=True).start()
     fresh = ensue("tail", "sensor = 'b'", "--limit", "1").stdout
     assert json.loads(fresh)["id"] == "e3"
     wrong = ensue("tail", "celsius >", code=2).stderr

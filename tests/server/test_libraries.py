@@ -233,6 +233,24 @@ def test_limits_refuse_by_name() -> None:
             assert (answer.status_code, answer.json()["limit"]) == (422, limit)
 
 
+def test_timers_that_are_long_due_leave_events_their_turn() -> None:
+    often = (
+        RULES.replace("(Reading low", "(every 1 s tick, Reading low")
+        .replace("low ; high", "low ; high || tick")
+        .replace("high.sensor", "low.sensor")
+    )
+    with serving(settings(clock="wall")) as live:
+        live.put(often)
+        live.publish([reading(1, "a", 20)])
+        answer = live.publish([reading(2, "a", 20)])
+        assert answer["accepted"] == 1
+        assert live.client.get("/v1/rules").status_code == 200
+        live.client.delete("/v1/libraries/heat")
+        entries = live.station.journal.page(0, 10_000)
+        times = [int(each.body) for each in entries if each.kind == 2]
+        assert times == sorted(times)
+
+
 def test_the_wall_clock_fires_timers_when_no_event_does() -> None:
     quiet = (
         RULES.replace("low ; high", "low ; timeout(300 ms)")

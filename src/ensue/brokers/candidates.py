@@ -35,10 +35,13 @@ class Candidates:
         self._witnesses: dict[Filter, tuple[Event, ...]] = {}
         self._index = Index(ontology=covering.ontology)
         self._unindexed: dict[Filter, None] = {}
+        self._without_witness: dict[Filter, None] = {}
         self._by_value: dict[tuple[Parts, Kind], dict[Hashable, dict[Filter, None]]] = {}
 
     def add(self, added: Filter) -> None:
         witnesses = self._witnesses[added] = self._covering.witnesses(added)
+        if not witnesses:
+            self._without_witness[added] = None
         try:
             self._index.add(added, added)
         except UsageError:
@@ -49,6 +52,7 @@ class Candidates:
 
     def remove(self, removed: Filter) -> None:
         witnesses = self._witnesses.pop(removed)
+        self._without_witness.pop(removed, None)
         if removed in self._unindexed:
             del self._unindexed[removed]
         else:
@@ -88,6 +92,7 @@ class Candidates:
             if other != kind:
                 for filters in self._by_value.get((name, other), {}).values():
                     found |= filters
+        found |= self._without_witness
         return found
 
 
@@ -95,9 +100,11 @@ def _values(
     filter_: Filter, witnesses: tuple[Event, ...]
 ) -> Iterator[tuple[tuple[Parts, Kind], Hashable]]:
     """The names that a filter asks about, each with its value in the first witness."""
-    scope = EventScope(witnesses[0]) if witnesses else None
+    if not witnesses:
+        return
+    scope = EventScope(witnesses[0])
     for name in {each.parts: None for each in names_in(filter_.expression)}:
-        value: Any = None if scope is None else scope.lookup(name)
+        value: Any = scope.lookup(name)
         if value is not MISSING:
             kind = _kind(value)
             yield (name, kind), None if kind == "other" else value

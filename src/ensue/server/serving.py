@@ -14,6 +14,7 @@ import contextlib
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ensue.federation.gateway import Gateway
 
 GRACE_SECONDS: Final = 10
+SWITCH_SECONDS: Final = 0.0005
 Say = Callable[[str], None]
 
 log = logging.getLogger("ensue.server")
@@ -40,6 +42,8 @@ def serve(path: str | None, say: Say) -> None:
     settings = read_settings(path)
     if not settings.hosts_api:
         raise UsageError(f"`{path}` is of a gateway alone: `ensue serve` runs it")
+    # Three threads share the interpreter; none is to wait long for its turn.
+    sys.setswitchinterval(SWITCH_SECONDS)
     process = Process(settings, path, say)
     try:
         import uvloop

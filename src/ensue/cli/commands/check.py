@@ -64,7 +64,7 @@ def check(
 
 def _costs(library: Library, *, all_of_them: bool) -> Iterator[str]:
     """What keys cost: of rules that relate events, or of all."""
-    from ensue.machine.analyses.costs import cost_of
+    from ensue.engine.costs import cost_of
 
     told = [each for each in library.correlations if all_of_them or relates_events(each)]
     shown = told if all_of_them else told[:COSTS_SHOWN]

@@ -32,6 +32,8 @@ from ensue.server.station.journal import Journal
 
 GROUP_EVENTS: Final = 10_000
 """Events of one transaction, at most, beyond those of the publication that fills it."""
+GROUP_TICKS: Final = 500
+"""Entries of one transaction when only the clock moves."""
 BACKLOG_EVENTS: Final = 50_000
 """So many entries may wait for the feed before the line waits for it."""
 
@@ -305,15 +307,21 @@ class Line:
             )
 
     def _tick(self) -> None:
-        """Move the clock of every library to the earliest timer that is due."""
+        """Move the clock of every library from one timer that is due to the next.
+
+        Those that are long due, since events of the past have begun them, are many: so many share a
+        transaction, and events that come have their turn in between.
+        """
         owner = self._owner
-        due = owner.next_due()
-        if due is None:
-            return
-        owner.seq += 1
-        live = [Live(Entry(owner.seq, TIME, str(due).encode()), None)]
-        for hosted in owner.hosted.values():
-            self._put_out(hosted, hosted.run.advance(due), live)
+        live: list[Live] = []
+        while len(live) < GROUP_TICKS:
+            due = owner.next_due()
+            if due is None or due > time.time() * 1e6:
+                break
+            owner.seq += 1
+            live.append(Live(Entry(owner.seq, TIME, str(due).encode()), None))
+            for hosted in owner.hosted.values():
+                self._put_out(hosted, hosted.run.advance(due), live)
         self._write([each.entry for each in live])
         self._acknowledge((), live, 0)
 

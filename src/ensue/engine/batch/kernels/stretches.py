@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from llvmlite import ir
+from numba import types
 
 from ensue.engine.batch.kernels.conditions import (
     AVERAGE,
@@ -37,7 +39,7 @@ from ensue.engine.batch.kernels.conditions import (
 )
 from ensue.engine.batch.kernels.exact_sums import add_integer, add_real
 from ensue.engine.batch.related.events import LETTER, TIME
-from ensue.engine.core.jit import inlined, uncounted
+from ensue.engine.core.jit import inlined, lowered, uncounted
 from ensue.engine.core.numbering import MULTIPLIER
 
 DONE, LACKS_ROOM, LACKS_TABLE = 0, 1, 2
@@ -47,6 +49,8 @@ HEAD, TAIL, POINTERS = 0, 1, 2
 """The first two registers of a key: its first and its last remembered event."""
 LOW, COUNTED, PER_PORT = 0, 1, 2
 """The registers of a port with aggregates: the first event that counts, and how many do."""
+FAR_AHEAD, AHEAD = 16, 8
+"""So many events before its turn the registers of a key, and what they point to, are fetched."""
 NO_BITS, ONE = np.uint64(0), np.uint64(1)
 
 
@@ -107,6 +111,44 @@ class Triggered(NamedTuple):
     values: npt.NDArray[np.int64]
     reals: npt.NDArray[np.float64]
     lacking: npt.NDArray[np.bool_]
+
+
+@lowered
+def fetch_ahead(typing_context: Any, address: Any) -> Any:  # noqa: ARG001
+    """Have what stands at an address on its way from memory, before it is asked for."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        # To be written, with all caches on the way, as data.
+        how = [ir.Constant(word, each) for each in (1, 3, 1)]
+        builder.call(fetch, [builder.inttoptr(arguments[0], byte), *how])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@inlined
+def look_ahead(keys: Any, row: int, number: int, stretches: Any, store: Any, held: Any) -> None:
+    """Fetch what later events will ask for: the registers of a key, then what those point to."""
+    events, base, ports = store.events, store.base, stretches.ports
+    if row + FAR_AHEAD < keys.size:
+        width = 8 * held.shape[1]
+        fetch_ahead(held.ctypes.data + np.int64(keys[row + FAR_AHEAD]) * width)
+    if row + AHEAD < keys.size:
+        key = np.int64(keys[row + AHEAD])
+        width, first = 8 * events.shape[1], events.ctypes.data
+        fetch_ahead(first + (held[key, TAIL] - base) * width)
+        for port in range(len(ports)):
+            fetch_ahead(first + (held[key, ports[port, 2] + LOW] - base) * width)
+        aggregates, table = stretches.aggregates, store.table
+        for each in range(len(aggregates)):
+            if aggregates[each, KIND] == DISTINCT:
+                value = events[number + row + AHEAD - base, aggregates[each, VALUE]]
+                mixed = np.uint64((key + 1) << 32 | value) * MULTIPLIER
+                slot = (mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(table) - 1)
+                fetch_ahead(table.ctypes.data + np.int64(slot) * 16)
 
 
 @inlined
@@ -389,6 +431,7 @@ def read_stretches(
             return row, done, fired, LACKS_ROOM
         if 2 * (store.used[0] + per_event) > len(store.table):
             return row, done, fired, LACKS_TABLE
+        look_ahead(keys, row, number, stretches, store, held)
         key, reading = keys[row], number + row
         letter, time = np.uint64(events[reading - base, LETTER]), events[reading - base, TIME]
         events[reading - base, NEXT] = 0

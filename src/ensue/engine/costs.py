@@ -1,8 +1,9 @@
 """What a key of a correlation costs at most: how many events are kept for it, and how many bytes.
 
 In comes a correlation of a library; out goes a `Cost`. It follows from the form in which a rule
-runs (`ensue.machine.plan`): on a machine a key has its states and the events that ports stand for;
-a rule that runs from remembered events keeps those of its window, or all since its last trigger.
+runs: on a machine (`ensue.machine.plan`) a key has its states and the events that ports stand for;
+a chain without aggregates (`linked`) has the latest match up to each place; a rule that runs from
+remembered events keeps those of its window, or all since its last trigger.
 Bytes are those of the step engine, which keeps whole events. Texts of up to some twenty characters
 are counted in, longer ones come on top. The batch engine keeps a part of that. Events that have
 left a window are dropped in blocks, and an alarm that is not needed any more when it comes due.
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ensue.engine.core.instances.linked import linked_facts
+from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.durations import print_duration
 from ensue.lang.parts import parts_of
@@ -29,8 +32,9 @@ from ensue.lang.syntax import (
 from ensue.machine.plan import Plan
 from ensue.machine.prepared import plan_in
 
-KEY_BYTES = 2_600
-"""What a key costs by itself, also where nothing is remembered."""
+KEY_BYTES = 600
+MEMORY_BYTES = 2_600
+"""What a key costs by itself, and where it runs from remembered events."""
 EVENT_BYTES = 700
 ATTRIBUTE_BYTES = 110
 STATE_BYTES = 60
@@ -111,11 +115,13 @@ def cost_of(library: CheckedLibrary, correlation: Correlation) -> Cost:
     """What a key costs at most. Raises `LimitError` for a rule that is too large to run."""
     planned = plan_in(library, correlation)
     ports = tuple(each.name for each in correlation.ports if isinstance(each, EventPort))
-    events, window = _kept(correlation, planned, ports)
+    events, window = _kept(correlation, library.types, planned, ports)
     alarms = _longest_timeout(correlation)
     key_bytes = KEY_BYTES
     if planned.form != "memory":
         key_bytes += STATE_BYTES * len(planned.needed_machine.names)
+    elif events is None or alarms is not None:
+        key_bytes = MEMORY_BYTES
     return Cost(
         correlation.name,
         tuple(print_key(key) for key in correlation.clauses.by),
@@ -138,7 +144,7 @@ def _longest_timeout(correlation: Correlation) -> Duration | None:
 
 
 def _kept(
-    correlation: Correlation, planned: Plan, ports: tuple[str, ...]
+    correlation: Correlation, types: TypeSystem, planned: Plan, ports: tuple[str, ...]
 ) -> tuple[int | None, Duration | None]:
     """How many events are kept at most, or for how long."""
     if not isinstance(correlation, FilterCorrelation):
@@ -146,6 +152,11 @@ def _kept(
     if planned.form != "memory":
         # The event that a port stands for, in each branch.
         return len(ports) * len(correlation.branches), None
+    linked = linked_facts(correlation, types)
+    if linked is not None:
+        # Up to each place of the chain the latest match, of one event more than the one before.
+        places = len(linked.bits)
+        return places * (places + 1) // 2, None
     clauses = correlation.clauses
     void = {each.name for each in clauses.unless}
     if set(ports) <= void:
