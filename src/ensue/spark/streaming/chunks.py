@@ -54,7 +54,7 @@ CLOCK_PART = -1
 CHUNK_BYTES = 32 * 2**20
 """How much of a partition is collected before it is packed into chunks."""
 EVENTS_AT_ONCE = 1 << 16
-TICK = -1
+TICK = -2
 """The `part` of a row without a chunk whose `latest` is a time of the wall clock."""
 _Row = tuple[int, int, bool, int, bytes]
 """A bucket, a time, whether this copy reports, an arrival, and the event as bytes."""
