@@ -103,3 +103,45 @@ def test_times_without_an_offset_are_in_the_zone_that_is_named() -> None:
 def test_what_is_wrong_with_a_mapping_is_said() -> None:
     with pytest.raises(ensue.UsageError, match="there is no time zone `Mars`"):
         ensue.correlate(pings("a"), TEXT, timezone="Mars")
+
+
+SILENCE = """
+eventtype Beat { attribute string host; };
+eventtype Down { attribute string host; };
+Down correlation Silent (Beat beat) l:(beat ; timeout(10 s)) by host
+{ case l: push new Down { host = beat.host }; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("until", "count"),
+    [
+        (None, 0),
+        ("2024-05-06T07:00:09Z", 0),
+        ("2024-05-06T07:00:10Z", 1),
+        ("2020-01-01T00:00:00Z", 0),
+    ],
+)
+def test_the_clock_goes_on_until(until: str | None, count: int) -> None:
+    beats = pa.table(
+        {"type": ["Beat"], "time": ["2024-05-06T07:00:00Z"], "host": ["a"], "id": ["1"]}
+    )
+
+    found = ensue.correlate(beats, SILENCE, until=until)
+
+    assert found.num_rows == count
+    assert found.column("host").to_pylist() == ["a"] * count
+
+
+def test_a_key_that_is_a_struct_is_said_with_what_to_write() -> None:
+    beats = pa.table(
+        {
+            "type": ["Beat"],
+            "time": ["2024-05-06T07:00:00Z"],
+            "host": ["a"],
+            "rack": [{"name": "r", "row": 1}],
+        }
+    )
+
+    with pytest.warns(UserWarning, match=r"write `by rack\.name`"):
+        ensue.correlate(beats, SILENCE.replace("by host", "by rack"))

@@ -9,12 +9,16 @@ them, there is `ensue.engine.batch`.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ensue.engine import jumps
 from ensue.engine.jumps import JumpLike
+from ensue.engine.run import time_microseconds
 from ensue.events.mapping import Mapping as ColumnMapping
+from ensue.lang.matching.wanted import unusable_keys
 from ensue.library import LibraryLike, as_library
 
 if TYPE_CHECKING:
@@ -24,28 +28,40 @@ if TYPE_CHECKING:
 def correlate(
     table: Any,
     library: LibraryLike,
-    *,
     columns: Mapping[str, Any] | None = None,
+    *,
     type: str | None = None,  # noqa: A002 - the CloudEvents name
     timezone: str | None = None,
+    until: str | datetime | None = None,
     max_jump: JumpLike = None,
 ) -> pa.Table:
     """Everything that follows from the events of a table, in the order of their times.
 
     The library may be a `Library`, its text, or the path of its file. `columns` says which column
     or path is what, as `{"time": "ts:ms", "user": "actor.name"}`; `type` is the type of all events,
-    where no column has it, and in `timezone` are times without an offset. Rows that do not fit
-    their event types are left out, and a rule with `by` does not read rows without its key; a
-    warning says how many of either there were. So are rows that lie further ahead of those before
-    them than `max_jump` (a duration, or `none`), which is bounded by the rules' timers unless it is
-    given. Raises `UsageError` if the columns do not make events.
+    where no column has it, and in `timezone` are times without an offset. At the end the clock
+    stands at the time of the last event, or at `until` (RFC 3339, or a datetime) if that is later,
+    so that timers up to then fire.
+
+    Rows that do not fit their event types are left out, and a rule with `by` does not read rows
+    without its key; a warning says how many of either there were. So are rows that lie further
+    ahead of those before them than `max_jump` (a duration, or `none`), which is bounded by the
+    rules' timers unless it is given. Raises `UsageError` if the columns do not make events.
     """
+    import pyarrow as pa
+
     from ensue.engine.batch import BatchEngine
 
     mapping = ColumnMapping.of(columns, type, timezone)
     checked = as_library(library).checked
+    end = None if until is None else time_microseconds(until)
     engine = BatchEngine(checked, max_jump=jumps.max_jump(checked, max_jump, bounded=True))
     found = engine.push_batch(table, mapping=mapping)
+    if end is not None:
+        found = pa.concat_tables([found, engine.finish(end)], promote_options="permissive")
+    for name, sentence in unusable_keys(checked, partial(_inside, table)):
+        if engine.counts.without_key[name]:
+            warnings.warn(sentence, stacklevel=2)
     if engine.rejected:
         first = engine.rejected[0]
         one = len(engine.rejected) == 1
@@ -68,3 +84,16 @@ def correlate(
 
 def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count:,} rows"
+
+
+def _inside(table: Any, name: str) -> Sequence[str] | None:
+    """The names inside of a column of structs; none for lists; None for any other column."""
+    import pyarrow as pa
+
+    schema = getattr(table, "schema", None)
+    if not isinstance(schema, pa.Schema) or name not in schema.names:
+        return None
+    held = schema.field(name).type
+    if pa.types.is_struct(held):
+        return [each.name for each in held]
+    return () if pa.types.is_nested(held) else None

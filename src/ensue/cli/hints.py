@@ -61,6 +61,12 @@ def about_types(
     return f"{counted(count, 'event')} {kinds} {is_read} read by no rule{slip}"
 
 
+def about_unread(count: int, example: str | None) -> str:
+    """As `about_types`, where only a count and one of the types are known."""
+    is_read = "is" if count == 1 else "are"
+    return f"{counted(count, 'event')}, as of type `{example}`, {is_read} read by no rule"
+
+
 def about_keys(
     without_key: Mapping[str, int], examples: Mapping[str, Event], library: CheckedLibrary
 ) -> list[str]:

@@ -2,13 +2,12 @@
 
 PySpark is loaded only here, when it is asked for, and a machine that lacks it is told what to
 install. Files, folders, patterns and places that only Spark can reach are read by its executors;
-the standard input, and a file whose rows have no ids, are read here and run on Spark. A stream
+the standard input, and a file that Spark cannot unpack, are read here and run on Spark. A stream
 (`--lateness`) and explanations (`--explain`) are refused.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import shutil
@@ -29,7 +28,9 @@ from ensue.engine.jumps import AUTO, UNBOUNDED
 from ensue.engine.run import Run
 from ensue.errors import UsageError
 from ensue.events.files.whole_file import WholeFile
-from ensue.events.sources import FORMATS, LINES, STDIN
+from ensue.events.mapping import Mapping
+from ensue.events.sources import LINES, STDIN, delimiter_of, open_inputs
+from ensue.events.sources.contents import format_of_ending
 from ensue.events.times import format_time
 from ensue.library import Library
 
@@ -93,6 +94,8 @@ class FilesOnSpark:
     library: Library
     paths: tuple[str, ...]
     format: str | None
+    delimiter: str | None
+    mapping: Mapping
     out: Path | None
     dead_letter: Path | None
     correlation: str | None
@@ -116,38 +119,22 @@ class FilesOnSpark:
 
 
 def is_for_executors(paths: Sequence[str], format_: str | None = None) -> bool:
-    """Whether executors can read the events: files whose records have ids of their own.
-
-    In one process the number of a row stands in for an id; rows that many workers read have none.
-    """
+    """Whether executors can read the events: files of formats and compressions that Spark reads."""
     return all(_is_for_executors(each, format_) for each in paths)
 
 
 def _is_for_executors(events: str, format_: str | None) -> bool:
     if events == STDIN:
         return False
-    path = Path(events)
-    if not path.is_file():
+    if not Path(events).is_file():
         # A folder, a pattern, or a path that only Spark can resolve.
         return True
-    known = format_ or FORMATS.get(path.suffix.lower(), LINES)
-    if known == "csv":
-        with path.open("rb") as file:
-            return "id" in next(csv.reader([file.readline().decode("utf-8-sig", "replace")]), [])
-    if known == "parquet":
-        return "id" in _parquet_names(path)
-    return known == LINES
-
-
-def _parquet_names(path: Path) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        names: list[str] = pq.read_schema(path).names
-    except (pa.ArrowException, OSError):
-        return []
-    return names
+    (file,) = open_inputs([events], format_)
+    # Spark unpacks by the ending of a name, and Zstandard only where Hadoop was built with it.
+    is_unpacked = file.compression is None or (
+        file.compression == "gzip" and Path(events).suffix.lower() == ".gz"
+    )
+    return is_unpacked and file.size is not None and file.format != "arrow"
 
 
 def _is_folder(out: Path) -> bool:
@@ -168,6 +155,7 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
 
 def _run_on_executors(asked: FilesOnSpark) -> None:
     from ensue.spark.batch.files import FileRun, taken
+    from ensue.spark.batch.opening import Reading
     from ensue.spark.session import open_session
 
     format_ = asked.format or _common_format(asked.paths)
@@ -175,14 +163,18 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
         raise taken(str(asked.out))
     spark = open_session()
     given = spark, asked.library, asked.paths, format_, asked.until, asked.correlation
-    run = FileRun.of(*given, jump=asked.max_jump)
+    delimiter = None if asked.delimiter is None else delimiter_of(asked.delimiter)
+    reading = Reading(asked.mapping, delimiter)
+    run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
     if not asked.is_one_file:
         say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
     in_lines = not asked.writes_folder
     outputs = run.outputs(in_lines)
-    if outputs.has_line_breaks:
+    while (other := outputs.another_reading(reading)) is not None:
         outputs.close()
-        outputs = FileRun.of(*given, line_breaks=True, jump=asked.max_jump).outputs(in_lines)
+        reading = other
+        again = FileRun.of(*given, reading=reading, jump=asked.max_jump)
+        outputs = again.outputs(in_lines)
     try:
         _write(asked, outputs, format_)
     finally:
@@ -214,6 +206,8 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
     """Name a sample of the refused records, and keep all of them if that is asked for."""
     path, count = asked.dead_letter, outputs.rejected_count
     named = 1 if asked.strict else MOST_NAMED
+    if count and path is not None:
+        outputs.keep_rejected()
     if count:
         for file, record in outputs.rejected.sample(named):
             place = asked.events if asked.is_one_file else _local(file or asked.events)
@@ -222,6 +216,7 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
         rest = f"all are in `{path}`" if path else "`--dead-letter FOLDER` keeps them"
         say(f"{asked.events}: more records are refused than are named here; {rest}", "red")
     aside.count, aside.path = count, path
+    aside.without_offset = max(aside.without_offset, outputs.without_offset)
     if path is None:
         return
     if path.suffix:
@@ -251,6 +246,8 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
     if not counts.outputs and counts.events:
         hint = hints.about_types(outputs.event_types(), asked.library.checked, False)
         found += [] if hint is None else [hint]
+    elif outputs.unread[0]:
+        found.append(hints.about_unread(*outputs.unread))
     for each in found:
         say(each, "yellow")
     parts = [f"{counted(counts.events, 'event')} read"]
@@ -277,17 +274,19 @@ def _common_format(paths: Sequence[str]) -> str:
 def _format_of(events: str) -> str:
     """What the names of the files say; for places that only Spark can list, what the path says."""
     path = Path(events)
+    if path.is_file():
+        return open_inputs([events])[0].format
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     shown = [each for each in files if each.name[:1] not in ("_", ".")]
     if path.is_dir() and not shown:
-        from ensue.spark.batch.files import without_files
+        from ensue.spark.batch.opening import without_files
 
         raise without_files(events)
-    found = {FORMATS[each.suffix.lower()] for each in shown if each.suffix.lower() in FORMATS}
+    found = {told for each in shown if (told := format_of_ending(each.name)) is not None}
     if len(found) > 1:
         names = ", ".join(f"`{name}`" for name in sorted(found))
         raise UsageError(
             f"`{events}` has files of several formats ({names}): choose one with `--format`, and"
             f" its files with a pattern, as `{events.rstrip('/')}/*.parquet`"
         )
-    return next(iter(found), LINES if path.is_file() else "parquet")
+    return next(iter(found), "parquet")

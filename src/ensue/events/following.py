@@ -107,6 +107,7 @@ class FollowedInput:
         try:
             cells = records.next()
         except EventError as error:
+            self._rows.next()
             return Rejected(number, raw.rstrip(b"\r\n"), error.problems)
         if cells is None:
             return None

@@ -198,7 +198,8 @@ def _csv_rows(
         try:
             cells = records.next()
         except EventError as error:
-            # A record that is no CSV has no number among the rows.
+            # A record that is no CSV is a row all the same, as workers count them by lines.
+            row += 1
             yield Rejected(records.number, records.raw, error.problems)
             continue
         if cells is None:

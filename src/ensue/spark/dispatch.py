@@ -43,6 +43,7 @@ def correlate(
     partitions: int | None = None,
     lateness: str | timedelta | None = None,
     buckets: int | None = None,
+    idle: str | timedelta | None = None,
     max_jump: str | timedelta | None = None,
 ) -> DataFrame:
     """The outputs of a library over the events of a DataFrame, one row an output. Nothing runs yet.
@@ -65,10 +66,12 @@ def correlate(
     shuffle; without it, Spark's own setting.
 
     For a stream only: `lateness` ("10 s", or a timedelta) is how far events may be out of order,
-    and how long they wait for that; without it, "0 s". `buckets` is the number of parts of the
-    state over which keys are spread; without it, four for each shuffle partition, up to 64. A
-    stream has three more columns, `ensue_kind`, `ensue_left_out` and `ensue_problems`, for late
-    events and rejected rows; `ensue.spark.streaming.split` separates them from the outputs.
+    and how long they wait for that; without it, "0 s". After `idle` ("1 min") without any event the
+    wall clock moves timers, at that distance; without it, only events do. `buckets` is the number
+    of parts of the state over which keys are spread; without it, four for each shuffle partition,
+    up to 64. A stream has three more columns, `ensue_kind`, `ensue_left_out` and `ensue_problems`,
+    for late events and rejected rows; `ensue.spark.streaming.split` separates them from the
+    outputs.
 
     Raises `UsageError` for what cannot work, naming column and rule, and `LibraryError` for a
     library with mistakes.
@@ -86,12 +89,13 @@ def correlate(
             arrival=arrival,
             type=type,
             timezone=timezone,
+            idle=idle,
             max_jump=max_jump,
         )
-    if lateness is not None or buckets is not None:
+    if lateness is not None or buckets is not None or idle is not None:
         raise UsageError(
-            "`lateness` and `buckets` are for streams, and the DataFrame is bounded: it is read in"
-            " the order of its times, so leave them out, or use `spark.readStream`"
+            "`lateness` and `buckets` are for streams, as is `idle`, and the DataFrame is bounded:"
+            " it is read in the order of its times, so leave them out, or use `spark.readStream`"
         )
     options = BatchOptions(
         until, correlations, order, whole_events, arrival, partitions, type, timezone, max_jump

@@ -44,6 +44,7 @@ def explain(
     partitions: int | None = None,
     lateness: str | timedelta | None = None,
     buckets: int | None = None,
+    idle: str | timedelta | None = None,
     spark_plan: bool = False,
 ) -> str:
     """The plan of `correlate` with these arguments, which it takes all, as text.
@@ -53,7 +54,7 @@ def explain(
     """
     if events.isStreaming:
         stream_options = StreamOptions(
-            lateness, buckets, correlations, whole_events, arrival, type, timezone
+            lateness, buckets, correlations, whole_events, arrival, type, timezone, idle
         )
         streamed = StreamJob.of(events, library, columns, stream_options)
         lines, outputs = list(_stream(streamed)), streamed.outputs()

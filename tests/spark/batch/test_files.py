@@ -166,7 +166,7 @@ def test_a_record_that_is_no_event_is_named_and_kept(
 # Every tenth row is broken, each in another way.
 BROKEN_CELLS = [
     "x,Reading",
-    "x,Reading,2024-01-01 00:00:00Z,1,1.0,",
+    "x,Reading,2024-01-01_00:00:00Z,1,1.0,",
     "x,Reading,2024-01-01T00:00:00,1,1.0,",
     "x,Reading,,1,1.0,",
     "x,,2024-01-01T00:00:00Z,1,1.0,",
@@ -182,7 +182,7 @@ BROKEN_LINES = [
     '{"broken',
     "[1]",
     '{"id": "x"}',
-    '{"id": "x", "source": "s", "type": "Reading", "time": "2024-01-01 00:00:00Z"}',
+    '{"id": "x", "source": "s", "type": "Reading", "time": "2024-01-01_00:00:00Z"}',
     '{"id": "x", "source": "s", "type": "Reading", "time": "2024-01-01T00:00:00Z", "data": 7}',
     '{"id": "x", "id": "y", "source": "s", "type": "Reading", "time": "2024-01-01T00:00:00Z"}',
     '{"id": 7, "source": "s", "type": "Reading", "time": "2024-01-01T00:00:00Z"}',
@@ -336,7 +336,7 @@ def test_only_places_are_made_on_the_driver(
         raise AssertionError("the driver has read events")
 
     monkeypatch.setattr("ensue.cli.commands.run.read_events", refuse)
-    monkeypatch.setattr("ensue.spark.worker.line_records.decode", refuse)
+    monkeypatch.setattr("ensue.events.singly.LineReader.read", refuse)
 
     assert run(tmp_path, events).exit_code == 0
 
@@ -366,5 +366,5 @@ def test_what_only_spark_can_reach_is_left_to_it(tmp_path: Path) -> None:
     assert on_spark.is_for_executors(["may-*.parquet"])
     assert on_spark.is_for_executors([str(tmp_path / "one.jsonl")])
     assert on_spark.is_for_executors([str(tmp_path / "one.parquet")])
-    assert not on_spark.is_for_executors([str(tmp_path / "without-ids.csv")])
+    assert on_spark.is_for_executors([str(tmp_path / "without-ids.csv")])
     assert not on_spark.is_for_executors(["-"])

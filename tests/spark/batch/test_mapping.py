@@ -130,3 +130,12 @@ def test_what_cannot_be_meant_is_refused(
 def test_an_expression_for_a_type_that_is_constant_is_refused(spark: SparkSession) -> None:
     with pytest.raises(UsageError, match="the type is said twice"):
         correlate(logs(spark, [1], "bigint"), LIBRARY, {"type": sf.lit("x")}, type="Login")
+
+
+def test_a_key_that_is_a_struct_is_said_before_anything_runs(spark: SparkSession) -> None:
+    events = logs(spark, [START], "bigint")
+    library = LIBRARY.replace("by user", "by actor")
+    columns = {"time": "ts:s", "id": "uuid", "user": "actor.who.name"}
+
+    with pytest.warns(UserWarning, match="`Twice` is `by actor`, which is a struct of `who`"):
+        correlate(events, library, columns, type="Login")

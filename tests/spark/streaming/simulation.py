@@ -20,6 +20,7 @@ from ensue.spark.streaming.chunks import (
     from_bytes,
     pack_columns,
     pack_events,
+    pack_ticks,
 )
 
 
@@ -47,8 +48,8 @@ class SimulatedStream:
         self._task = task
         self.states: dict[tuple[str, int], State] = {}
 
-    def read(self, partitions: Sequence[pa.Table]) -> list[dict[str, Any]]:
-        """What one micro-batch puts out."""
+    def read(self, partitions: Sequence[pa.Table], tick: int | None = None) -> list[dict[str, Any]]:
+        """What one micro-batch puts out; `tick` is a time of the wall clock that comes with it."""
         pack = pack_columns if self._task.form == "columns" else pack_events
         packed = [
             row | {"partition": number}
@@ -56,6 +57,10 @@ class SimulatedStream:
             for batch in pack(tuple(self._task), iter(table.to_batches()))
             for row in batch.to_pylist()
         ]
+        if tick is not None:
+            ticks = [pa.record_batch({"tick": [tick - 1, tick]})]
+            for batch in pack_ticks(tuple(self._task), iter(ticks)):
+                packed += batch.to_pylist()
         found: list[dict[str, Any]] = []
         buckets = sorted({(row["group"], row["bucket"]) for row in packed})
         for key in buckets:

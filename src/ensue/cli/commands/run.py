@@ -213,12 +213,14 @@ def run(
     allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=not streams)
     if follow or live:
         _check_streaming(engine, "--follow" if follow else "--live")
-    if engine == SPARK and mapping.is_default and is_for_executors(events, format):
+    if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(
                 library,
                 tuple(events),
                 format,
+                delimiter,
+                mapping,
                 out,
                 dead_letter,
                 correlation,

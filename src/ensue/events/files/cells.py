@@ -8,6 +8,7 @@ found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -135,11 +136,9 @@ class CellChunks:
         counted = np.ones(len(source.begins), np.bool_)
         kept = np.ones(len(source.begins), np.bool_)
         for row in np.flatnonzero(flagged == 2).tolist():
-            try:
-                kept[row] = source.cells(row) is not None
-                counted[row] = kept[row]
-            except EventError:
-                counted[row] = False
+            # A record that is no CSV is a row all the same.
+            with suppress(EventError):
+                kept[row] = counted[row] = source.cells(row) is not None
         source.row_numbers[:] = self._rows + np.cumsum(counted)
         self._rows += int(counted.sum())
         return None if kept.all() else np.flatnonzero(kept)

@@ -24,7 +24,12 @@ from ensue.errors import UsageError
 from ensue.library import LibraryLike, as_library
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Group, Plan, plan_of
-from ensue.spark.sql.conformance import attributes_read_in_python, check_columns, conforms
+from ensue.spark.sql.conformance import (
+    attributes_read_in_python,
+    check_columns,
+    conforms,
+    mention_unusable_keys,
+)
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
 from ensue.spark.sql.mapping import Columns, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of
@@ -113,6 +118,7 @@ class Job:
         check_arrival(events, options.arrival)
         types = loaded.checked.types
         check_columns(layout, types, plan.rules_over_input)
+        mention_unusable_keys(layout, loaded.checked)
         python_reasons = [*layout.python_reasons, *attributes_read_in_python(layout, types)]
         # Undeclared data of any kind is sent on, which only bytes carry unchanged.
         if options.whole_events and not all(group.has_plain_outputs for group in plan.groups):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
@@ -70,6 +71,13 @@ class RejectedRecords:
         rows = rows.withColumn("file", sf.try_element_at(names, (rank + 1).cast("int")))
         number = sf.col(ARRIVAL) % sf.lit(PLACES_A_FILE) + 1
         return cls(_selected(rows.withColumn("number", number)), "parquet")
+
+    def keep(self) -> Self:
+        """The same, read once and kept by executors until `close`."""
+        return type(self)(self.rows.persist(StorageLevel.DISK_ONLY), self.format)
+
+    def close(self) -> None:
+        self.rows.unpersist()
 
     def sample(self, count: int) -> Iterator[tuple[str | None, Rejected]]:
         """The first records, in the order of the files, with the file of each."""

@@ -10,6 +10,7 @@ rejected row are worded in Python, by `worker.event_rows`.
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 
 from pyspark.sql import Column
@@ -21,6 +22,8 @@ from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.conformance import LARGEST_EXACT, describe
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.matching.wanted import unusable_keys
 from ensue.spark.plan import Rule
 from ensue.spark.sql.layout import DataFrameLayout, InputColumn, instant, kind_of_type, micros
 from ensue.spark.sql.operators import balanced
@@ -252,3 +255,18 @@ def _fits(source: InputColumn, type_: ValueType) -> Column | None:
     if type_.name == "char":
         return sf.char_length(column) == 1
     return micros(source).between(sf.lit(EARLIEST), sf.lit(LATEST))
+
+
+def mention_unusable_keys(layout: DataFrameLayout, library: CheckedLibrary) -> None:
+    """Warns of rules that are `by` a struct or a list, and so read no row at all."""
+
+    def inside(name: str) -> Sequence[str] | None:
+        source = layout.attributes.get(name)
+        if source is None:
+            return None
+        if isinstance(source.type, st.StructType):
+            return source.type.fieldNames()
+        return () if isinstance(source.type, st.ArrayType | st.MapType) else None
+
+    for _, sentence in unusable_keys(library, inside):
+        warnings.warn(sentence, stacklevel=5)

@@ -7,6 +7,10 @@ that an earlier micro-batch had settled is late: it is put out as late and not r
 which the clock may not jump from the events before it, in the order of their times, is rejected. So
 without such events the outputs do not depend on the cut into micro-batches. Rejected rows pass
 through without touching a state.
+
+Where an idle time is set, ticks of the wall clock come with the events, from a source whose offsets
+Spark logs like all others: a micro-batch that is repeated has the same ticks. Once no event has
+come for the idle time, the latest time follows the ticks at that distance.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from ensue.spark.streaming.chunks import (
     MEASURES,
     REPORTS,
     STATELESS_GROUPS,
+    TICK,
     TIME,
     StreamTask,
     from_bytes,
@@ -61,7 +66,8 @@ class BucketState(msgspec.Struct, frozen=True):
     `latest` is the latest time of the stream. `waiting` holds the events that are not yet settled,
     as an Arrow stream in `form`. `engines` has, by the name of an engine, the text of its rules and
     its snapshot, which holds only keys with a partial match. With the version, the rules and the
-    number of buckets in it, a checkpoint cannot be mistaken for another one.
+    number of buckets in it, a checkpoint cannot be mistaken for another one. `heard` is the wall
+    clock of the last micro-batch that had events, where there are ticks.
     """
 
     version: int
@@ -70,6 +76,7 @@ class BucketState(msgspec.Struct, frozen=True):
     latest: int
     waiting: bytes | None
     engines: dict[str, tuple[str, bytes]]
+    heard: int | None = None
 
 
 def write_state(state: BucketState) -> bytes:
@@ -119,18 +126,45 @@ def run_bucket(
     if key[0] in STATELESS_GROUPS:
         yield pd.DataFrame([_stateless_result(task, key[0], rows)])
         return
+    before = read_state(state.get[0], task.buckets) if state.exists else None
+    tick = max((int(row.latest) for row in rows if row.part == TICK), default=None)
+    rows = [row for row in rows if row.part != TICK]
     runs = TimeRuns(task.max_jump)
     for row in rows:
         if row.part == CLOCK_PART:
             for low, high in np.frombuffer(row.chunk, np.int64).reshape(-1, 2).tolist():
                 runs.add(low, high)
+    moved: int | None = None
+    heard = None if before is None else before.heard
+    if rows:
+        heard = heard if tick is None else tick
+    else:
+        # Nothing but ticks.
+        moved, heard = _silence(task, before, tick)
+        if before is None or moved is None:
+            return
     chunks = [from_bytes(row.chunk) for row in rows if row.part != CLOCK_PART]
-    before = read_state(state.get[0], task.buckets) if state.exists else None
     measures = Measures()
-    made, after = advance_bucket(task, key[0], chunks, runs, before, measures)
-    state.update((write_state(after),))
+    made, after = advance_bucket(task, key[0], chunks, runs, before, measures, moved)
+    state.update((write_state(msgspec.structs.replace(after, heard=heard)),))
     chunk = to_bytes(made) if made.num_rows else None
     yield pd.DataFrame({"chunk": [chunk], "measures": [write_measures(measures)]})
+
+
+def _silence(
+    task: StreamTask, before: BucketState | None, tick: int | None
+) -> tuple[int | None, int | None]:
+    """Where the clock stands after a tick without events, and when events were heard last.
+
+    The time is None if nothing changes: no event has ever come, or silence has not lasted.
+    """
+    if before is None or tick is None or task.idle is None:
+        return None, None
+    if before.heard is None:
+        # The first tick after events: silence is counted from here.
+        return before.latest, tick
+    time = tick - task.idle
+    return (time, before.heard) if time >= max(before.heard, before.latest + 1) else (None, None)
 
 
 def _stateless_result(task: StreamTask, group: str, rows: Sequence[Any]) -> dict[str, Any]:
@@ -160,16 +194,19 @@ def advance_bucket(
     runs: TimeRuns,
     before: BucketState | None,
     measures: Measures,
+    moved: int | None = None,
 ) -> tuple[pa.Table, BucketState]:
     """The outputs and late events of one micro-batch, and the state after it.
 
-    `runs` has the times of all events of the micro-batch.
+    `runs` has the times of all events of the micro-batch; `moved` is where silence has moved the
+    clock.
     """
     context = _context_of(task, group_name)
     made: list[pa.Table] = []
     came = pa.concat_tables(chunks).combine_chunks() if chunks else None
     latest = runs.reach(None if before is None else before.latest)
     assert latest is not None, "a bucket is called for events, or has a state"
+    latest = latest if moved is None else max(latest, moved)
     if came is not None:
         ahead = pc.greater(came.column(TIME), latest)
         if pc.any(ahead).as_py():

@@ -54,6 +54,8 @@ CLOCK_PART = -1
 CHUNK_BYTES = 32 * 2**20
 """How much of a partition is collected before it is packed into chunks."""
 EVENTS_AT_ONCE = 1 << 16
+TICK = -2
+"""The `part` of a row without a chunk whose `latest` is a time of the wall clock."""
 _Row = tuple[int, int, bool, int, bytes]
 """A bucket, a time, whether this copy reports, an arrival, and the event as bytes."""
 
@@ -75,7 +77,8 @@ class StreamTask(NamedTuple):
 
     `form` is `columns` or `events`. In columns, `names` are the names of the shuffled columns, and
     `shuffled` has for each group the numbers of its columns, and its null attributes. `of_records`:
-    what is rejected is told as a record of a topic.
+    what is rejected is told as a record of a topic. `idle` is after how many microseconds without
+    events the clock goes on.
     """
 
     library: str
@@ -90,6 +93,7 @@ class StreamTask(NamedTuple):
     max_jump: float = UNBOUNDED
     of_records: bool = False
     times: Times = NO_TIMES
+    idle: int | None = None
 
 
 @lru_cache(maxsize=16)
@@ -196,6 +200,23 @@ class _Packer:
     def _row(self, group: str, bucket: int, chunk: bytes | None) -> tuple[Any, ...]:
         # The time of a row is unused, and so is that of a partition that has come to none yet.
         return group, bucket, self._partition, self._part, self.latest or 0, chunk
+
+
+def pack_ticks(
+    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """For every bucket the latest of the times of the wall clock in a partition."""
+    task = StreamTask(*given)
+    _, groups = planned(task.library, task.selected)
+    times = [pc.max(batch.column(0)).as_py() for batch in batches if batch.num_rows]
+    if times:
+        yield _batch(
+            [
+                (group.name, bucket, 0, TICK, max(times), None)
+                for group in groups
+                for bucket in range(group.buckets(task.buckets))
+            ]
+        )
 
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:

@@ -16,6 +16,7 @@ columns of the source fit the rules is told when the source has been opened, bef
     [stream]
     checkpoint = "checkpoint/"
     lateness = "10 s"
+    idle = "1 min"              # after so long without events the wall clock moves timers
     max_jump = "1 d"            # an event further ahead of the stream is rejected; or "none"
     trigger = "5 s"             # or "available now": read what is there, and end
 
@@ -128,6 +129,7 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     buckets: int | None = None
     correlations: list[str] | None = None
     arrival: str | None = None
+    idle: str | None = None
     max_jump: str = AUTO
 
     @property
@@ -221,6 +223,8 @@ def parse_config(text: str) -> PipelineConfig:
         _check_sink(name, sink, config)
     _check_places(config)
     _check_duration("lateness", config.stream.lateness)
+    if config.stream.idle is not None:
+        _check_duration("idle", config.stream.idle)
     if config.stream.max_jump not in (AUTO, NONE):
         _check_duration("max_jump", config.stream.max_jump, f', `"{AUTO}"` or `"{NONE}"`')
     if config.rules is not None:

@@ -27,7 +27,12 @@ from ensue.library import Library, LibraryLike, as_library, duration_microsecond
 from ensue.spark.batch.job import shuffle_partitions
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Plan, plan_of
-from ensue.spark.sql.conformance import attributes_read_in_python, check_columns, conforms
+from ensue.spark.sql.conformance import (
+    attributes_read_in_python,
+    check_columns,
+    conforms,
+    mention_unusable_keys,
+)
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
 from ensue.spark.sql.mapping import Columns, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of, wanted_by_rule
@@ -49,6 +54,7 @@ from ensue.spark.streaming.chunks import (
     StreamTask,
     pack_columns,
     pack_events,
+    pack_ticks,
 )
 from ensue.spark.streaming.figures import (
     OBSERVED_INPUT,
@@ -61,6 +67,7 @@ from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import GroupTask, rejected_rows
 
+MICROSECONDS_A_TICK = 1_000_000
 BUCKETS_PER_PARTITION = 4
 """Several buckets for each partition even out the hashing of keys..."""
 MANY_BUCKETS = 64
@@ -79,6 +86,17 @@ class StreamOptions:
     type: str | None = None
     timezone: str | None = None
     max_jump: JumpLike = None
+    idle: str | timedelta | None = None
+
+    @property
+    def idle_microseconds(self) -> int | None:
+        """Raises `UsageError` for less than a second, which is how often ticks come."""
+        if self.idle is None:
+            return None
+        found = duration_microseconds(self.idle)
+        if found < MICROSECONDS_A_TICK:
+            raise UsageError(f"`idle` is {self.idle}: at least a second is needed")
+        return found
 
     @property
     def lateness_microseconds(self) -> int:
@@ -103,6 +121,7 @@ def correlate_stream(
     arrival: str | None = None,
     type: str | None = None,  # noqa: A002 - the name that users know
     timezone: str | None = None,
+    idle: str | timedelta | None = None,
     max_jump: JumpLike = None,
 ) -> DataFrame:
     """The outputs of a library over a stream of events: the columns of `correlate`, and three more.
@@ -111,8 +130,8 @@ def correlate_stream(
     `rejected` for a row that is no event, does not fit its type, or lies further ahead of the
     stream than `max_jump`. Late events and rejected rows
     stand in `ensue_left_out` as JSON, with the reasons in `ensue_problems`; `split` separates them
-    from the outputs. A checkpoint keeps the number of `buckets` that it was begun with. Start the
-    query with the output mode `append`.
+    from the outputs. A checkpoint keeps the number of `buckets` that it was begun with, and with or
+    without `idle`. Start the query with the output mode `append`.
     """
     if not events.isStreaming:
         raise UsageError(
@@ -120,7 +139,7 @@ def correlate_stream(
             " `ensue.spark.correlate`"
         )
     options = StreamOptions(
-        lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump
+        lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump, idle
     )
     with only_one_in_a_query():
         outputs = StreamJob.of(events, library, columns, options).outputs()
@@ -131,6 +150,11 @@ def correlate_stream(
 
 def bucket_outputs(packed: DataFrame, task: StreamTask, columns: OutputColumns) -> DataFrame:
     """The rows that buckets make of their chunks, and observed measures of each micro-batch."""
+    if task.idle is not None:
+        # Spark logs the offsets of this source, so that a repeated micro-batch has the same ticks.
+        source = packed.sparkSession.readStream.format("rate").option("rowsPerSecond", 1)
+        ticks = source.option("numPartitions", 1).load().select(sf.unix_micros("timestamp"))
+        packed = packed.union(ticks.mapInArrow(for_workers(pack_ticks, task), CHUNK_DDL))
     results = packed.groupBy("group", "bucket").applyInPandasWithState(
         for_workers(run_bucket, task), RESULT_DDL, STATE_DDL, "append", "NoTimeout"
     )
@@ -214,6 +238,7 @@ class StreamJob:
         check_arrival(events, options.arrival)
         types = loaded.checked.types
         check_columns(layout, types, plan.rules_over_input)
+        mention_unusable_keys(layout, loaded.checked)
         groups = stream_groups(plan)
         python_reasons = [
             *layout.python_reasons,
@@ -237,6 +262,7 @@ class StreamJob:
             has_arrival=options.arrival is not None,
             with_event=options.whole_events,
             times=mapped.times,
+            idle=options.idle_microseconds,
             max_jump=max_jump(loaded.checked, options.max_jump),
         )
         if not python_reasons:

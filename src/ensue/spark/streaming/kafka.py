@@ -55,6 +55,7 @@ def correlate_kafka(
     buckets: int | None = None,
     correlations: Sequence[str] | None = None,
     whole_events: bool = False,
+    idle: str | timedelta | None = None,
     max_jump: JumpLike = None,
 ) -> DataFrame:
     """The outputs of a library over Kafka records: the columns of `correlate` over a stream.
@@ -68,7 +69,7 @@ def correlate_kafka(
     _check(records)
     loaded = as_library(library).plain()
     plan = plan_of(loaded.checked, correlations)
-    options = StreamOptions(lateness, buckets)
+    options = StreamOptions(lateness, buckets, idle=idle)
     task = StreamTask(
         str(loaded),
         plan.selected,
@@ -77,6 +78,7 @@ def correlate_kafka(
         "events",
         has_arrival=True,
         with_event=whole_events,
+        idle=options.idle_microseconds,
         max_jump=jumps.max_jump(loaded.checked, max_jump),
         of_records=True,
     )

@@ -45,6 +45,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
             buckets=stream.buckets,
             correlations=stream.correlations,
             whole_events=whole_events,
+            idle=stream.idle,
             max_jump=stream.max_jump,
         )
     return correlate_stream(
@@ -58,6 +59,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
         arrival=stream.arrival,
         type=config.source.type,
         timezone=config.source.timezone,
+        idle=stream.idle,
         max_jump=stream.max_jump,
     )
 

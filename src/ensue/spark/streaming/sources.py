@@ -12,11 +12,14 @@ import socket
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
+from ensue.spark.batch import nanoseconds
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.kafka.connector import with_kafka
 from ensue.spark.streaming.config import KAFKA, Source
+from ensue.spark.worker.line_places import plain_path
 
 _PATIENCE_SECONDS = 5.0
 
@@ -26,13 +29,19 @@ def open_source(spark: SparkSession, source: Source) -> DataFrame:
     if source.format == KAFKA:
         return _open_topics(spark, source)
     schema: Any = source.schema
+    times: dict[str, bool] = {}
     if schema is None:
-        schema = _schema_of_files(spark, source)
+        schema, times = _schema_of_files(spark, source)
     try:
         reader = spark.readStream.format(source.format).schema(schema).options(**source.options)
-        return reader.load(source.path)
+        opened = reader.load(source.path)
     except FAILURES as error:
         raise UsageError(f"the source `{source.path}` cannot be read: {reason_of(error)}") from None
+    for name, is_local in times.items():
+        number = sf.col(f"`{name}`")
+        instant = nanoseconds.in_microseconds(number, is_local, source.timezone)
+        opened = opened.withColumn(name, instant)
+    return opened
 
 
 def check_servers(servers: str) -> None:
@@ -84,16 +93,22 @@ def _open_topics(spark: SparkSession, source: Source) -> DataFrame:
         raise UsageError(f"the topics `{source.name}` cannot be read: {reason_of(error)}") from None
 
 
-def _schema_of_files(spark: SparkSession, source: Source) -> Any:
+def _schema_of_files(spark: SparkSession, source: Source) -> tuple[Any, dict[str, bool]]:
+    """The columns of the files, and those that hold nanoseconds, by whether they have no zone."""
     if source.format not in ("parquet", "orc", "delta"):
         raise UsageError(
             f"a source of format `{source.format}` needs a `schema` in `[source]`, as"
             ' `schema = "id string, type string, time timestamp, ..."`'
         )
     try:
-        return spark.read.format(source.format).load(source.path).schema
+        return spark.read.format(source.format).load(source.path).schema, {}
     except FAILURES as error:
-        raise UsageError(
-            f"the columns of `{source.path}` cannot be told ({reason_of(error)}): say them as"
-            " `schema` in `[source]`, or put a first file there"
-        ) from None
+        if nanoseconds.SIGN not in str(error):
+            raise UsageError(
+                f"the columns of `{source.path}` cannot be told ({reason_of(error)}): say them as"
+                " `schema` in `[source]`, or put a first file there"
+            ) from None
+    spark.conf.set(nanoseconds.SETTING, "true")
+    files = spark.read.format(source.format).load(source.path)
+    paths = sorted(plain_path(each) for each in files.inputFiles())
+    return files.schema, nanoseconds.nanosecond_columns(paths)

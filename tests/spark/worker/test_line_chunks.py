@@ -1,4 +1,4 @@
-"""Lines of CSV in columns are read as lines of a file in one process: events, problems, numbers."""
+"""Lines in workers are read as lines of a file in one process: events, problems, numbers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import pytest
 
 import ensue
 from ensue.events.event import Event
+from ensue.events.mapping import Mapping
 from ensue.events.reading import read_events
-from ensue.spark.worker.csv_rows import CsvTask, column_kinds, read_csv_lines
+from ensue.spark.batch.opening import csv_fields, json_fields
+from ensue.spark.worker.event_rows import read_event
+from ensue.spark.worker.line_chunks import NEEDS_NUMBER, LinesTask, read_lines
 
 LIBRARY = ensue.parse(
     """
@@ -20,6 +23,7 @@ LIBRARY = ensue.parse(
     eventtype Small : Base { attribute short Size; attribute boolean Good; };
     eventtype Odd : Base { attribute float Part; attribute char Sign; attribute timestamp Since; };
     eventtype Elsewhere { attribute long Unknown; };
+    Base correlation Any (Base base) base { case true: push new Base {}; }
     """
 )
 TYPES = LIBRARY.checked.types
@@ -86,9 +90,12 @@ def line(random: Random) -> bytes:
 
 def in_columns(lines: list[bytes], random: Random) -> list[dict[str, Any]]:
     """The rows that a worker makes of the lines, in batches of any size, by their places."""
-    kinds = column_kinds(NAMES, TYPES)
-    assert kinds is not None
-    task = CsvTask(LIBRARY.tables(), ("file:/e.csv",), HEADER, tuple(NAMES), kinds)
+    fields = csv_fields(LIBRARY, NAMES)
+    assert fields is not None
+    before = (("file:///e.csv", 0, 0),)
+    task = LinesTask(
+        LIBRARY.tables(), ("file:/e.csv",), "csv", tuple(NAMES), fields=fields, before=before
+    )
     rest = [HEADER, *lines]
     batches = []
     while rest:
@@ -103,7 +110,7 @@ def in_columns(lines: list[bytes], random: Random) -> list[dict[str, Any]]:
                 }
             )
         )
-    rows = [row for made in read_csv_lines(tuple(task), iter(batches)) for row in made.to_pylist()]
+    rows = [row for made in read_lines(tuple(task), iter(batches)) for row in made.to_pylist()]
     return sorted(rows, key=lambda row: row["ensue_arrival"])
 
 
@@ -143,12 +150,103 @@ def test_a_line_that_leaves_a_quote_open_is_told_apart() -> None:
     assert row["problems"] == ["a quote is not closed in its line"]
 
 
+def test_a_record_without_an_id_is_marked_where_records_are_not_numbered() -> None:
+    fields = csv_fields(LIBRARY, NAMES)
+    task = LinesTask(LIBRARY.tables(), ("file:/e.csv",), "csv", tuple(NAMES), fields=fields or ())
+    good = b",Base,2024-05-06T07:08:09Z,1,1,,,,,,,,"
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "file": ["file:///e.csv"] * 3,
+            "start": pa.array([0] * 3, pa.int64()),
+            "value": pa.array([HEADER, b"e1" + good, good], pa.binary()),
+        }
+    )
+
+    rows = [row for made in read_lines(tuple(task), iter([batch])) for row in made.to_pylist()]
+
+    assert sorted((row["line"], row["id"], row["problems"]) for row in rows) == [
+        (1, "e1", None),
+        (2, None, [NEEDS_NUMBER]),
+    ]
+
+
 @pytest.mark.parametrize(
     "attribute", ["sequence<long> Key", "unsigned long long Key", "string Key"]
 )
-def test_attributes_that_no_column_holds_are_named(attribute: str) -> None:
+def test_attributes_that_no_column_holds_need_whole_events(attribute: str) -> None:
     other = ensue.parse(
         f"eventtype A {{ attribute long Key; }}; eventtype B {{ attribute {attribute}; }};"
+        "A correlation R (A a) a { case true: push new A {}; }"
     )
 
-    assert column_kinds(NAMES, other.checked.types) is None
+    assert csv_fields(other, NAMES) is None
+    assert json_fields(other, Mapping()) is None
+
+
+# --- JSON lines -----------------------------------------------------------------------------------
+
+JSON_LINES = [
+    '{"id": "%d", "source": "s", "type": "Base", "time": "2024-05-06T07:08:09Z",'
+    ' "data": {"Key": %d, "Value": 1.5}}',
+    '{"id": "%d", "source": "s", "type": "Base", "time": "2024-05-06 07:08:09+02:00",'
+    ' "data": {"Key": %d, "Value": 1}}',
+    '{"id": "%d", "source": "s", "type": "Base", "time": "never", "data": {"Key": %d}}',
+    '{"id": "%d", "source": "s", "type": "Base", "time": "2024-05-06T07:08:09Z",'
+    ' "data": {"Key": "%d", "Value": 1.5}}',
+    '{"id": "%d", "source": "s", "type": "other", "time": "2024-05-06T07:08:09Z", "data": %d}',
+    '{"id": "%d", "type": "Base", "time": "2024-05-06T07:08:09Z", "x": %d}',
+    '{"id": "%d", "source": "s", "type": "Small", "time": "2024-05-06T07:08:09.1234567Z",'
+    ' "data": {"Key": %d, "Value": null, "Size": 70000, "Good": true}}',
+    '{"id": "%d", "source": "s", "type": "Odd", "time": "2024-05-06T07:08:09Z", "data": {"Key":'
+    ' %d, "Value": 0, "Part": 1.5, "Sign": "x", "Since": "2024-05-06T07:08:09Z"}}',
+    "no JSON %d %d",
+    "[%d, %d]",
+    '\ufeff{"id": "%d", "n": %d}',
+]
+
+
+@pytest.mark.parametrize("fields", ["typed", "events"])
+@pytest.mark.parametrize("seed", range(10))
+def test_json_lines_are_read_as_in_one_process(seed: int, fields: str) -> None:
+    random = Random(seed)
+    lines = [
+        random.choice([*JSON_LINES, JSON_LINES[0], JSON_LINES[0]]) % (number, number)
+        for number in range(random.choice([1, 50]))
+    ]
+    texts = [each.encode() for line in lines for each in random.choice([[line], [line, "", " "]])]
+    wanted = list(read_events(io.BytesIO(b"\n".join(texts)), TYPES, "jsonl", name="e.jsonl"))
+    typed = json_fields(LIBRARY, Mapping())
+    assert typed is not None
+    task = LinesTask(
+        LIBRARY.tables(), ("file:/e.jsonl",), "jsonl", fields=typed if fields == "typed" else ()
+    )
+    rest, batches = texts, []
+    while rest:
+        part, rest = rest[: (count := random.randint(1, 20))], rest[count:]
+        batches.append(
+            pa.RecordBatch.from_pydict(
+                {
+                    "file": ["file:///e.jsonl"] * len(part),
+                    "start": pa.array([0] * len(part), pa.int64()),
+                    "value": pa.array(part, pa.binary()),
+                }
+            )
+        )
+
+    rows = [row for made in read_lines(tuple(task), iter(batches)) for row in made.to_pylist()]
+    rows.sort(key=lambda row: row["ensue_arrival"])
+
+    assert len(rows) == len(wanted)
+    for row, record in zip(rows, wanted, strict=True):
+        if not isinstance(record, Event):
+            assert (row["raw"], row["line"] + 1) == (record.raw, record.number)
+            assert row["problems"] == list(record.problems)
+            continue
+        assert row["problems"] is None
+        assert ensue.Event.of("x", time=row["time"]).time == record.time
+        if fields == "events":
+            assert read_event(row["payload"], TYPES) == record
+            continue
+        assert (row["id"], row["source"], row["type"]) == (record.id, record.source, record.type)
+        for name in TYPES.attributes(record.type):
+            assert row[name] == record.attributes[name], name

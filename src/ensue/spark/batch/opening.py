@@ -1,0 +1,480 @@
+"""Files as DataFrames: their lines or columns, with the place of every record.
+
+In come paths, a library and a `Reading`; out goes an `Input`. Parquet keeps its columns. Lines
+become typed columns or events in bytes in workers. Records without ids are numbered, as in one
+process, by counts of the records of all blocks that come before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
+
+from ensue.engine.jumps import UNBOUNDED, JumpLike, max_jump
+from ensue.errors import UsageError
+from ensue.events.cloudevents import TEXT_ATTRIBUTES
+from ensue.events.columns import CONTEXT_COLUMNS, Layout, extension_column, is_attribute_column
+from ensue.events.mapping import Mapping as UserMapping
+from ensue.events.sources.contents import guess_delimiter
+from ensue.events.types import TypeSystem
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.matching.wanted import types_read
+from ensue.library import Library
+from ensue.spark.batch import nanoseconds
+from ensue.spark.batch.job import reach_of
+from ensue.spark.batch.rejected import RejectedRecords
+from ensue.spark.failures import FAILURES, reason_of
+from ensue.spark.plan import plan_of
+from ensue.spark.sql.scan import names_read
+from ensue.spark.worker.event_rows import ARRIVAL
+from ensue.spark.worker.line_chunks import (
+    KINDS,
+    NEEDS_EVENT,
+    NEEDS_NUMBER,
+    OPEN_QUOTE,
+    LinesTask,
+    read_lines,
+)
+from ensue.spark.worker.line_places import LINE_DDL, PLACES_A_FILE, SCHEME, first_line, plain_path
+from ensue.spark.worker.line_records import (
+    PAYLOAD_DDL,
+    CellsTask,
+    header_names,
+    read_csv_cells,
+    refuse_ahead,
+)
+from ensue.spark.worker.remote_call import for_workers
+
+MOST_RANKED = 1000
+"""From this number of Parquet files on, Spark chooses the order of events of equal times."""
+NO_OFFSET = "the offset is missing"
+"""In the problem of a time of which nobody knows which instant it is."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read: what the user has said, and what they turned out to need.
+
+    With `line_breaks` cells of CSV may hold line breaks, so that each file is read by one task.
+    With `as_events` lines become events in bytes, and with `numbered` the number of a record stands
+    in for an id that it lacks.
+    """
+
+    mapping: UserMapping = field(default_factory=UserMapping)
+    delimiter: str | None = None
+    line_breaks: bool = False
+    as_events: bool = False
+    numbered: bool = False
+
+
+PLAIN = Reading()
+
+
+@dataclass(frozen=True)
+class Input:
+    """The files of a run.
+
+    `events` has the columns of a job. Of lines, `rejected` has the records that are no events, and
+    `observed` their counts once a query over `events` has run. Of Parquet, `rows` has the columns
+    as they are in the files, and the place of each row.
+    """
+
+    files: int
+    events: DataFrame
+    rejected: RejectedRecords | None = None
+    observed: Observation | DataFrame | None = None
+    is_encoded: bool = False
+    rows: DataFrame | None = None
+
+    @property
+    def is_table(self) -> bool:
+        return self.rows is not None
+
+
+def open_files(
+    spark: SparkSession,
+    library: Library,
+    paths: Sequence[str],
+    format_: str,
+    reading: Reading,
+    jump: JumpLike = None,
+) -> Input:
+    """Raises `UsageError` for files that cannot be opened, or columns that do not fit."""
+    if format_ == "parquet":
+        return _parquet(spark, paths, reading)
+    if format_ not in ("jsonl", "csv"):
+        raise UsageError(
+            f"Spark reads JSON lines, CSV and Parquet, and not {format_}: choose another engine"
+        )
+    allowed = max_jump(library.checked, jump, bounded=True)
+    return _lines(spark, paths, library, format_, reading, allowed)
+
+
+def _open(reader: Any, paths: Sequence[str]) -> DataFrame:
+    try:
+        opened: DataFrame = reader.load(list(paths))
+        if opened.inputFiles():
+            return opened
+    except FAILURES as error:
+        text = reason_of(error)
+        raise UsageError(f"{_shown(paths)} cannot be read: {text[:1].lower()}{text[1:]}") from None
+    raise without_files(", ".join(paths))
+
+
+def without_files(path: str) -> UsageError:
+    return UsageError(f"`{path}` has no files: give a folder, or a pattern, of files of events")
+
+
+def _shown(paths: Sequence[str]) -> str:
+    return ", ".join(f"`{path}`" for path in paths)
+
+
+def _reader(spark: SparkSession, format_: str) -> Any:
+    return spark.read.option("recursiveFileLookup", "true").format(format_)
+
+
+def _file() -> Column:
+    return sf.col("_metadata.file_path")
+
+
+def paths_of(read: DataFrame) -> tuple[str, ...]:
+    """The paths of the files in one form, sorted."""
+    return tuple(sorted({plain_path(each) for each in read.inputFiles()}))
+
+
+# --- Parquet ------------------------------------------------------------------------------------
+
+
+def _parquet(spark: SparkSession, paths: Sequence[str], reading: Reading) -> Input:
+    """The columns, the name of the file where a row has no source, and the place of each row."""
+    read = _with_plain_times(spark, paths, reading)
+    files = paths_of(read)
+    own_name = sf.element_at(sf.split(_file(), "/"), -1)
+    place: Column = sf.monotonically_increasing_id()
+    if len(files) < MOST_RANKED:
+        decoded = sf.coalesce(sf.try_url_decode(_file()), _file())
+        name = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
+        found = sf.array_position(sf.array(*map(sf.lit, files)), name)
+        rank = sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
+        place = rank * sf.lit(PLACES_A_FILE) + sf.col("_metadata.row_index")
+    arrival = place.cast("bigint").alias(ARRIVAL)
+    added = [arrival]
+    if "id" not in (*read.columns, *reading.mapping.columns):
+        added.append(_row_number(read, files).alias("id"))
+    source = own_name
+    if "source" in read.columns and "source" not in reading.mapping.columns:
+        source = sf.coalesce(sf.nullif(sf.col("source"), sf.lit("")), own_name)
+    kept = [sf.col(f"`{name}`") for name in read.columns if name != "source"]
+    if "source" in reading.mapping.columns:
+        kept, named = [sf.col(f"`{name}`") for name in read.columns], []
+    else:
+        named = [source.alias("source")]
+    events = read.select(*kept, *named, *added)
+    return Input(len(files), events, rows=read.select("*", *added))
+
+
+def _row_number(read: DataFrame, files: Sequence[str]) -> Column:
+    """The number of a row over all files, which stands in for an id."""
+    number = sf.col("_metadata.row_index") + 1
+    if len(files) > 1:
+        counts = read.groupBy(_file().alias("file")).count().collect()
+        rows = {plain_path(row["file"]): row["count"] for row in counts}
+        done, before = 0, {}
+        for file in files:
+            before[file] = done
+            done += rows.get(file, 0)
+        spelled = {row["file"]: before[plain_path(row["file"])] for row in counts}
+        pairs = [sf.lit(each) for pair in spelled.items() for each in pair]
+        number = number + sf.element_at(sf.create_map(*pairs), _file())
+    return number.cast("string")
+
+
+def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: Reading) -> DataFrame:
+    """The columns of Parquet; times in nanoseconds, which Spark does not read, in microseconds."""
+    reader = _reader(spark, "parquet")
+    try:
+        read = _open(reader, paths)
+    except UsageError as error:
+        if nanoseconds.SIGN not in str(error):
+            raise
+        spark.conf.set(nanoseconds.SETTING, "true")
+        read = _open(reader, paths)
+    if spark.conf.get(nanoseconds.SETTING, "false") != "true":
+        return read
+    # What the user has given a unit is meant as a number.
+    counted = {each.path for each in reading.mapping.columns.values() if each.unit is not None}
+    for name, is_local in nanoseconds.nanosecond_columns(paths_of(read)).items():
+        if name not in counted:
+            number, zone = sf.col(f"`{name}`"), reading.mapping.timezone
+            read = read.withColumn(name, nanoseconds.in_microseconds(number, is_local, zone))
+    return read
+
+
+# --- lines --------------------------------------------------------------------------------------
+
+
+def _text(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    # As bytes, since a line that is no UTF-8 must reach the worker as it is. Only a line feed ends
+    # a line: a carriage return inside one is left to the reader of the line.
+    return _open(_reader(spark, "text").option("lineSep", "\n"), paths).select(
+        _file().alias("file"),
+        sf.col("_metadata.file_block_start").alias("start"),
+        sf.col("value").cast("binary"),
+    )
+
+
+def _lines(
+    spark: SparkSession,
+    paths: Sequence[str],
+    library: Library,
+    format_: str,
+    reading: Reading,
+    allowed_jump: float,
+) -> Input:
+    lines = _text(spark, paths)
+    files = paths_of(lines)
+    mapping = reading.mapping
+    header: tuple[str, ...] = ()
+    delimiter = ","
+    if format_ == "csv":
+        header, delimiter = csv_header(lines, _shown(paths), reading)
+        Layout.of(mapped_names(header, mapping), _shown(paths))
+    columns = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
+    said = columns, mapping.type, mapping.timezone
+    if reading.line_breaks:
+        cells = CellsTask(library.tables(), files, header, delimiter, *said)
+        return _csv_with_line_breaks(spark, paths, cells, allowed_jump)
+    if format_ == "csv":
+        is_numbered = "id" not in mapped_names(header, mapping)
+        fields = csv_fields(library, mapped_names(header, mapping))
+    else:
+        is_numbered = mapping.is_plain and "id" not in mapping.columns
+        fields = json_fields(library, mapping)
+    # A record that may be rejected for its time is kept as a whole until that is known.
+    is_encoded = reading.as_events or fields is None or allowed_jump != UNBOUNDED
+    task = LinesTask(
+        library.tables(),
+        files,
+        format_,
+        header,
+        delimiter,
+        *said,
+        fields=() if fields is None or is_encoded else fields,
+        before=_before(lines, files, format_) if is_numbered or reading.numbered else None,
+    )
+    ddl = PAYLOAD_DDL
+    if not is_encoded:
+        typed = (f"`{name}` {KINDS[kind][1]}" for name, kind in task.fields)
+        ddl = ", ".join([LINE_DDL, *typed])
+    records = lines.mapInArrow(for_workers(read_lines, task), ddl)
+    records = _near(records, library.tables(), allowed_jump)
+    rejected = RejectedRecords.of_lines(records, lines, format_)
+    in_a_join = allowed_jump != UNBOUNDED
+    observed, counted = _counted(records, None if is_encoded else library.checked, in_a_join)
+    kept = counted.filter(sf.col("problems").isNull())
+    if is_encoded:
+        return _encoded(kept, rejected, observed, len(files))
+    events = kept.select(*(sf.col(f"`{name}`") for name, _ in task.fields), ARRIVAL)
+    return Input(len(files), events, rejected, observed)
+
+
+def _near(records: DataFrame, library: bytes, allowed: float) -> DataFrame:
+    """Records of which those that lie too far ahead are rejected."""
+    if allowed == UNBOUNDED:
+        return records
+    times = records.filter(sf.col("problems").isNull()).select(sf.unix_micros("time").alias("time"))
+    known = records.crossJoin(sf.broadcast(reach_of(times, int(allowed), None)))
+    return known.mapInArrow(for_workers(refuse_ahead, (library, allowed)), PAYLOAD_DDL)
+
+
+def _before(
+    lines: DataFrame, files: Sequence[str], format_: str
+) -> tuple[tuple[str, int, int], ...]:
+    """How many records come before each block of the files; a pass over their bytes."""
+    is_record = sf.col("value").cast("string").rlike(r"\S")
+    blocks = lines.groupBy("file", "start").agg(sf.count_if(is_record).alias("records")).collect()
+    ranks = {name: rank for rank, name in enumerate(files)}
+    counted = sorted(
+        (ranks.get(plain_path(row["file"]), len(ranks)), row["start"], row["file"], row["records"])
+        for row in blocks
+    )
+    found: list[tuple[str, int, int]] = []
+    done = 0
+    for _, start, file, records in counted:
+        found.append((file, start, done))
+        # The header of a file is no record.
+        done += records - (1 if format_ == "csv" and start == 0 else 0)
+    return tuple(found)
+
+
+def _encoded(
+    kept: DataFrame, rejected: RejectedRecords, observed: Observation | DataFrame, files: int
+) -> Input:
+    """Events in bytes."""
+    events = kept.select(
+        ARRIVAL,
+        "payload",
+        "time",
+        *(sf.lit(None).cast("string").alias(name) for name in ("id", "type", "data")),
+    )
+    return Input(files, events, rejected, observed, is_encoded=True)
+
+
+def _counted(
+    records: DataFrame, library: CheckedLibrary | None, in_a_join: bool
+) -> tuple[Observation | DataFrame, DataFrame]:
+    """The records, counted while they are read; in one more pass where they come from a join.
+
+    Spark does not observe the side of a join that it finds it need not read. With a library, events
+    are counted by their types too.
+    """
+    is_event = sf.col("problems").isNull()
+    marks = {"open": OPEN_QUOTE, "needs_event": NEEDS_EVENT, "needs_number": NEEDS_NUMBER}
+    counts = [
+        sf.count_if(is_event).alias("events"),
+        sf.count("problems").alias("rejected"),
+        *(
+            sf.count_if(sf.array_contains("problems", sf.lit(mark))).alias(name)
+            for name, mark in marks.items()
+        ),
+        sf.count_if(sf.array_join("problems", " ").contains(NO_OFFSET)).alias("no_offset"),
+        *([] if library is None else unread_types(is_event, sf.col("type"), library)),
+    ]
+    if in_a_join:
+        return records.agg(*counts), records
+    observed = Observation()
+    return observed, records.observe(observed, *counts)
+
+
+def unread_types(is_event: Column, type_: Column, library: CheckedLibrary) -> list[Column]:
+    """How many events are of types that no rule reads, and one of these types."""
+    read = sorted(types_read(library))
+    is_unread = is_event & ~type_.isin(*read) if read else is_event
+    return [
+        sf.count_if(is_unread).alias("unread"),
+        sf.max(sf.when(is_unread, type_)).alias("unread_type"),
+    ]
+
+
+# --- columns of lines ---------------------------------------------------------------------------
+
+
+def csv_header(lines: DataFrame, where: str, reading: Reading) -> tuple[tuple[str, ...], str]:
+    """The names in the first line of a file of CSV, and what stands between its cells."""
+    first = lines.filter(sf.col("start") == 0).select("file", "value").head()
+    if first is None or not first_line(bytes(first["value"])).strip():
+        raise UsageError(f"{where} is empty: the first line of a CSV file names its columns")
+    line = first_line(bytes(first["value"]))
+    delimiter = reading.delimiter or guess_delimiter(PurePath(first["file"]).name, line)
+    return header_names(line, delimiter), delimiter
+
+
+def mapped_names(header: Sequence[str], mapping: UserMapping) -> tuple[str, ...]:
+    """The names of columns as events have them."""
+    moved = {origin.path for origin in mapping.columns.values()}
+    kept = [name for name in header if name not in moved and name not in mapping.columns]
+    if mapping.type is not None:
+        kept = [name for name in kept if name != "type"] + ["type"]
+    return (*kept, *mapping.columns)
+
+
+Fields = tuple[tuple[str, str], ...]
+
+
+def csv_fields(library: Library, names: Sequence[str]) -> Fields | None:
+    """The columns of events in CSV by name, each with its kind; None if events must be whole.
+
+    A cell of an attribute that a type does not declare is text, which a column of numbers cannot
+    hold; a `data` cell may hold anything; and an event that is sent on is sent on whole.
+    """
+    types = library.checked.types
+    kinds = _kinds(names, types)
+    if kinds is None or "data" in names or not _columns_suffice(library, names):
+        return None
+    texts = [name for name in names if not is_attribute_column(name) and name != "specversion"]
+    context = dict.fromkeys(("id", "source", "type", *(n for n in texts if n != "time")))
+    attributes = [(n, kinds.get(n, "string")) for n in names if is_attribute_column(n)]
+    return (*((name, "string") for name in context), ("time", "timestamp"), *attributes)
+
+
+def json_fields(library: Library, mapping: UserMapping) -> Fields | None:
+    """As `csv_fields`, for JSON: what types declare, and what else of CloudEvents is read."""
+    types = library.checked.types
+    declared = {name for each in types for name in types.attributes(each.name)}
+    kinds = _kinds(tuple(declared), types)
+    if kinds is None or not all(map(is_attribute_column, declared)):
+        return None
+    rules = [rule for group in plan_of(library.checked).groups for rule in group.rules]
+    read = {name for rule in rules for name in names_read(rule)}
+    extensions = [n for n in mapping.columns if n.startswith("ce_")]
+    known = declared | CONTEXT_COLUMNS | {n.removeprefix("ce_") for n in extensions}
+    if not read <= known or not _columns_suffice(library, tuple(declared)):
+        return None
+    texts = [extension_column(name) for name in sorted(TEXT_ATTRIBUTES & read)]
+    context = ("id", "source", "type", *texts, *extensions)
+    attributes = [(name, kinds[name]) for name in sorted(declared)]
+    return (*((name, "string") for name in context), ("time", "timestamp"), *attributes)
+
+
+def _kinds(names: Sequence[str], types: TypeSystem) -> dict[str, str] | None:
+    """The kind of each declared attribute among the columns; None if one column cannot hold it.
+
+    An attribute may be of different kinds in different types, a sequence, or an integer of 64 bits
+    without a sign, for none of which there is a column.
+    """
+    found: dict[str, str] = {}
+    for declared in types:
+        for name, type_ in types.attributes(declared.name).items():
+            if name not in names or not is_attribute_column(name):
+                continue
+            if type_.kind not in KINDS or type_.name == "unsigned long long":
+                return None
+            if found.setdefault(name, type_.kind) != type_.kind:
+                return None
+    return found
+
+
+def _columns_suffice(library: Library, names: Sequence[str]) -> bool:
+    """Whether columns hold all that rules read, as the types of their ports declare it."""
+    types = library.checked.types
+    declared = {name for each in types for name in types.attributes(each.name)}
+    rules = [rule for group in plan_of(library.checked).groups for rule in group.rules]
+    if any(rule.sends_on for rule in rules):
+        return False
+    for rule in rules:
+        for port in rule.event_ports:
+            for type_name in types.subtypes(port.type):
+                own = types.attributes(type_name)
+                if not own.keys() <= set(names):
+                    return False
+                if not set(names_read(rule)) & declared <= own.keys():
+                    return False
+    return True
+
+
+def _csv_with_line_breaks(
+    spark: SparkSession, paths: Sequence[str], task: CellsTask, allowed_jump: float
+) -> Input:
+    """The cells as Spark parts them; a row of another number of cells comes as its text."""
+    names = [f"c{number}" for number in range(len(task.header))]
+    schema = ", ".join(f"`{name}` string" for name in (*names, "corrupt"))
+    reader = _reader(spark, "csv").option("header", "true").option("escape", '"')
+    reader = reader.option("sep", task.delimiter)
+    reader = reader.option("multiLine", "true").option("columnNameOfCorruptRecord", "corrupt")
+    rows = _open(reader.schema(schema), paths).select(
+        _file().alias("file"),
+        sf.lit(0).cast("bigint").alias("start"),
+        sf.array(*(sf.col(name) for name in names)).alias("cells"),
+        sf.col("corrupt").cast("binary").alias("value"),
+    )
+    records = rows.mapInArrow(for_workers(read_csv_cells, task), PAYLOAD_DDL)
+    records = _near(records, task.library, allowed_jump)
+    rejected = RejectedRecords.of_lines(records, None, "csv")
+    observed, counted = _counted(records, None, allowed_jump != UNBOUNDED)
+    kept = counted.filter(sf.col("problems").isNull())
+    return _encoded(kept, rejected, observed, len(task.files))

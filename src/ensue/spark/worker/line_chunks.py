@@ -1,0 +1,318 @@
+"""Lines of JSON and CSV, read in columns as `ensue.events.files` reads them in one process.
+
+In come lines as Spark's text reader gives them; out goes one row a record: typed columns of an
+event, or the event as bytes where columns cannot hold what rules ask for, or the record with its
+problems. What cannot be read in this way is marked, and the caller reads the files in another way:
+a cell with a line break (`OPEN_QUOTE`), a record that has no id while records are not numbered
+(`NEEDS_NUMBER`), and an event with an attribute that no column shows (`NEEDS_EVENT`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ensue.engine.batch.input.table_reading import TableReading
+from ensue.events.columns import EXTENSION_PREFIX, is_attribute_column
+from ensue.events.event import Event, Rejected
+from ensue.events.files.cells import CellChunks
+from ensue.events.files.chunk import Chunk
+from ensue.events.files.lines import LineChunks
+from ensue.events.mapping import Mapping as UserMapping
+from ensue.events.mapping import Origin
+from ensue.events.nesting import value_at
+from ensue.events.sources import LINES
+from ensue.spark.worker.line_places import (
+    BYTE_ORDER_MARK,
+    LINE_FIELDS,
+    LinePlaces,
+    is_first,
+    plain_path,
+)
+from ensue.spark.worker.line_records import check_header, record_batches, types_of
+
+OPEN_QUOTE = "a quote is not closed in its line"
+NEEDS_NUMBER = "the record has no id, and its number is not known"
+NEEDS_EVENT = "the event has attributes that no column shows"
+MARKS = (OPEN_QUOTE, NEEDS_NUMBER, NEEDS_EVENT)
+
+_INSTANT = pa.timestamp("us", "UTC")
+_TEXTS = pa.list_(pa.string())
+KINDS: Mapping[str, tuple[pa.DataType, str]] = {
+    "integer": (pa.int64(), "bigint"),
+    "real": (pa.float64(), "double"),
+    "boolean": (pa.bool_(), "boolean"),
+    "string": (pa.string(), "string"),
+    "timestamp": (_INSTANT, "timestamp"),
+}
+_UNKNOWN = -(2**62)
+"""What stands in for the number of a record that is not known: less than any number of a file."""
+
+Batches = Iterator[pa.RecordBatch]
+Rows = npt.NDArray[np.int64]
+
+
+class LinesTask(NamedTuple):
+    """Files of lines for a worker, as plain data.
+
+    `header` has the names of the columns of CSV. `columns`, `type` and `timezone` are the mapping
+    of the user. `fields` has the typed columns to make, each with its kind; without any, events
+    are made in bytes. `before` says, by file and start of a block, how many records come before it;
+    without it records are not numbered.
+    """
+
+    library: bytes
+    files: tuple[str, ...]
+    format: str
+    header: tuple[str, ...] = ()
+    delimiter: str = ","
+    columns: tuple[tuple[str, str, str | None], ...] = ()
+    type: str | None = None
+    timezone: str | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+    before: tuple[tuple[str, int, int], ...] | None = None
+
+    def mapping(self) -> UserMapping:
+        columns = {name: Origin(path, unit) for name, path, unit in self.columns}
+        return UserMapping(columns, self.type, self.timezone)
+
+
+def read_lines(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """Lines with their places as events, or with their problems."""
+    task = LinesTask(*given)
+    reader = LinesReader(task)
+    places = LinePlaces(task.files)
+    for batch in batches:
+        if batch.num_rows:
+            yield from reader.read(places.numbered(batch), batch.column("value"))
+
+
+@lru_cache(maxsize=16)
+def _before(task: LinesTask) -> Mapping[tuple[str, int], int]:
+    return {(plain_path(file), start): count for file, start, count in task.before or ()}
+
+
+class LinesReader:
+    """Reads the lines of a task, block by block."""
+
+    def __init__(self, task: LinesTask) -> None:
+        self._task = task
+        self._types = types_of(task.library)
+        self._mapping = task.mapping()
+        self._readings: dict[tuple[str, ...], TableReading] = {}
+        self._chunks: dict[str, LineChunks | CellChunks] = {}
+        self._seen: dict[tuple[str, int], int] = {}
+        self._before = _before(task)
+        self._schema = pa.schema(
+            [*LINE_FIELDS, *((name, KINDS[kind][0]) for name, kind in task.fields)]
+        )
+
+    def read(self, places: pa.Table, lines: pa.Array) -> Batches:
+        """The records in lines, with their places."""
+        texts = [line or b"" for line in lines.to_pylist()]
+        firsts = is_first(places)
+        is_json = self._task.format == LINES
+        for number in np.flatnonzero(firsts).tolist():
+            if is_json:
+                texts[number] = texts[number].removeprefix(BYTE_ORDER_MARK)
+            else:
+                check_header(texts[number], self._task.header, self._task.delimiter)
+                texts[number] = b""
+        files = places.column("file").combine_chunks().dictionary_encode()
+        codes = np.asarray(files.indices)
+        starts = places.column("start").to_numpy()
+        changes = np.flatnonzero((codes[1:] != codes[:-1]) | (starts[1:] != starts[:-1])) + 1
+        bounds = [0, *changes.tolist(), len(texts)]
+        for begin, end in pairwise(bounds):
+            kept = [at for at in range(begin, end) if texts[at].strip()]
+            block = plain_path(files.dictionary[int(codes[begin])].as_py()), int(starts[begin])
+            yield from self._read_block(block, places, texts, np.array(kept, np.int64))
+
+    def _read_block(
+        self, block: tuple[str, int], places: pa.Table, texts: Sequence[bytes], rows: Rows
+    ) -> Batches:
+        numbers = self._numbers(block, len(rows))
+        if self._task.format != LINES:
+            is_open = np.array([texts[row].count(b'"') % 2 for row in rows], np.bool_)
+            if is_open.any():
+                marked: list[Event | Rejected | None] = [
+                    Rejected(0, texts[row], (OPEN_QUOTE,)) for row in rows[is_open]
+                ]
+                yield from self._rejected(places, rows[is_open], marked)
+                rows, numbers = rows[~is_open], numbers[~is_open]
+        if len(rows):
+            name = block[0].rpartition("/")[2]
+            chunk = self._chunk(name, [texts[row] for row in rows], numbers)
+            if chunk is not None:
+                yield from self._events(places, rows, chunk)
+                return
+            # A line that is no record is among them.
+            for row, number in zip(rows, numbers, strict=True):
+                chunk = self._chunk(name, [texts[row]], np.array([number]))
+                if chunk is not None:
+                    yield from self._events(places, np.array([row]), chunk)
+
+    def _numbers(self, block: tuple[str, int], count: int) -> Rows:
+        if self._task.before is None:
+            return np.full(count, _UNKNOWN, np.int64) - np.arange(count)
+        first = self._before.get(block, 0) + self._seen.get(block, 0) + 1
+        self._seen[block] = self._seen.get(block, 0) + count
+        return np.arange(first, first + count)
+
+    def _chunk(self, name: str, texts: Sequence[bytes], numbers: Rows) -> Chunk | None:
+        """A chunk with a row for each line; None if one of them makes none."""
+        block = b"\n".join([*texts, b""])
+        reader = self._chunks.get(name)
+        if reader is None:
+            reader = self._chunks[name] = self._reader(name)
+        if isinstance(reader, LineChunks):
+            found = reader.chunk(block, numbers)
+        else:
+            try:
+                found, _ = reader.chunk(block, True, numbers)
+            except ValueError:
+                return None
+        return found if len(found) == len(texts) else None
+
+    def _reader(self, name: str) -> LineChunks | CellChunks:
+        if self._task.format == LINES:
+            return LineChunks(self._types, name, self._mapping)
+        cells = CellChunks(self._types, name, self._task.delimiter, self._mapping)
+        cells.use_header(list(self._task.header))
+        return cells
+
+    # --- rows -------------------------------------------------------------------------------------
+
+    def _events(self, places: pa.Table, rows: Rows, chunk: Chunk) -> Batches:
+        if not self._task.fields:
+            records = [self._numbered(each) for each in chunk.singly(np.arange(len(chunk)))]
+            yield from record_batches(places.take(pa.array(rows)), records)
+            return
+        if chunk.is_clashing:
+            yield from self._marked(places, rows, NEEDS_EVENT)
+            return
+        reading = self._reading(tuple(chunk.rows.schema.names))
+        wrong = chunk.doubtful | reading.misfits(chunk.rows, reading.codes(chunk.rows))
+        asked = np.flatnonzero(wrong)
+        records = chunk.singly(asked) if len(asked) else []
+        is_event = np.array([isinstance(each, Event) for each in records], np.bool_)
+        if not is_event.all():
+            refused = [each for each in records if isinstance(each, Rejected)]
+            yield from self._rejected(places, rows[asked[~is_event]], refused)
+        if is_event.any():
+            events = [each for each in records if isinstance(each, Event)]
+            held = self._columns_of(events)
+            if held is None:
+                yield from self._marked(places, rows[asked[is_event]], NEEDS_EVENT)
+            else:
+                yield from self._with_ids(places, rows[asked[is_event]], held)
+        if not wrong.all():
+            kept = np.flatnonzero(~wrong)
+            found = chunk.rows if len(kept) == len(rows) else chunk.rows.take(pa.array(kept))
+            yield from self._with_ids(places, rows[kept], found)
+
+    def _with_ids(self, places: pa.Table, rows: Rows, found: pa.RecordBatch) -> Batches:
+        """Typed rows, but for those whose ids would be numbers that are not known."""
+        if self._task.before is None:
+            missing = _without_ids(found.column(found.schema.get_field_index("id")))
+            if missing.any():
+                yield from self._marked(places, rows[missing], NEEDS_NUMBER)
+                rows, found = rows[~missing], found.filter(pa.array(~missing))
+        if len(rows):
+            yield from self._typed(places.take(pa.array(rows)), found)
+
+    def _columns_of(self, events: Sequence[Event]) -> pa.RecordBatch | None:
+        """Events that were read singly as columns; None if one of them does not fit in."""
+        columns = {}
+        try:
+            for name, kind in self._task.fields:
+                values = [self._value(event, name, kind) for event in events]
+                columns[name] = pa.array(values, KINDS[kind][0])
+        except (pa.ArrowException, OverflowError, TypeError, ValueError):
+            return None
+        return pa.RecordBatch.from_pydict(columns)
+
+    def _value(self, event: Event, name: str, kind: str) -> Any:
+        if name == "time":
+            return event.at
+        if name in ("id", "source", "type"):
+            return getattr(event, name)
+        if not is_attribute_column(name):
+            return event.extensions.get(name.removeprefix(EXTENSION_PREFIX))
+        if kind != "string" and name not in self._types.attributes(event.type):
+            # Of another type, where the value is one that no rule reads.
+            return None
+        value = value_at(event.data, name)[1] if isinstance(event.data, Mapping) else None
+        return value if kind != "string" or isinstance(value, str) else None
+
+    def _reading(self, names: tuple[str, ...]) -> TableReading:
+        known = self._readings.get(names)
+        if known is None:
+            known = self._readings[names] = TableReading(names, self._types)
+        return known
+
+    def _numbered(self, record: Event | Rejected) -> Event | Rejected:
+        if isinstance(record, Event) and self._task.before is None and _is_unknown(record.id):
+            return Rejected(0, b"", (NEEDS_NUMBER,))
+        return record
+
+    def _typed(self, places: pa.Table, found: pa.RecordBatch) -> Batches:
+        columns = {name: places.column(name) for name in places.schema.names}
+        names = set(found.schema.names)
+        columns |= {
+            name: found.column(found.schema.get_field_index(name)).cast(KINDS[kind][0])
+            if name in names
+            else pa.nulls(len(places), KINDS[kind][0])
+            for name, kind in self._task.fields
+        }
+        yield from self._table(columns, len(places))
+
+    def _marked(self, places: pa.Table, rows: Rows, mark: str) -> Batches:
+        records: list[Event | Rejected | None] = [Rejected(0, b"", (mark,))] * len(rows)
+        yield from self._rejected(places, rows, records)
+
+    def _rejected(
+        self, places: pa.Table, rows: Rows, records: Sequence[Event | Rejected | None]
+    ) -> Batches:
+        taken = places.take(pa.array(rows))
+        if not self._task.fields:
+            yield from record_batches(taken, records)
+            return
+        columns = {name: taken.column(name) for name in taken.schema.names}
+        raws = [each.raw if isinstance(each, Rejected) else b"" for each in records]
+        columns["raw"] = pa.array([_bytes(raw) for raw in raws], pa.binary())
+        columns["problems"] = pa.array(
+            [list(each.problems) if isinstance(each, Rejected) else [] for each in records], _TEXTS
+        )
+        yield from self._table(columns, len(taken))
+
+    def _table(self, columns: Mapping[str, Any], count: int) -> Batches:
+        given = [
+            columns[field.name] if field.name in columns else pa.nulls(count, field.type)
+            for field in self._schema
+        ]
+        table = pa.Table.from_arrays(given, schema=self._schema)
+        yield from table.combine_chunks().to_batches()
+
+
+def _without_ids(ids: pa.Array) -> npt.NDArray[np.bool_]:
+    import pyarrow.compute as pc
+
+    return np.asarray(pc.starts_with(ids.cast(pa.string()), _UNKNOWN_SIGN))
+
+
+_UNKNOWN_SIGN = str(_UNKNOWN)[:8]
+
+
+def _is_unknown(identity: str) -> bool:
+    return identity.startswith(_UNKNOWN_SIGN) and len(identity) == len(str(_UNKNOWN))
+
+
+def _bytes(raw: bytes | str) -> bytes:
+    return raw if isinstance(raw, bytes) else raw.encode()

@@ -1,0 +1,148 @@
+"""`ensue run --engine spark` over files as people have them gives what the other engines give."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pandas as pd  # type: ignore[import-untyped]
+import pytest
+import zstandard
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner, Result
+
+from ensue.cli import app
+
+RULES = """
+eventtype Login { attribute string user; attribute long code; };
+eventtype Alarm { attribute string user; };
+Alarm correlation Twice (Login a where code > 3, Login b where code > 3) l:(a ; b) by user {
+    case l: push new Alarm { user = b.user };
+}
+"""
+START = datetime(2024, 5, 6, 9, 0, 0)
+
+
+def rows(seed: int, count: int = 40) -> list[dict[str, Any]]:
+    random = Random(seed)
+    return [
+        {"at": START + timedelta(seconds=seed * 100 + n), "who": f"u{random.randint(1, 3)}", "n": n}
+        for n in range(count)
+    ]
+
+
+def csv_text(given: list[dict[str, Any]]) -> str:
+    lines = ["at;actor;code", *(f"{row['at']};{row['who']};{row['n'] % 9}" for row in given)]
+    lines.insert(5, "never;u1;4")
+    lines.insert(9, "")
+    return "\n".join(lines) + "\n"
+
+
+def json_text(given: list[dict[str, Any]]) -> str:
+    lines = [
+        json.dumps({"at": str(row["at"]), "actor": {"name": row["who"]}, "code": row["n"] % 9})
+        for row in given
+    ]
+    lines.insert(7, '{"at": 5}')
+    return "\n".join(lines) + "\n"
+
+
+def run(folder: Path, *arguments: object) -> Result:
+    (folder / "rules.cor").write_text(RULES)
+    given = ["run", folder / "rules.cor", *arguments]
+    return CliRunner().invoke(app, [str(each) for each in given])
+
+
+def compare(folder: Path, *arguments: object) -> Result:
+    """What Spark says, which is what one process says."""
+    here = run(folder, *arguments, "--engine", "reference")
+    there = run(folder, *arguments, "--engine", "spark")
+    said = [each for each in there.stderr.splitlines() if not each.startswith("reading ")]
+
+    assert here.stdout, here.stderr
+    assert there.stdout == here.stdout, there.stderr
+    assert said[-1] == here.stderr.splitlines()[-1]
+    assert sorted(said) == sorted(here.stderr.splitlines())
+    return there
+
+
+ZONED = ("--type", "Login", "--timezone", "Europe/Berlin")
+
+
+def test_csv_of_any_delimiter_without_ids_by_a_mapping(spark: SparkSession, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        (tmp_path / f"{seed}.csv").write_text(csv_text(rows(seed)))
+    (tmp_path / "3.csv.gz").write_bytes(gzip.compress(csv_text(rows(3)).encode()))
+    files = [each for n in ("1.csv", "2.csv", "3.csv.gz") for each in ("-e", tmp_path / n)]
+
+    answer = compare(tmp_path, *files, *ZONED, "--columns", "time=at,user=actor")
+
+    assert "120 events read, 3 refused" in answer.stderr
+
+
+def test_plain_json_objects_without_ids_by_a_mapping(spark: SparkSession, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        (tmp_path / f"{seed}.jsonl").write_text(json_text(rows(seed)))
+
+    answer = compare(
+        tmp_path, "-e", f"{tmp_path}/*.jsonl", *ZONED, "--columns", "time=at,user=actor.name"
+    )
+
+    assert "80 events read, 2 refused" in answer.stderr
+
+
+def test_what_spark_cannot_unpack_is_read_here(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl.zst"
+    path.write_bytes(zstandard.compress(json_text(rows(1)).encode()))
+
+    compare(tmp_path, "-e", path, *ZONED, "--columns", "time=at,user=actor.name")
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_parquet_of_pandas_in_nanoseconds_without_ids(
+    spark: SparkSession, tmp_path: Path, zone: str | None
+) -> None:
+    for seed in (1, 2):
+        frame = pd.DataFrame(rows(seed))
+        frame["at"] = frame["at"].astype("datetime64[ns]").dt.tz_localize(zone)
+        frame.to_parquet(tmp_path / f"{seed}.parquet")
+    columns = "time=at,user=who,code=n"
+
+    compare(tmp_path, "-e", tmp_path / "1.parquet", *ZONED, "--columns", columns)
+    compare(tmp_path, "-e", f"{tmp_path}/*.parquet", *ZONED, "--columns", columns)
+
+
+def test_some_records_without_ids_have_their_numbers(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "some.csv"
+    lines = ["id,type,time,user,code"]
+    lines += [
+        f"{'' if n % 3 else n},Login,{row['at'].isoformat()}Z,{row['who']},{row['n'] % 9}"
+        for n, row in enumerate(rows(1), 1)
+    ]
+    path.write_text("\n".join(lines))
+
+    compare(tmp_path, "-e", path)
+
+
+def test_an_extension_that_goes_before_the_data_is_seen(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "clash.jsonl"
+    events = [
+        {
+            "id": str(n),
+            "source": "s",
+            "type": "Login",
+            "time": f"{row['at'].isoformat()}Z",
+            "data": {"user": row["who"], "code": row["n"] % 9},
+        }
+        for n, row in enumerate(rows(1))
+    ]
+    events[7]["user"] = "u9"
+    path.write_text("\n".join(map(json.dumps, events)))
+
+    compare(tmp_path, "-e", path)
