@@ -1,8 +1,8 @@
 """What a filter asks of single events, and which events it needs in a history.
 
 A broker answers temporal terms from its own history. What it asks its neighbours for is therefore
-not the filter but content alone: the filter with every temporal term taken for whatever makes it
-hold, and the filters inside of the terms, so that what they look for comes in and is kept. Where
+not the filter but content alone: what the filter asks besides its temporal terms, and the filters
+inside of the terms, so that what they look for comes in and is kept. Where
 these are met, the broker's history answers as that of a broker who sees everything.
 """
 
@@ -16,7 +16,7 @@ from ensue.lang.expressions.terms import (
     ConceptTerm,
     TemporalTerm,
 )
-from ensue.lang.expressions.tree import Exists, Expression, Literal, Logic, Name, Not
+from ensue.lang.expressions.tree import Exists, Expression, Literal, Logic, Name
 from ensue.subscriptions import Filter
 
 Kinds = tuple[type, ...]
@@ -53,22 +53,18 @@ def without_concepts(filter_: Filter) -> Filter:
     return Filter(weakened(filter_.expression, CONCEPTS))
 
 
-def weakened(expression: Expression, kinds: Kinds) -> Expression:
-    """An expression that holds wherever this one does, without terms of some kinds."""
-    return _weakened(expression, kinds, True)
+def weakened(x: Expression, kinds: Kinds) -> Expression:
+    """An expression that holds wherever this one does, without terms of some kinds.
 
-
-def _weakened(x: Expression, kinds: Kinds, sought: bool) -> Expression:
-    """The expression with terms of the kinds taken for what makes it come out as sought."""
+    Only what every match must meet is kept, the operands of an outer AND. Inside of OR or NOT no
+    single term can be replaced: where it decides, what stands beside it is not evaluated, and might
+    meet an error, which no filter survives.
+    """
     if not _has(x, kinds):
         return x
-    match x:
-        case Not(operand):
-            return replace(x, operand=_weakened(operand, kinds, not sought))
-        case Logic(operands, operators) if "XOR" not in operators:
-            return replace(x, operands=tuple(_weakened(each, kinds, sought) for each in operands))
-        case _:
-            return Literal(sought)
+    if isinstance(x, Logic) and set(x.operators) == {"AND"}:
+        return replace(x, operands=tuple(weakened(each, kinds) for each in x.operands))
+    return Literal(True)
 
 
 def _temporal_terms(expression: Expression) -> list[TemporalTerm]:
