@@ -13,7 +13,7 @@ from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import decode_correlation, encode_correlation
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, path_of
-from ensue.engine.core.relating.form import Form, form_of
+from ensue.engine.core.relating.form import Form, form_of, remembers_events
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import carries_key_inside
@@ -34,9 +34,12 @@ def path_alone(
     """How a correlation runs in batches by itself, and its machine if it runs on one."""
     if carries_key_inside(correlation, types):
         return Path("events", "its outputs carry their key inside of nested data"), None
-    if relates_events(correlation):
+    if remembers_events(correlation):
         form = form_of(correlation, types)
-        return Path("events", form) if isinstance(form, str) else Path("related"), None
+        if not isinstance(form, str):
+            return Path("related"), None
+        if relates_events(correlation):
+            return Path("events", form), None
     return path_of(correlation, planned)
 
 

@@ -103,6 +103,12 @@ class Form:
         return self.keep != "all" or bool(self.unless)
 
 
+def remembers_events(correlation: Correlation) -> bool:
+    """Whether a rule runs from remembered events: by its clauses, or for the first in a window."""
+    clauses = correlation.clauses
+    return relates_events(correlation) or (clauses.bind == "first" and clauses.within is not None)
+
+
 def form_of(correlation: Correlation, types: TypeSystem) -> Form | str:
     """The form of a rule in columns, or why it has none."""
     try:
@@ -112,7 +118,7 @@ def form_of(correlation: Correlation, types: TypeSystem) -> Form | str:
 
 
 def _form(correlation: Correlation, types: TypeSystem) -> Form:
-    if not isinstance(correlation, FilterCorrelation) or not relates_events(correlation):
+    if not isinstance(correlation, FilterCorrelation) or not remembers_events(correlation):
         raise NotInProgramError("it relates no events")
     if len(correlation.branches) > 1:
         raise NotInProgramError("it relates events in several branches")
