@@ -77,6 +77,7 @@ _TASK = re.compile(r"^Job aborted due to stage failure: .*? \(TID \d+\) \([^)]*\
 _CONDITION = re.compile(r"^\[[A-Z][\w.]*\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
 _CAUSE = "Caused by: "
+_SEVERAL = "Multiple failures"
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -104,6 +105,9 @@ def reason_of(failure: Exception | str) -> str:
     causes = [
         _without_codes(line.removeprefix(_CAUSE)) for line in lines if line.startswith(_CAUSE)
     ]
+    if first.startswith(_SEVERAL) and causes:
+        # Stages that were under way together have failed: any of them says why.
+        first = causes[0]
     if causes and causes[-1] and causes[-1] not in first:
         return f"{first.rstrip('.')} ({causes[-1].rstrip('.')})"
     return first.rstrip(".")

@@ -60,6 +60,7 @@ TO_ONE_SINK = """
 [sink]
 format = "parquet"
 path = "{folder}/all"
+together = true
 """
 
 
