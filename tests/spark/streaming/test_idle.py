@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import ensue
 from ensue.errors import UsageError
@@ -91,11 +91,14 @@ def test_a_micro_batch_that_is_repeated_gives_the_same(stream: SimulatedStream) 
     assert {key: state.get for key, state in stream.states.items()} == after
 
 
+def opened(spark: SparkSession, folder: Path) -> DataFrame:
+    write_pieces(folder, [table([reading(1, 0)])])
+    schema = "id string, type string, time timestamp, Sensor int, Value double"
+    return spark.readStream.schema(schema).parquet(str(folder))
+
+
 def test_the_ticks_are_a_source_of_the_stream(spark: SparkSession, tmp_path: Path) -> None:
-    write_pieces(tmp_path / "events", [table([reading(1, 0)])])
-    events = spark.readStream.schema(
-        "id string, type string, time timestamp, Sensor int, Value double"
-    ).parquet(str(tmp_path / "events"))
+    events = opened(spark, tmp_path / "events")
     made = correlate(events, LIBRARY, correlations=["Silence"], buckets=1, idle="1 s")
     query = made.writeStream.format("memory").queryName("idle").start()
     try:
@@ -109,8 +112,8 @@ def test_the_ticks_are_a_source_of_the_stream(spark: SparkSession, tmp_path: Pat
     assert found == [("timer", 7)]
 
 
-def test_an_idle_time_below_a_tick_is_refused(spark: SparkSession) -> None:
-    events = spark.readStream.format("rate").load()
+def test_an_idle_time_below_a_tick_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    events = opened(spark, tmp_path / "events")
 
     with pytest.raises(UsageError, match="at least a second"):
-        correlate(events, LIBRARY, {"time": "timestamp", "id": "value"}, type="x", idle="10 ms")
+        correlate(events, LIBRARY, correlations=["Silence"], idle="10 ms")
