@@ -7,6 +7,7 @@ values: it needs no source to be shown and survives pickling.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -61,10 +62,8 @@ def _window(line: str, column: int) -> tuple[str, int]:
     return before + line[start : start + LONGEST_LINE] + after, column - start + len(before)
 
 
-_SHOWN = dict.fromkeys(
-    [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\ufffd"
-)
-"""Bidirectional controls, and what is shown in their place."""
+_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Bidirectional controls, which must not turn the text of a finding."""
 
 
 @dataclass
@@ -85,8 +84,10 @@ class Diagnostics:
     ) -> None:
         place = self.source.position(span.start)
         width = max(1, span.end - span.start)
-        # What turns the direction of text must not do so here.
-        text = self.source.line_at(span.start).translate(_SHOWN)
+        text = self.source.line_at(span.start)
+        # A line without controls is kept as it is, for thousands of findings may share it.
+        if _CONTROLS.search(text):
+            text = _CONTROLS.sub("\ufffd", text)
         self.found.append(Diagnostic(severity, code, message, *place, width, text, hint))
 
     @property
