@@ -32,6 +32,7 @@ from ensue.federation.attributes import (
 )
 from ensue.federation.configuration import GatewaySettings, Subscription, read_settings
 from ensue.federation.distribution import is_meant, wanted_from
+from ensue.federation.ending import end
 from ensue.federation.interest import Interest
 from ensue.federation.link import Link, Ticket
 from ensue.federation.mapping.compiled import compiled
@@ -121,9 +122,7 @@ class Gateway:
         """Receive no more, let what is on its way arrive, acknowledge it, and part."""
         self._is_ready = False
         await asyncio.gather(*(link.stop(_SECONDS_TO_DRAIN) for link in self._links.values()))
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end(self._tasks)
         if self._history is not None:
             self._history.close()
 

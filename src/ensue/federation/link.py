@@ -24,6 +24,7 @@ from ensue.events.event import Event
 from ensue.federation.adapters.base import Adapter, Incoming, Outgoing, RefusedError, Service
 from ensue.federation.attributes import expiry_of, identity_of
 from ensue.federation.counts import Counts, Seen
+from ensue.federation.ending import end
 from ensue.subscriptions import Filter
 
 MOST_IN_FLIGHT = 4000
@@ -128,8 +129,7 @@ class Link:
                 while self.is_connected.is_set() and self._is_busy():
                     await asyncio.sleep(0.01)
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end([self._task])
 
     def _is_busy(self) -> bool:
         on_its_way = len(self._tickets) - len(self._resting)
@@ -317,9 +317,7 @@ class Link:
             for each in ended:
                 each.result()
         finally:
-            for each in tasks:
-                each.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(tasks)
 
     def _begin_session(self) -> None:
         """What was on its way from the service comes again; what waits for it may be there."""
@@ -373,8 +371,7 @@ class Link:
                 await self._has_room.wait()
                 coming = asyncio.create_task(adapter.receive())
         finally:
-            coming.cancel()
-            await asyncio.gather(coming, return_exceptions=True)
+            await end([coming])
 
     async def _look_ahead(
         self, adapter: Adapter, coming: asyncio.Task[list[Incoming]]

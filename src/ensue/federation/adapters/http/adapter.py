@@ -32,6 +32,7 @@ from ensue.federation.adapters.http.messages import write_batch, write_request
 from ensue.federation.adapters.http.server import Server
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.bindings import read_structured
+from ensue.federation.ending import end
 from ensue.subscriptions import Filter
 
 aiohttp: Any = driver("aiohttp", "http")
@@ -149,9 +150,7 @@ class HttpAdapter(Adapter):
     async def close(self) -> None:
         server, session = self._server, self._session
         self._server = self._session = None
-        for each in self._readers:
-            each.cancel()
-        await asyncio.gather(*self._readers, return_exceptions=True)
+        await end(self._readers)
         self._readers, self._sockets = [], {}
         if session is not None:
             await session.close()

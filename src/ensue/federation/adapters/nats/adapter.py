@@ -31,6 +31,7 @@ from ensue.federation.adapters.base import (
 )
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.bindings import Binding, Message
+from ensue.federation.ending import end
 from ensue.subscriptions import Filter
 
 nats: Any = driver("nats", "nats")
@@ -359,9 +360,7 @@ class JetStreamAdapter(NatsAdapter):
 
     async def _end_readers(self) -> None:
         readers, self._readers = self._readers, []
-        for each in readers:
-            each.cancel()
-        await asyncio.gather(*readers, return_exceptions=True)
+        await end(readers)
 
     async def _do(self, doing: str, call: Awaitable[Any], quiet: bool = False) -> Any:
         try:

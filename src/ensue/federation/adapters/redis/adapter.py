@@ -29,6 +29,7 @@ from ensue.federation.adapters.base import (
 )
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.bindings import read_structured
+from ensue.federation.ending import end
 from ensue.subscriptions import Filter
 
 redis: Any = driver("redis.asyncio", "redis")
@@ -112,8 +113,7 @@ class RedisAdapter(Adapter):
         reader, subscriber, client = self._reader, self._subscriber, self._client
         self._reader = self._subscriber = self._client = None
         if reader is not None:
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
+            await end([reader])
         for each in (subscriber, client):
             if each is not None:
                 with contextlib.suppress(exceptions.RedisError, OSError):

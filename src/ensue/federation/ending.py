@@ -1,0 +1,28 @@
+"""Ends tasks: each is cancelled until it has ended.
+
+A library may swallow a cancellation that comes in the moment in which what it waits for is there;
+its task then goes on as if nothing had been said. So it is said again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+_SECONDS_BETWEEN = 0.5
+
+
+async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for them, whatever they end with."""
+    waiting = set(tasks)
+    while waiting:
+        for each in waiting:
+            each.cancel()
+        await asyncio.wait(waiting, timeout=_SECONDS_BETWEEN)
+        ended = {each for each in waiting if each.done()}
+        for each in ended:
+            # An error that nobody asks for would be told as one that was forgotten.
+            if not each.cancelled():
+                each.exception()
+        waiting -= ended
