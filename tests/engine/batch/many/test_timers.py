@@ -157,12 +157,14 @@ def test_a_snapshot_does_not_grow_with_what_was_read(name: str) -> None:
     assert sizes[2] < sizes[0] * 1.1
 
 
-def test_rules_that_run_by_events_are_saved_without_their_past() -> None:
+@pytest.mark.parametrize(("said", "path"), [("a ; b", "related"), ("a ; b || b ; a", "events")])
+def test_rules_that_remember_events_are_saved_without_their_past(said: str, path: str) -> None:
     library = ensue.parse(
-        TYPES + "A correlation X (A a, B b) a ; b within 2 s by k bind first { case true: push a; }"
+        TYPES
+        + f"A correlation X (A a, B b) {said} within 2 s by k bind first {{ case true: push a; }}"
     )
     engine = BatchEngine(library.checked)
-    assert engine.paths["X"].name == "events"
+    assert engine.paths["X"].name == path
     sizes = []
     for hour in range(3):
         first = hour * 3_600_000_000
