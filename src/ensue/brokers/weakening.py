@@ -8,7 +8,7 @@ these are met, the broker's history answers as that of a broker who sees everyth
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 
 from ensue.lang.expressions.nesting import parts_of
 from ensue.lang.expressions.terms import (
@@ -30,13 +30,13 @@ HALVES = Filter(Exists(Name(("phase",))))
 
 def needs_of(filter_: Filter) -> tuple[Filter, ...]:
     """The filters over single events that a broker needs to answer this one, itself first."""
-    if not _has(filter_.expression, TEMPORAL):
+    if not _is_temporal(filter_.expression):
         return (filter_,)
     found: dict[Filter, None] = {}
     waiting = [filter_.expression]
     while waiting:
         expression = waiting.pop(0)
-        found[Filter(weakened(expression, TEMPORAL))] = None
+        found[Filter(weakened(expression, _is_temporal))] = None
         waiting += [term.filter for term in _temporal_terms(expression)]
     found[HALVES] = None
     return tuple(found)
@@ -50,21 +50,25 @@ def without_concepts(filter_: Filter) -> Filter:
     """A filter for brokers without an ontology, which matches all that this one does."""
     if not asks_concepts(filter_):
         return filter_
-    return Filter(weakened(filter_.expression, CONCEPTS))
+    return Filter(weakened(filter_.expression, lambda each: _has(each, CONCEPTS)))
 
 
-def weakened(x: Expression, kinds: Kinds) -> Expression:
-    """An expression that holds wherever this one does, without terms of some kinds.
+def weakened(x: Expression, is_beyond: Callable[[Expression], bool]) -> Expression:
+    """An expression that holds wherever this one does, without parts that are `is_beyond`.
 
     Only what every match must meet is kept, the operands of an outer AND. Inside of OR or NOT no
     single term can be replaced: where it decides, what stands beside it is not evaluated, and might
     meet an error, which no filter survives.
     """
-    if not _has(x, kinds):
+    if not is_beyond(x):
         return x
-    if isinstance(x, Logic) and set(x.operators) == {"AND"}:
-        return replace(x, operands=tuple(weakened(each, kinds) for each in x.operands))
-    return Literal(True)
+    if not isinstance(x, Logic) or set(x.operators) != {"AND"}:
+        return Literal(True)
+    weaker = (weakened(each, is_beyond) for each in x.operands)
+    kept = tuple(each for each in weaker if each != Literal(True))
+    if len(kept) < 2:
+        return kept[0] if kept else Literal(True)
+    return Logic(kept, ("AND",) * (len(kept) - 1))
 
 
 def _temporal_terms(expression: Expression) -> list[TemporalTerm]:
@@ -78,6 +82,10 @@ def _temporal_terms(expression: Expression) -> list[TemporalTerm]:
         else:
             waiting.extend(parts_of(current))
     return found
+
+
+def _is_temporal(expression: Expression) -> bool:
+    return _has(expression, TEMPORAL)
 
 
 def _has(expression: Expression, kinds: Kinds) -> bool:

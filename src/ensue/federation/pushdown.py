@@ -2,20 +2,19 @@
 
 Of a conjunction, the operands stay that ask only for the content of the event; those that only a
 gateway can answer (the route of an event, a history, an ontology) are left out. A filter of another
-shape that has such a term lets everything pass. Nothing cleverer is right: an error anywhere in a
-filter keeps an event out, so that another value for one term can bring out an error in another.
-For that reason several filters are also not joined into one. The filter itself is applied by
-gateways, whole.
+shape that has such a term lets everything pass: `brokers.weakening` says why nothing cleverer is
+right, and for that reason several filters are also not joined into one. The filter itself is
+applied by gateways, whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ensue.brokers.weakening import CONCEPTS, TEMPORAL
+from ensue.brokers.weakening import CONCEPTS, TEMPORAL, weakened
 from ensue.federation.attributes import KIND, ORIGIN, PATH
 from ensue.lang.expressions.nesting import parts_of
-from ensue.lang.expressions.tree import Exists, Expression, Literal, Logic, Name
+from ensue.lang.expressions.tree import Exists, Expression, Name
 from ensue.subscriptions import Filter
 
 _ROUTE = frozenset({KIND, ORIGIN, PATH})
@@ -23,18 +22,7 @@ _ROUTE = frozenset({KIND, ORIGIN, PATH})
 
 def content_of(wanted: Sequence[Filter]) -> list[Filter]:
     """Filters over content alone; what one of the given ones matches, one of these does."""
-    return list(dict.fromkeys(Filter(_content(each.expression)) for each in wanted))
-
-
-def _content(x: Expression) -> Expression:
-    if not _is_beyond(x):
-        return x
-    if not isinstance(x, Logic) or set(x.operators) != {"AND"}:
-        return Literal(True)
-    kept = tuple(each for each in map(_content, x.operands) if each != Literal(True))
-    if not kept:
-        return Literal(True)
-    return kept[0] if len(kept) == 1 else Logic(kept, ("AND",) * (len(kept) - 1))
+    return list(dict.fromkeys(Filter(weakened(each.expression, _is_beyond)) for each in wanted))
 
 
 def _is_beyond(expression: Expression) -> bool:
