@@ -48,7 +48,9 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, Positions, Segment
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
+from ensue.engine.instance import ENDLESS
 from ensue.engine.jumps import UNBOUNDED, shortest_period
+from ensue.engine.sweeping import Sweeps, longest_wait
 from ensue.events.arrow import CONTEXT_FIELDS
 from ensue.events.arrow_types import field_of
 from ensue.events.columns import extension_column
@@ -66,6 +68,9 @@ OUTPUTS_AT_ONCE = 1 << 17
 KEYS_BEFORE_A_SWEEP = 1 << 18
 """How many keys have numbers before those that hold nothing are dropped."""
 
+KEYS_BEFORE_A_TIMED_SWEEP = 1 << 16
+"""How many there are before it is worth looking for those whose time has passed."""
+
 _NOWHERE = Places(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -82,8 +87,8 @@ class BatchEngine:
         self.clock: int | None = None
         self._intake = Intake(library.types, self.counts, max_jump)
         self._positioned = 0
-        self._most_keys = KEYS_BEFORE_A_SWEEP
         self._set_up(library)
+        self._sweeps = self._new_sweeps()
 
     def _set_up(self, library: CheckedLibrary) -> None:
         self._library = library
@@ -321,6 +326,7 @@ class BatchEngine:
         self._set_up(library)
         self._intake.change(library.types)
         self._take_over(states)
+        self._sweeps = self._new_sweeps()
 
     def _take_over(self, states: Mapping[str, bytes]) -> None:
         """Go on from the states of correlations, by their names."""
@@ -434,12 +440,21 @@ class BatchEngine:
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
-        if self._key_count() > self._most_keys:
+        sweeps, keys, clock = self._sweeps, self._key_count(), self.clock
+        if clock is None:
+            return
+        if sweeps.due == -ENDLESS:
+            sweeps.begin(clock)
+        is_due = clock >= sweeps.due and keys > KEYS_BEFORE_A_TIMED_SWEEP
+        if is_due or keys > sweeps.most_keys:
             # Keys keep their numbers as long as a run goes on, also those that hold nothing.
             states = self._states()
             self._set_up(self._library)
             self._take_over(states)
-            self._most_keys = max(KEYS_BEFORE_A_SWEEP, 4 * self._key_count())
+            sweeps.done(keys, self._key_count(), clock)
+
+    def _new_sweeps(self) -> Sweeps:
+        return Sweeps(KEYS_BEFORE_A_SWEEP, longest_wait(self._library.correlations), growth=4)
 
     def _key_count(self) -> int:
         """How many keys have numbers, and with them cells, in all correlations."""
