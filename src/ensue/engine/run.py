@@ -32,16 +32,7 @@ from ensue.engine.choosing import (
 )
 from ensue.engine.core.saved.rules import damaged, restore_event, save_event
 from ensue.engine.counts import Counts
-from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
-from ensue.engine.jumps import (
-    UNBOUNDED,
-    JumpLike,
-    check_advance,
-    first_ahead,
-    jump_problem,
-    max_jump,
-)
-from ensue.engine.ordering import Ordering
+from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
 from ensue.engine.snapshots import (
     BOUND_OF_RULES,
     History,
@@ -56,6 +47,15 @@ from ensue.engine.snapshots import (
 )
 from ensue.engine.step import StepStream
 from ensue.engine.step.saving import restore_stream, save_stream
+from ensue.engine.timing.jumps import (
+    UNBOUNDED,
+    JumpLike,
+    check_advance,
+    first_ahead,
+    jump_problem,
+    max_jump,
+)
+from ensue.engine.timing.ordering import Ordering
 from ensue.errors import EnsueError, EventError, SnapshotError, UsageError
 from ensue.events import cloudevents
 from ensue.events.conformance import conform

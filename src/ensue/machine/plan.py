@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ensue.events.types import TypeSystem
-from ensue.lang.relating import relates_events
+from ensue.lang.derived.relating import relates_events
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.building.from_ecl import machine_of_ecl
 from ensue.machine.building.from_filter import left_label_aborted, machine_of_filter, needs_memory

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
 from ensue.engine.batch.arrangement import Arrangement, Running
 from ensue.engine.batch.input.batches import Batch, EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
@@ -48,7 +47,8 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, Positions, Segment
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import UNBOUNDED, shortest_period
+from ensue.engine.timing.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
+from ensue.engine.timing.jumps import UNBOUNDED, shortest_period
 from ensue.events.arrow import CONTEXT_FIELDS
 from ensue.events.arrow_types import field_of
 from ensue.events.columns import extension_column
