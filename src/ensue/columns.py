@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine.run import time_microseconds
+from ensue.engine.inputs import time_microseconds
 from ensue.engine.timing import jumps
 from ensue.engine.timing.jumps import JumpLike
 from ensue.events.mapping import Mapping as ColumnMapping

@@ -16,7 +16,9 @@ from typing import Generic, Protocol, TypeVar, overload
 
 from ensue.engine.changing import checked_source
 from ensue.engine.choosing import choose_bounded_engine
-from ensue.engine.run import EventLike, Instant, Publications, Run, as_event, run_bounded
+from ensue.engine.inputs import EventLike, Instant, as_event
+from ensue.engine.run import Run, run_bounded
+from ensue.engine.running.publications import Publications
 from ensue.engine.timing import jumps
 from ensue.engine.timing.jumps import JumpLike
 from ensue.errors import LibraryError, UsageError

@@ -16,7 +16,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Final, Self
 
-from ensue.engine.run import EventLike, Instant, as_event, time_microseconds
+from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker

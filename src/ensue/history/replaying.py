@@ -15,7 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from ensue.engine.run import Instant, Run, time_microseconds
+from ensue.engine.inputs import Instant, time_microseconds
+from ensue.engine.run import Run
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history.prepared import asks_history

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.run import EventLike, as_event
+from ensue.engine.inputs import EventLike, as_event
 from ensue.errors import UsageError
 from ensue.lang.building.values import Value
 from ensue.lang.expressions.asking import Ontology, TemporalStore, as_it_stands

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ensue.engine.run import Run
-from ensue.engine.snapshots import read_snapshot
+from ensue.engine.running.snapshots import read_snapshot
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history import History
