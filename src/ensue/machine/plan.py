@@ -54,6 +54,12 @@ class Plan:
             raise ValueError(f"`{self.correlation.name}` runs from memory: {self.why}")
         return self.machine
 
+    def _repr_svg_(self) -> str | None:
+        """How a notebook shows a plan: as a drawing of its machine, if it has one."""
+        from ensue.machine.drawing import to_svg
+
+        return None if self.machine is None else to_svg(self.machine, self.correlation.name)
+
 
 def plan(
     correlation: Correlation,
