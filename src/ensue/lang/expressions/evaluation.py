@@ -35,23 +35,19 @@ from ensue.lang.expressions.scopes import (
     StretchScope,
     TimerScope,
 )
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.tree import (
     After,
+    Arithmetic,
     Before,
     BoundTerm,
+    Call,
     Compared,
+    Comparison,
     ConceptTerm,
     During,
-    Has,
-    Related,
-    TemporalTerm,
-)
-from ensue.lang.expressions.tree import (
-    Arithmetic,
-    Call,
-    Comparison,
     Exists,
     Expression,
+    Has,
     In,
     Like,
     Literal,
@@ -59,6 +55,8 @@ from ensue.lang.expressions.tree import (
     Name,
     Negate,
     Not,
+    Related,
+    TemporalTerm,
 )
 from ensue.lang.expressions.values import (
     CASTS,

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
-from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
+from ensue.lang.expressions.tree import ConceptTerm, TemporalTerm
 
 
 class Missing:

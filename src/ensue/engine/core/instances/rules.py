@@ -36,7 +36,7 @@ from ensue.engine.ports import Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.relating import has_timeout
+from ensue.lang.derived.relating import has_timeout
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
 from ensue.machine.model import Machine, PortAtom, Timer
 from ensue.machine.plan import Form, plan

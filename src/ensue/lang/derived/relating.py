@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ensue.lang.derived.parts import parts_of
 from ensue.lang.expressions import Call, Expression
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.nesting import parts_of as operands_of
-from ensue.lang.parts import parts_of
 from ensue.lang.syntax import Correlation, FilterCorrelation, PushNew, Timeout
 
 

@@ -12,12 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ensue.engine.conditions import why_true
 from ensue.engine.counts import Counts
-from ensue.engine.instance import Instance
-from ensue.engine.outputs import TIMER, Outputs, Trigger, port_scope
-from ensue.engine.ports import Key, Reading, key_text
-from ensue.engine.progress import (
+from ensue.engine.explain.conditions import why_true
+from ensue.engine.explain.progress import (
     CLOCK,
     Done,
     Progress,
@@ -26,6 +23,9 @@ from ensue.engine.progress import (
     in_words,
     matched_by,
 )
+from ensue.engine.instance import Instance
+from ensue.engine.outputs import TIMER, Outputs, Trigger, port_scope
+from ensue.engine.ports import Key, Reading, key_text
 from ensue.engine.reference.ecl import EclInstance
 from ensue.engine.reference.filters import FilterInstance
 from ensue.engine.reference.memory import BranchMemory, Place

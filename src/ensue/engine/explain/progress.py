@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ensue.engine.conditions import why_false, why_true
+from ensue.engine.explain.conditions import why_false, why_true
 from ensue.engine.outputs import port_scope
 from ensue.engine.ports import Reading
 from ensue.engine.reference.ecl import RUNNING, EclInstance, Part

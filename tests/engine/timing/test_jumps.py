@@ -10,12 +10,11 @@ from itertools import islice
 import pytest
 
 import ensue
-from ensue.engine.jumps import FIRINGS_IN_A_JUMP, LONGEST_JUMP, TimeRuns, shortest_period
 from ensue.engine.run import Run
+from ensue.engine.timing.jumps import FIRINGS_IN_A_JUMP, LONGEST_JUMP, TimeRuns, shortest_period
 from ensue.errors import EventError, UsageError
 from ensue.events.times import parse_time
-
-from .rules import SECOND, event
+from tests.engine.rules import SECOND, event
 
 DAY = 86_400 * SECOND
 WRONG = parse_time("9999-12-31T23:59:59Z") // SECOND

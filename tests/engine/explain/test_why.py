@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 import ensue
-from ensue.engine.explaining import WhyNot, WhyOutput
+from ensue.engine.explain.explainer import WhyNot, WhyOutput
 from ensue.engine.run import Run
 from ensue.errors import UsageError
 from ensue.events.event import Event
-
-from .rules import LIBRARY, SECOND, event, login
+from tests.engine.rules import LIBRARY, SECOND, event, login
 
 WINDOW = LIBRARY.replace("by user", "within 10 s by user")
 ECL = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ensue
-from ensue.engine.explaining import WhyNot, WhyOutput
+from ensue.engine.explain.explainer import WhyNot, WhyOutput
 from ensue.engine.run import Run
 from ensue.events.event import Event
 
