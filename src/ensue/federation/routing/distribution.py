@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from ensue.federation.attributes import KIND, ORIGIN
+from ensue.federation.messages.attributes import KIND, ORIGIN
 from ensue.lang.expressions.tree import Comparison, Expression, Like, Literal, Logic, Name
 from ensue.subscriptions import Filter
 
