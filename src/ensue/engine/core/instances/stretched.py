@@ -26,9 +26,9 @@ from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.parts import labels_in
+from ensue.lang.derived.relating import aggregates_of, assigned_aggregates
 from ensue.lang.expressions import Call, Expression, Name
-from ensue.lang.parts import labels_in
-from ensue.lang.relating import aggregates_of, assigned_aggregates
 from ensue.lang.syntax import EventPort, FilterCorrelation, PushPort, TimerPort
 
 NEVER = 1 << 200
