@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from ensue.engine.core.instances.linked import linked_facts
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.derived.relating import has_timeout
 from ensue.lang.durations import print_duration
 from ensue.lang.printer import print_key
-from ensue.lang.relating import has_timeout
 from ensue.lang.syntax import (
     Correlation,
     Duration,

@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 
-from ensue.engine.alarms import Alarms
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key, Ports
+from ensue.engine.timing.alarms import Alarms
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary

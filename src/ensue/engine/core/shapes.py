@@ -15,7 +15,7 @@ from typing import Any
 from ensue.engine.core.rule_table import RuleTable
 from ensue.engine.core.timer_table import Timers
 from ensue.engine.renaming import numbered_ports, with_ports
-from ensue.lang.parts import timeouts_in
+from ensue.lang.derived.parts import timeouts_in
 from ensue.lang.syntax import (
     CommonKey,
     Correlation,

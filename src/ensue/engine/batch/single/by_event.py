@@ -15,7 +15,6 @@ from typing import cast
 import msgspec
 import numpy as np
 
-from ensue.engine.alarms import Alarms
 from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, alarm_position
 from ensue.engine.batch.output.remembered import events_of
@@ -25,6 +24,7 @@ from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
 from ensue.engine.core.saved.machines import PlainMachine, from_plain, to_plain
 from ensue.engine.core.saved.rules import SavedRule, last_read_in, restore_rule, save_rule
 from ensue.engine.counts import Counts
+from ensue.engine.timing.alarms import Alarms
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem

@@ -44,7 +44,7 @@ from ensue.engine.step.many.key_state import KeyState
 from ensue.engine.step.many.outputs import GroupOutputs
 from ensue.engine.step.many.shapes import Shape, event_atoms
 from ensue.engine.step.many.tables import StepTables
-from ensue.engine.sweeping import Sweeps, longest_wait
+from ensue.engine.timing.sweeping import Sweeps, longest_wait
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.machine.model import PortAtom, PredicateAtom
