@@ -18,7 +18,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ensue.errors import EnsueError
-from ensue.lang.expressions.terms import TemporalTerm
 from ensue.server.access.tokens import Principal
 from ensue.server.api.gate import PROTOCOL
 from ensue.server.api.problems import ProblemError, as_problem, document
@@ -34,7 +33,6 @@ from ensue.server.station.feed import Delivery, GoneError, Subscriber, Wanted
 from ensue.server.station.line import BusyError
 from ensue.server.station.station import Station
 from ensue.subscriptions import Filter
-from ensue.subscriptions.concepts import terms_in
 
 PARAMETERS: Final = ("filter", "kinds", "library", "correlation", "rules", "after")
 HEARTBEAT_SECONDS: Final = 15.0
@@ -162,13 +160,11 @@ def _wanted(request: HTTPConnection, principal: Principal, given: Parameters) ->
     kinds = _kinds(given, bool(libraries or correlations))
     text = given.text("filter")
     filter_ = Filter.parse(text) if text else None
-    terms = terms_in(filter_.expression) if filter_ else ()
     return Wanted(
         kinds,
         filter_,
         frozenset(libraries) if libraries else None,
         frozenset(correlations) if correlations else None,
-        temporal=any(isinstance(each, TemporalTerm) for each in terms),
         allows=principal.may_read if principal.is_limited else None,
     )
 
