@@ -23,7 +23,7 @@ from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
 from ensue.history import History
-from ensue.lang.expressions.terms import TemporalTerm
+from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
 from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live
 from ensue.server.station.journal import Journal

@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from ensue.engine.changing import without
-from ensue.engine.explaining import WhyNot
-from ensue.engine.progress import Done
+from ensue.engine.explain.explainer import WhyNot
+from ensue.engine.explain.progress import Done
 from ensue.errors import EventError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.times import format_time
