@@ -142,6 +142,10 @@ def _metrics(channels: Sequence[Channel]) -> Iterator[str]:
         for channel, station in stations.items():
             value = getattr(station.figures, attribute)
             yield f'ensue_{name}_total{{channel="{channel}"}} {value}'
+    name = "ensue_history_processor_seconds_total"
+    yield from _head(name, "processor time of filling the history", "counter")
+    for channel, station in stations.items():
+        yield f'{name}{{channel="{channel}"}} {station.indexer.processor_seconds:.6f}'
     gauges: Mapping[str, tuple[str, Callable[[Station], float]]] = {
         "waiting_events": ("events that wait to be read", lambda of: of.line.waiting_events),
         "subscribers": ("subscribers", lambda of: len(of.feed.subscribers)),

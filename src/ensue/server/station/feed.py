@@ -336,13 +336,17 @@ class Feed:
         matched: tuple[int, ...],
         given: dict[int, list[Delivery]],
     ) -> None:
-        numbers = [*self._unfiltered, *(each for each in matched if each in self._temporal)]
+        numbers = [*self._unfiltered]
+        if matched:
+            numbers += [each for each in matched if each in self._temporal]
         if len(self._index):
             numbers += self._index.match(event)
-        delivery = delivery_of(entry) if numbers else None
+        delivery: Delivery | None = None
         for number in numbers:
             wanted = self._live[number].wanted
-            if delivery and wanted.admits(entry):
+            if wanted.admits(entry):
                 if wanted.allows is not None and not wanted.allows(event):
                     continue
+                if delivery is None:
+                    delivery = delivery_of(entry)
                 given.setdefault(number, []).append(delivery)
