@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,20 @@ def test_a_channel_is_an_api_of_its_own(tmp_path: Path) -> None:
     assert (link["from"], link["problem"]) == ("main", None)
     metrics = httpx.get(f"{server.url}/metrics").text
     assert 'ensue_events_total{channel="empty"} 1' in metrics
+    assert server.stop() == 0
+
+
+def test_commands_work_on_a_channel_by_its_url(tmp_path: Path) -> None:
+    server = ServerProcess(folder_of(tmp_path), CONFIG)
+    base = f"{server.url}/channels/empty"
+    command = ["publish", "--type", "Reading", "--data", "{}", "--url", base]
+    done = subprocess.run(
+        [sys.executable, "-m", "ensue", *command], capture_output=True, text=True, timeout=120
+    )
+
+    assert "1 event published" in done.stdout, done.stderr
+    assert len(httpx.get(f"{base}/v1/history").json()["events"]) == 1
+    assert httpx.get(f"{server.url}/v1/history").json()["events"] == []
     assert server.stop() == 0
 
 
