@@ -3,9 +3,9 @@
 In come times, arrivals, and the rules that led to an output; out go byte strings whose order is the
 order of the whole run, so that outputs of different machines can be sorted together. A *moment* is
 an event, or one firing of a timer, which comes before the events of its time, by correlation and
-then by the last event that its instance has read. A *position* is a moment and, for an output, the path of outputs
-that led to it; shorter paths come first, since rules over rules are first in, first out. The
-beginning of each part gives its length, so that only parts of equal meaning are compared.
+then by the last event that its instance has read. A *position* is a moment and, for an output, the
+path of outputs that led to it; shorter paths come first, since rules over rules are first in, first
+out. The beginning of each part gives its length, so that only parts of equal meaning are compared.
 """
 
 from __future__ import annotations
