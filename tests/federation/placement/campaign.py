@@ -47,8 +47,8 @@ def main() -> int:
             crossed = simulation.crossed
             totals["trials with outputs"] += bool(outputs)
             totals["outputs"] += len(outputs)
-            totals["subscribed"] += crossed.subscribed
-            totals["matched"] += crossed.matched
+            totals["whole, by types"] += crossed.whole_by_types
+            totals["whole, by ports"] += crossed.whole_by_ports
             totals["events"] += crossed.events.total()
             totals["resets"] += crossed.resets.total()
             rules = simulation.placement.rules.values()

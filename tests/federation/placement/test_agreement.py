@@ -23,6 +23,13 @@ def test_a_placement_puts_out_what_one_machine_does(first: int) -> None:
         assert found is None, str(smallest(found, way))
 
 
+@pytest.mark.parametrize("seed", [10194])
+def test_trials_that_have_once_differed_do_not_any_more(seed: int) -> None:
+    way = way_of(seed)
+
+    assert difference(trial(seed), way) is None
+
+
 def test_late_parcels_change_nothing() -> None:
     for seed in range(40, 60):
         drawn = trial(seed)

@@ -125,8 +125,19 @@ def test_of_events_that_wait_only_witnesses_are_kept_where_that_is_enough() -> N
     assert keeps("(a ; b) + c")
     assert keeps("(a ; b) + c bind latest keep all")
     assert not keeps("(a ; b) + c bind first")
+    assert not keeps("(a ; b ; a) ; c ; a")
     assert not keeps("a ; c ; b")
     assert not keeps("(a ; b) + c having count(a) > 2")
+
+
+def test_what_may_be_aborted_waits_whole() -> None:
+    rule = placed(
+        "Out correlation R (A a, B b, C c) (l:a ; b) ; c"
+        " { case l: push new Out { v = c.v }; toggle(l); }"
+    )["R"]
+
+    assert needed(rule) == {"plant": "b"}
+    assert not rule.parts["plant"].keeps_witnesses
 
 
 def test_a_rule_over_rules_is_fed_from_the_homes_of_those() -> None:

@@ -254,7 +254,7 @@ def _part(
         return Part(site, ports, None, "a bracket in it is repeated too often to be followed there")
     if alone_enough(needed, ports):
         return Part(site, ports, None, "each of these events counts by itself")
-    return Part(site, ports, needed, "", _keeps_witnesses(correlation, ports, local))
+    return Part(site, ports, needed, "", _keeps_witnesses(correlation, needed, ports, local))
 
 
 def _why_whole(correlation: Correlation) -> str:
@@ -271,12 +271,16 @@ def _why_whole(correlation: Correlation) -> str:
 
 
 def _keeps_witnesses(
-    correlation: FilterCorrelation, ports: Collection[str], local: Collection[str]
+    correlation: FilterCorrelation,
+    needed: Filter,
+    ports: Collection[str],
+    local: Collection[str],
 ) -> bool:
     """Whether of the events that wait only those are needed on which a match can stand.
 
-    All of the site's ports must stand together in one subexpression of the only branch: what lies
-    between two of them would else have to know of events that were dropped.
+    All of the site's ports must stand together in one subexpression of the only branch, and what is
+    needed must be all of that: what lies between two of them, or was weakened away, would else have
+    to know of events that were dropped.
     """
     if correlation.clauses.bind == "first" or has_timeout(correlation):
         return False
@@ -291,7 +295,10 @@ def _keeps_witnesses(
         for part in parts_of(correlation.branches)
         if set(ports_in([part])) >= matched and set(ports_in([part])) <= set(local)
     ]
-    return any(_has_all_places(each, correlation.branches[0], matched) for each in subtrees)
+    branch = correlation.branches[0]
+    return _has_all_places(needed, branch, matched) and any(
+        _has_all_places(each, branch, matched) for each in subtrees
+    )
 
 
 def _has_all_places(part: Filter, branch: Filter, ports: Collection[str]) -> bool:

@@ -194,6 +194,13 @@ class SiteRun:
             held[rule] = held.get(rule, 0) + home.behind_gates
         return {rule: number for rule, number in held.items() if number}
 
+    def is_read(self, event: Event) -> bool:
+        """Whether an event of this site matches a port of some rule."""
+        ready = conform(event, self._types)
+        return any(
+            self._outposts[rule].ports.matched(ready) for rule in self._readers.get(event.type, ())
+        )
+
     # --- between --------------------------------------------------------------------------------
 
     def _readers_of_types(self) -> dict[str, list[str]]:
