@@ -10,7 +10,7 @@ import ensue
 from ensue.errors import EventError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
-from ensue.federation.placement import Placement, Simulation, SiteRun, Sites, place
+from ensue.federation.placement import Placement, Simulation, SiteRun, Sites, place, running
 from ensue.federation.placement.parcels import Parcel, from_event, to_event
 
 TYPES = """
@@ -131,17 +131,48 @@ def test_a_parcel_comes_through_the_wire_as_it_was() -> None:
         assert read == parcel
 
 
-def test_a_repeated_parcel_is_dropped_and_a_lost_one_noticed() -> None:
+def test_parcels_are_taken_once_and_in_order_however_they_come() -> None:
     placement = placement_of()
-    first, second, third, *_ = parcels_of(placement)
-    office = SiteRun(placement, "office")
-    office.receive(first)
-    office.receive(first)
-    office.receive(second)
+    parcels = parcels_of(placement)
+    in_order, shuffled = SiteRun(placement, "office"), SiteRun(placement, "office")
+    for each in parcels:
+        in_order.receive(each)
+    for each in (parcels[0], *parcels[:0:-1], *parcels):
+        shuffled.receive(each)
+    for office in (in_order, shuffled):
+        office.push(event("Granted", 5))
+        office.finish(6_000_000)
 
-    with pytest.raises(EventError, match="parcel 4 of site `gate` came before parcel 2"):
-        office.receive(parcels_of(placement)[4])
-    office.receive(third)
+    assert shuffled.waiting == in_order.waiting
+
+
+def test_a_site_that_has_begun_anew_is_heard() -> None:
+    placement = placement_of()
+    office = SiteRun(placement, "office")
+    made = []
+    for instance in ("first", "second"):
+        gate = SiteRun(placement, "gate", instance=instance)
+        begin = 0 if instance == "first" else 30
+        for each in (*(event("Failed", begin + n) for n in range(3)), event("Entered", begin + 3)):
+            gate.push(each)
+        made += office.push(event("Granted", begin + 4))
+        gate.advance((begin + 5) * 1_000_000)
+        for parcel in gate.parcels(marks=True):
+            made += office.receive(parcel)
+
+    assert len(made) == 2
+
+
+def test_a_parcel_that_never_comes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "MOST_EARLY", 2)
+    placement = placement_of()
+    first, _, *others, last = parcels_of(placement)
+    office = SiteRun(placement, "office")
+    for each in (first, *others):
+        office.receive(each)
+
+    with pytest.raises(EventError, match="parcel 1 of site `gate` is lost"):
+        office.receive(last)
 
 
 def test_what_is_no_parcel_is_refused() -> None:

@@ -58,6 +58,7 @@ class Parcel(msgspec.Struct, frozen=True):
 
     sender: str
     receiver: str
+    instance: str
     number: int
     loads: tuple[Load, ...]
     resets: tuple[Reset, ...]
@@ -74,6 +75,7 @@ def to_event(parcel: Parcel) -> Event:
     """A parcel as a CloudEvent."""
     data = {
         "sender": parcel.sender,
+        "instance": parcel.instance,
         "number": parcel.number,
         "loads": [
             {
@@ -89,7 +91,7 @@ def to_event(parcel: Parcel) -> Event:
         "mark": parcel.mark,
         "marks": parcel.marks,
     }
-    identity = f"{parcel.sender}:{parcel.receiver}:{parcel.number}"
+    identity = f"{parcel.sender}:{parcel.receiver}:{parcel.instance}:{parcel.number}"
     return Event(
         identity,
         f"ensue/site/{parcel.sender}",
@@ -107,6 +109,7 @@ def from_event(event: Event, types: TypeSystem) -> Parcel:
         return Parcel(
             data["sender"],
             event.extensions[DESTINATION],
+            data["instance"],
             data["number"],
             tuple(_load(each, types) for each in data["loads"]),
             tuple(

@@ -41,18 +41,37 @@ class Outgoing:
     marks: tuple[Place, dict[str, Place]] | None = None
 
 
-class SiteRun:
-    """`name` is the site; `engine` is `step`, or `reference` to run by the definitions."""
+MOST_EARLY = 10_000
+"""How many parcels may come before one that is still on its way."""
 
-    def __init__(self, placement: Placement, name: str, engine: str = "step") -> None:
+
+@dataclass
+class Received:
+    """The parcels of one other site: the number of the next, and those that came before it."""
+
+    instance: str
+    number: int
+    early: dict[int, Parcel] = field(default_factory=dict)
+
+
+class SiteRun:
+    """`name` is the site; `engine` is `step`, or `reference` to run by the definitions.
+
+    `instance` tells parcels of this run from those of one before it, whose numbers began anew.
+    """
+
+    def __init__(
+        self, placement: Placement, name: str, engine: str = "step", instance: str = ""
+    ) -> None:
         self.placement = placement
+        self._instance = instance
         self.site = placement.sites[name]
         self._types = placement.library.types
         self._mark: Place = FIRST
         self._time: int | None = None
         self._events = count()
         self._outgoing: dict[str, Outgoing] = defaultdict(Outgoing)
-        self._received: dict[str, int] = defaultdict(int)
+        self._received: dict[str, Received] = {}
         rules = placement.rules
         self._outposts = {
             rule: Outpost(rules[rule], name, self._types)
@@ -96,10 +115,7 @@ class SiteRun:
         Raises `EventError` if it does not fit its type, is not of this site, or comes too late.
         """
         ready = conform(event, self._types)
-        if not self.site.has(ready):
-            raise EventError(
-                [f"`{event.id}` is no event of site `{self.site.name}`, as its table says"]
-            )
+        self.require_own(ready)
         if self._time is not None and ready.time < self._time:
             raise EventError(
                 [
@@ -129,18 +145,28 @@ class SiteRun:
         return self._go_on()
 
     def receive(self, parcel: Parcel) -> Made:
-        """Take a parcel of another site. Raises `EventError` if one before it has been lost."""
-        expected = self._received[parcel.sender]
-        if parcel.number < expected:
-            return []
-        if parcel.number > expected:
+        """Take a parcel of another site: in the order of their numbers, each once.
+
+        Raises `EventError` if so many have come after one that it must be lost.
+        """
+        received = self._received.get(parcel.sender)
+        if received is None or received.instance != parcel.instance:
+            # One of the two sites has begun anew: what was before it is of no use to it.
+            received = Received(parcel.instance, parcel.number)
+            self._received[parcel.sender] = received
+        if parcel.number >= received.number:
+            received.early[parcel.number] = parcel
+        if len(received.early) > MOST_EARLY:
             raise EventError(
-                [
-                    f"parcel {parcel.number} of site `{parcel.sender}` came before parcel"
-                    f" {expected}: what lies between them is lost"
-                ]
+                [f"parcel {received.number} of site `{parcel.sender}` is lost: restart that site"]
             )
-        self._received[parcel.sender] += 1
+        made: Made = []
+        while (following := received.early.pop(received.number, None)) is not None:
+            received.number += 1
+            made += self._open(following)
+        return made
+
+    def _open(self, parcel: Parcel) -> Made:
         for reset in parcel.resets:
             self._outposts[reset.rule].reset(reset.key, reset.since)
         for load in parcel.loads:
@@ -151,6 +177,21 @@ class SiteRun:
             mark = parcel.marks.get(rule, parcel.mark)
             self._marks[parcel.sender, rule] = mark
         return self._go_on()
+
+    def require_own(self, event: Event) -> None:
+        """Raises `EventError` if an event is not of this site."""
+        if not self.site.has(event):
+            raise EventError(
+                [f"`{event.id}` is no event of site `{self.site.name}`, as its table says"]
+            )
+
+    @property
+    def types_read(self) -> set[str]:
+        """The types of events of this site that some rule reads."""
+        own = self.site.types
+        if not self.site.has_events:
+            return set()
+        return {name for name in self._readers if own is None or name in own}
 
     # --- out ------------------------------------------------------------------------------------
 
@@ -170,6 +211,7 @@ class SiteRun:
             parcel = Parcel(
                 self.site.name,
                 receiver,
+                self._instance,
                 next(going.numbers),
                 loads,
                 tuple(going.resets),

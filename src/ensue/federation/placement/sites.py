@@ -25,7 +25,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ensue.errors import EnsueError
+from ensue.errors import EnsueError, UsageError
 from ensue.events.event import Event
 from ensue.federation.configuration import Findings, read_file
 from ensue.federation.routing.distribution import pattern_tests
@@ -102,6 +102,11 @@ class Sites:
 
     def __getitem__(self, name: str) -> Site:
         return next(site for site in self.sites if site.name == name)
+
+    def require(self, name: str) -> None:
+        """Raises `UsageError` if there is no site of a name."""
+        if name not in self.names:
+            raise UsageError(f"there is no site `{name}`: {did_you_mean(name, self.names)}")
 
     def of_event(self, event: Event) -> Site | None:
         """The first site that an event is of."""

@@ -108,5 +108,5 @@ TABLES: dict[str, type[Table]] = {
     "webhooks": WebhooksTable,
 }
 ARRAYS: dict[str, type[Table]] = {"library": LibraryTable, "token": TokenTable}
-GATEWAY_TABLES = ("gateway", "service", "subscribe", "map")
+GATEWAY_TABLES = ("gateway", "service", "subscribe", "map", "site")
 """Tables of a gateway, which `ensue.federation` reads itself."""
