@@ -526,6 +526,10 @@ class Gateway:
             for link in self._links.values()
         ]
 
+    def site_status(self) -> dict[str, Any] | None:
+        """The figures of the site at this gateway, if there is one."""
+        return None if self._site is None else self._site.status()
+
     async def measure(self) -> None:
         """Ask the services how much waits there."""
         for link in self._links.values():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import msgspec
@@ -72,6 +72,13 @@ class AttachedSite:
             read = Filter(In(Name(("type",)), types))
             found.append(Subscription(settings.name, settings.services, read))
         return found
+
+    def status(self) -> dict[str, Any]:
+        """What has gone to other sites, and what waits here, by rules."""
+        sent: dict[str, dict[str, int]] = {}
+        for (receiver, what), number in sorted(self._run.sent.items()):
+            sent.setdefault(receiver, {})[what] = number
+        return {"site": self.service.name, "sent": sent, "waiting": dict(self._run.waiting)}
 
     def take(self, event: Event) -> None:
         """An event of the site, or a parcel. Raises `EventError` for what is neither."""

@@ -12,7 +12,7 @@ Nothing is sent from here: whoever owns the site takes `parcels()` and brings th
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -72,6 +72,8 @@ class SiteRun:
         self._events = count()
         self._outgoing: dict[str, Outgoing] = defaultdict(Outgoing)
         self._received: dict[str, Received] = {}
+        self.sent: Counter[tuple[str, str]] = Counter()
+        """How many events, resets and parcels have gone to each other site."""
         rules = placement.rules
         self._outposts = {
             rule: Outpost(rules[rule], name, self._types)
@@ -219,6 +221,9 @@ class SiteRun:
                 behind,
             )
             going.loads, going.resets = {}, []
+            self.sent[receiver, "events"] += len(parcel.loads)
+            self.sent[receiver, "resets"] += len(parcel.resets)
+            self.sent[receiver, "parcels"] += 1
             found.append(parcel)
         return found
 
