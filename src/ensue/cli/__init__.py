@@ -25,7 +25,10 @@ from ensue.cli.commands import (
     context,
     demo,
     explain,
+    fmt,
     history,
+    lsp,
+    mcp,
     publish,
     request,
     rules,
@@ -147,6 +150,7 @@ app.command("run")(run.run)
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare_correlations)
 app.command("test")(test.run_cases)
+app.command("fmt")(fmt.fmt)
 app.command("stream")(run_stream)
 app.command("serve")(serve.serve)
 app.command("publish")(publish.publish)
@@ -155,6 +159,8 @@ app.add_typer(rules.app)
 app.command("top")(top.top)
 app.add_typer(context.app)
 app.command("request")(request.request)
+app.command("lsp")(lsp.lsp)
+app.command("mcp")(mcp.mcp)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 app.add_typer(history.app)
