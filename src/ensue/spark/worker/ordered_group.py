@@ -33,7 +33,7 @@ Positioned = tuple[bytes, Event]
 
 @dataclass(slots=True)
 class _InstanceState:
-    """An instance, the position of its last event, and its firings so far at the due time."""
+    """An instance, where its last event stands, and how often it has fired at the due time."""
 
     instance: Instance
     last_read: bytes
