@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensue.engine.run import EventLike, as_event
+from ensue.engine.inputs import EventLike, as_event
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event

@@ -16,7 +16,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Final, Self
 
-from ensue.engine.run import EventLike, Instant, as_event, time_microseconds
+from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
@@ -29,8 +29,7 @@ from ensue.history.stores.opening import open_store
 from ensue.lang.building.values import Value
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.asking import Ontology
-from ensue.lang.expressions.terms import TemporalTerm
-from ensue.lang.expressions.tree import Expression
+from ensue.lang.expressions.tree import Expression, TemporalTerm
 from ensue.library import Library
 from ensue.subscriptions import Filter
 
@@ -79,6 +78,10 @@ class History:
         write; with `max_count`, the first to arrive are given up once there are more.
         """
         return cls(open_store(url), max_age, max_count, ontology)
+
+    def over(self, store: Store) -> Self:
+        """A history over another store, with the ontology of this one; it gives nothing up."""
+        return type(self)(store, ontology=self.ontology)
 
     # --- keeping --------------------------------------------------------------------------------
 

@@ -12,27 +12,24 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeGuard
 
 from ensue.lang.expressions.asking import Ontology
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.terms import Concept, ConceptBag
+from ensue.lang.expressions.tree import (
     After,
     Before,
     Compared,
-    Concept,
-    ConceptBag,
-    During,
-    IsA,
-    Related,
-    SameAs,
-    Subsumes,
-)
-from ensue.lang.expressions.tree import (
     Comparison,
+    During,
     Exists,
     Expression,
     In,
+    IsA,
     Like,
     Literal,
     Logic,
     Name,
+    Related,
+    SameAs,
+    Subsumes,
 )
 
 Covers = Callable[[Expression, Expression], bool]

@@ -19,7 +19,7 @@ from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.parts import labels_in
+from ensue.lang.derived.parts import labels_in
 from ensue.lang.syntax import EventPort, FilterCorrelation, TimerPort
 from ensue.machine.stepping import Fired
 
@@ -108,12 +108,11 @@ class LinkedFilter(KeyInstance):
     def __init__(
         self,
         facts: LinkedFacts,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        KeyInstance.__init__(self, number, timers, outputs, started)
+        KeyInstance.__init__(self, timers, outputs, started)
         self.facts: LinkedFacts = facts
         self._matches: list[Match | None] = [None] * (len(facts.bits) - 1)
         self._lasts: list[Linked | None] = [None] * len(facts.bits) if facts.binds_last else []
