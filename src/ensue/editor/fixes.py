@@ -65,6 +65,19 @@ def fixes_for(project: Project, path: Path, finding: Diagnostic) -> list[Fix]:
     return []
 
 
+def keep_wire_name(document: Document, offset: int) -> Fix | None:
+    """For the name of an event type: say what its events carry, so that it can be renamed."""
+    found = document.found_at(offset)
+    if found is None or found.mention.role != "type" or not found.mention.defines:
+        return None
+    if found.outline.wire is not None:
+        return None
+    name = found.mention.name
+    return Fix(
+        f'Keep "{name}" as the name on the wire', (Edit(found.end, found.end, f' = "{name}"'),)
+    )
+
+
 def _is_better(before: Findings, after: Findings, finding: Diagnostic) -> bool:
     fewer = _count(after, finding.code) < _count(before, finding.code)
     if finding.code == SYNTAX:

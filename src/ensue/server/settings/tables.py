@@ -139,5 +139,5 @@ ARRAYS: dict[str, type[Table]] = {
     "channel": ChannelTable,
     "link": LinkTable,
 }
-GATEWAY_TABLES = ("gateway", "service", "subscribe", "map")
+GATEWAY_TABLES = ("gateway", "service", "subscribe", "map", "site")
 """Tables of a gateway, which `ensue.federation` reads itself."""
