@@ -273,7 +273,7 @@ class Run:
         return self._handout.hand_out(parts)
 
     def _told_as_damage(self) -> AbstractContextManager[None]:
-        """What a state brings about that cannot be is told of the snapshot that it came from."""
+        """Turns failures of a resumed state into a `SnapshotError` about its snapshot."""
         return damaged_if_impossible() if self._is_resumed else nullcontext()
 
     # --- rules that come and go -----------------------------------------------------------------

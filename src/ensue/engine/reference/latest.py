@@ -83,7 +83,7 @@ def _last_event(memory: BranchMemory, port: str, start: Place, end: int) -> Matc
 
 
 def _joined(matches: Iterable[Match | None]) -> Match | None:
-    """One match of several; None if one of them is none."""
+    """The matches of several parts as one match; None if a part has none."""
     found = []
     for each in matches:
         if each is None:

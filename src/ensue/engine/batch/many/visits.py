@@ -134,7 +134,7 @@ class VisitedCells:
     def _read_rows(
         self, numbers: Numbers, keys: Numbers, times: Instants, rows: slice, before: int
     ) -> Firings:
-        """What fires in some rows."""
+        """The firings of a slice of the rows."""
         order = by_key(keys[rows], self.cells.key_room) + rows.start
         events = VisitedEvents(order, numbers, keys, times, before)
         room = self._room()

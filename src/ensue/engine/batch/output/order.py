@@ -38,7 +38,7 @@ def depth_of(feeds: Mapping[str, Sequence[str]]) -> int:
 
 
 def reading_order(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> list[str]:
-    """The correlations so that each comes after those that feed it."""
+    """The names of correlations, each after the correlations that feed it."""
     feeders: dict[str, set[str]] = {name: set() for name in names}
     for feeder in names:
         for fed in feeds.get(feeder, ()):

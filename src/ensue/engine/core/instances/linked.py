@@ -41,7 +41,7 @@ NOTHING = Nothing()
 
 
 class LinkedFacts(Facts):
-    """What all instances of such a filter share."""
+    """What all instances of a filter share that runs from its latest matches."""
 
     def __init__(self, correlation: FilterCorrelation, form: Form, types: TypeSystem) -> None:
         self._correlation, self._types = correlation, types

@@ -78,7 +78,7 @@ class Row(dict[int, Move]):
 
 
 class RowTable:
-    """The rows of one machine, grown by what is asked."""
+    """The rows of one machine; a row is worked out when an event first reaches it."""
 
     def __init__(
         self, machine: Machine, limits: MachineLimits, speaking: Speaking | None = None
@@ -112,7 +112,7 @@ class RowTable:
         return known
 
     def tick(self, row: Row, due: Iterable[State]) -> Move:
-        """What the timeouts that are due do."""
+        """The move that the timeouts which are due cause in a row."""
         return self._step(row, self._stepper.take(row.bits, self._stepper.due(due)))
 
     def switch(self, row: Row, kind: str, label: str) -> Row:

@@ -144,7 +144,7 @@ class Rule:
 
     @property
     def looks_back(self) -> bool:
-        """Whether it goes through the events that it has remembered."""
+        """Whether an instance goes through its remembered events at every reading."""
         return self.form == "memory" and self.linked is None
 
     @property
@@ -198,7 +198,7 @@ class Rule:
 
     @property
     def started_so_far(self) -> int:
-        """How many instances it has had."""
+        """How many instances of the rule have been started, ended ones included."""
         return self.started if self.group is None else self.group.started_of(self)
 
     def begin(self, key: FastKey, time: int, number: int | None = None) -> Runner:
