@@ -81,7 +81,7 @@ async def socket(websocket: WebSocket) -> None:
 
 
 async def bare_socket(websocket: WebSocket) -> None:
-    """The same as CloudEvents has it: each event by itself, for those who know nothing of ids."""
+    """A socket by the WebSocket binding of CloudEvents: bare events, without ids of deliveries."""
     await _served(websocket, lambda delivery: delivery.body.decode())
 
 

@@ -35,7 +35,7 @@ Allows = Callable[[Event], bool]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a subscriber wants. `allows` says of each event whether it may have it."""
+    """The kinds of entries that a subscriber wants, and a filter. `allows` checks its rights."""
 
     kinds: frozenset[int]
     filter: Filter | None = None
@@ -56,7 +56,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One thing that a subscriber is given. `id` is what it names to go on from here."""
+    """An entry for a subscriber. A subscriber that names `id` later goes on behind this entry."""
 
     id: str
     kind: str
@@ -65,7 +65,7 @@ class Delivery:
 
 
 class Subscriber:
-    """One subscriber. Iterate over `batches` for what it is given."""
+    """A subscriber of the feed; `batches` iterates over its deliveries."""
 
     def __init__(self, feed: Feed, number: int, wanted: Wanted, after: int) -> None:
         self._feed = feed
@@ -83,7 +83,7 @@ class Subscriber:
         self.private = PrivateRun(wanted.private, after, wanted.allows) if wanted.private else None
 
     async def batches(self, patience: float | None = None) -> AsyncIterator[list[Delivery]]:
-        """What it is given, as it comes; ends when it is closed.
+        """Deliveries as they come, until the subscriber is closed.
 
         With `patience`, there is an empty list whenever nothing came for so many seconds.
         """
