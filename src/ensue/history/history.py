@@ -20,8 +20,9 @@ from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
+from ensue.history.bodies import kept_publication
 from ensue.history.keeping import Retention, keep
-from ensue.history.publication import Publication, joined, plain, publication_of
+from ensue.history.publication import Publication, joined, publication_of
 from ensue.history.replaying import replay_filter, replay_library
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
 from ensue.history.stores.opening import open_store
@@ -86,7 +87,7 @@ class History:
 
     def add(self, event: EventLike) -> None:
         """Keep an event: when this returns, it is kept. Raises `EventError`."""
-        self._keep([publication_of(plain(as_event(event)))], None)
+        self._keep([kept_publication(as_event(event))], None)
 
     def add_all(self, events: Iterable[EventLike], on_refused: OnRefused | None = None) -> int:
         """Keep many events, some thousand at once, and return how many are kept.
@@ -100,7 +101,7 @@ class History:
             batch: list[Publication] = []
             for event in given:
                 try:
-                    made = publication_of(plain(as_event(event)))
+                    made = kept_publication(as_event(event))
                 except EventError as error:
                     if on_refused is None:
                         self._keep(batch, None)
@@ -127,7 +128,7 @@ class History:
 
     def check(self, event: EventLike) -> None:
         """Raises `EventError` if an event cannot be kept, and keeps nothing."""
-        publication = publication_of(plain(as_event(event)))
+        publication = kept_publication(as_event(event))
         with self._store.reading():
             self._joined(publication)
 

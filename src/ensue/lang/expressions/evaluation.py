@@ -28,6 +28,7 @@ from ensue.lang.expressions.comparing import COMPARISONS, has, is_among
 from ensue.lang.expressions.scopes import (
     MISSING,
     Answering,
+    ComputedScope,
     EventScope,
     PortScope,
     Scope,
@@ -257,6 +258,11 @@ def _aggregate(name: str, arguments: Sequence[Expression], scope: Scope) -> Outc
                 return Outcome(AGGREGATES[name].compute(scope.stretch(parts)))
             except FaultError as fault:
                 return Outcome(fault.value, frozenset({fault.kind}))
+        case [Name(parts)] if isinstance(scope, ComputedScope):
+            found = scope.computed[name, parts]
+            if isinstance(found, FaultError):
+                return Outcome(found.value, frozenset({found.kind}))
+            return Outcome(found)
     return _failed("boolean", "missingFunction")
 
 

@@ -119,6 +119,16 @@ class StretchScope(PortScope):
         return [each.lookup(tuple(rest)) for each in scopes]
 
 
+@dataclass(frozen=True, slots=True)
+class ComputedScope(PortScope):
+    """What is bound to the ports, and aggregates that are computed already.
+
+    An aggregate is found by its function and the parts of its name; it is a value or a fault.
+    """
+
+    computed: Mapping[tuple[str, tuple[str, ...]], Any]
+
+
 def _walk(data: Any, parts: tuple[str, ...]) -> Any:
     for part in parts:
         if not isinstance(data, Mapping):

@@ -65,14 +65,10 @@ def why_not(
     """What a rule waits for, for a key; without one, for the keys that came nearest."""
     run = Library(_with_feeders(library, rule)).start(explain=True)
     last = journal.last
-    rows = journal.ask(
-        "SELECT coalesce(min(seq), 0) FROM (SELECT seq FROM journal WHERE kind = 0 AND seq <= ?"
-        " ORDER BY seq DESC LIMIT ?)",
-        (last, events),
-    )
+    first = journal.first_of_latest_events(events, last)
     limit = time.monotonic() + seconds
     read, since, whole = 0, None, True
-    for entry in journal.all_inputs(int(rows[0][0]) - 1, last):
+    for entry in journal.all_inputs(first - 1, last):
         if entry.kind != EVENT:
             run.advance(int(entry.body))
             continue

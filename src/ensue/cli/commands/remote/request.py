@@ -61,9 +61,9 @@ def request(
       1  no gateway has answered, or none could
       2  a wrong call, or the service cannot be reached
     """
-    from ensue.federation import control as events
     from ensue.federation.adapters.base import Service
     from ensue.federation.requesting import kind_of, run_request
+    from ensue.federation.routing import control as events
     from ensue.lang.diagnostics import did_you_mean
     from ensue.subscriptions import Filter
 
@@ -85,7 +85,7 @@ def request(
 
 def _read_event(path: Path) -> str:
     from ensue.events.cloudevents import encode
-    from ensue.federation.bindings import read_structured
+    from ensue.federation.messages.bindings import read_structured
 
     text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
     return encode(read_structured(text)).decode()

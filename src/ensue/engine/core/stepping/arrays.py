@@ -69,7 +69,7 @@ class Visits(NamedTuple):
 class Fired(NamedTuple):
     """Firings: the row that caused each, or `NO_ROW`; its rule, its action, and what is bound.
 
-    `when` has, where there are timers, the time of the trigger, the start of the key and the key.
+    `when` has, where there are timers, the time of the trigger, the key's last event and the key.
     """
 
     rows: npt.NDArray[np.int64]

@@ -18,10 +18,10 @@ from ensue.engine.core.packed import (
     BASE,
     DUE,
     HEAD,
+    LAST_READ,
     MOVE,
     NEXT_DUE,
     PORTS,
-    START,
     TIMED,
     TIMERS,
     WIDTH,
@@ -33,7 +33,7 @@ HALF, LOW, UNKNOWN = np.uint64(32), np.uint64(2**32 - 1), np.uint64(2**64 - 1)
 """A word is two halves; the first word of a move that has not been worked out is `UNKNOWN`."""
 
 _HEAD, _MOVE = np.uint64(HEAD), np.uint64(MOVE)
-_NEXT_DUE, _START, _DUE = np.uint64(NEXT_DUE), np.uint64(START), np.uint64(DUE)
+_NEXT_DUE, _LAST_READ, _DUE = np.uint64(NEXT_DUE), np.uint64(LAST_READ), np.uint64(DUE)
 _BASE, _WIDTH, _WINDOW, _TIMED = (np.uint64(each) for each in (BASE, WIDTH, WINDOW, TIMED))
 _ALARMS, _PORTS, _TIMERS = np.uint64(ALARMS), np.uint64(PORTS), np.uint64(TIMERS)
 
@@ -269,8 +269,8 @@ def take_timed(cell: Any, tables: Any, number: Any, letter: Any, now: Any, readi
     state = inside(cell, rule, np.uint64(before), moment - rule.window)
     move, last = step_cell(cell, rule, letter, state, moment, value, True)
     if move != UNKNOWN:
-        if before == 0:
-            flat[timed + _START] = reading
+        if not is_alarm:
+            flat[timed + _LAST_READ] = reading
         running = running_in(rule, move & LOW)
         if port >= 0:
             after_alarm(cell, rule, timers, state, letter, port, running, moment, now)

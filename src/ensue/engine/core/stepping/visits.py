@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ensue.engine.core.jit import FAR, uncounted
-from ensue.engine.core.packed import CELL, NEXT_DUE, SLOTS, START, TIMED
+from ensue.engine.core.packed import CELL, LAST_READ, NEXT_DUE, SLOTS, TIMED
 from ensue.engine.core.stepping.arrays import DONE, LACKS_MOVE, LACKS_ROOM, NO_ROW
 from ensue.engine.core.stepping.step import (
     HALF,
@@ -28,7 +28,7 @@ from ensue.engine.core.stepping.step import (
 )
 
 _CELL, _SLOTS, _TIMED = np.uint64(CELL), np.uint64(SLOTS), np.uint64(TIMED)
-_NEXT_DUE, _START = np.uint64(NEXT_DUE), np.uint64(START)
+_NEXT_DUE, _LAST_READ = np.uint64(NEXT_DUE), np.uint64(LAST_READ)
 
 
 def _visiting(windowed: bool) -> Any:
@@ -127,7 +127,7 @@ def visit_timed(
                 fired.actions[count] = np.int64(move >> HALF)
                 if move >> HALF != U0:
                     fired.when[count, 0] = moment
-                    fired.when[count, 1] = flat[timed + _START] if is_alarm else 0
+                    fired.when[count, 1] = flat[timed + _LAST_READ] if is_alarm else 0
                     fired.when[count, 2] = key
                     copy_slots(fired.slots, count, cell, tables.facts[rule, _SLOTS])
                     count += 1
@@ -180,7 +180,7 @@ def advance(
                     fired.rules[count] = rule
                     fired.actions[count] = np.int64(move >> HALF)
                     fired.when[count, 0] = moment
-                    fired.when[count, 1] = flat[timed + _START]
+                    fired.when[count, 1] = flat[timed + _LAST_READ]
                     fired.when[count, 2] = key
                     copy_slots(fired.slots, count, cell, facts[rule, _SLOTS])
                     count += 1

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ensue.federation.control import Stated
+from ensue.federation.routing.control import Stated
 
 
 class Kept(msgspec.Struct):

@@ -21,8 +21,8 @@ from ensue.brokers.forwarding import Forwarding
 from ensue.brokers.weakening import needs_of
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from ensue.federation.control import Stated, filter_of
-from ensue.federation.distribution import events_of
+from ensue.federation.routing.control import Stated, filter_of
+from ensue.federation.routing.distribution import events_of
 from ensue.history import History
 from ensue.subscriptions import Filter, Index
 

@@ -10,8 +10,8 @@ from ensue.errors import LibraryError, LinkError, UsageError
 from ensue.events.event import Event
 from ensue.federation.adapters import KINDS, adapter_class
 from ensue.federation.adapters.base import Service
-from ensue.federation.attributes import at_service
-from ensue.federation.distribution import is_meant, wanted_from
+from ensue.federation.messages.attributes import at_service
+from ensue.federation.routing.distribution import is_meant, wanted_from
 from ensue.subscriptions import Filter
 
 NAMES = ("cars", "office", "c*", "mqtt", "kafka", "of?ice", "[x]")

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ensue.federation.control import Hello
+from ensue.federation.routing.control import Hello
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensue.brokers.weakening import CONCEPTS, TEMPORAL, weakened
-from ensue.federation.attributes import KIND, ORIGIN, PATH
+from ensue.federation.messages.attributes import KIND, ORIGIN, PATH
 from ensue.lang.expressions.nesting import parts_of
 from ensue.lang.expressions.tree import Exists, Expression, Name
 from ensue.subscriptions import Filter

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
-from ensue.federation.attributes import (
+from ensue.federation.messages.attributes import (
     at_service,
     expiry_of,
     for_sending,
@@ -15,8 +15,8 @@ from ensue.federation.attributes import (
     path_of,
     priority_of,
 )
-from ensue.federation.bindings import Binding, Message, read_structured
-from ensue.federation.event import CommonEvent, Fields
+from ensue.federation.messages.bindings import Binding, Message, read_structured
+from ensue.federation.messages.event import CommonEvent, Fields
 
 from .strategies import events
 
