@@ -23,11 +23,10 @@ from ensue.federation.placement.sites import Site, Sites
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import outputs_of
+from ensue.lang.derived.parts import parts_of, ports_in
+from ensue.lang.derived.relating import aggregates_of, has_timeout
 from ensue.lang.expressions.nesting import parts_of as operands_of
-from ensue.lang.expressions.terms import TemporalTerm
-from ensue.lang.expressions.tree import Comparison, Expression, Literal, Logic, Name
-from ensue.lang.parts import parts_of, ports_in
-from ensue.lang.relating import aggregates_of, has_timeout
+from ensue.lang.expressions.tree import Comparison, Expression, Literal, Logic, Name, TemporalTerm
 from ensue.lang.syntax import (
     Correlation,
     EclCorrelation,
