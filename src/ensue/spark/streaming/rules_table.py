@@ -37,7 +37,7 @@ class WatchedTable:
 
     @property
     def shown(self) -> str:
-        """What a person knows it by."""
+        """The table of rules as messages name it."""
         return f"table {self._rules.place}"
 
     def have_changed(self) -> bool:
