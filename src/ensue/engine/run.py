@@ -294,7 +294,7 @@ class Run:
             self._change(with_definitions(self._library, definitions, replacing=False))
 
     def replace(self, definitions: str | HasTree) -> None:
-        """Run these in place of those with the same names; what has a new name is added.
+        """Run definitions in place of those with equal names; definitions with new names are added.
 
         A replaced rule takes the place of the old one and starts afresh; a rule that means the same
         as before keeps its state, and so do all others. Raises `LibraryError`, and leaves what

@@ -32,7 +32,7 @@ class Match:
 
     @property
     def bound(self) -> dict[str, int]:
-        """What each port stands for: the last of its events."""
+        """The event that each port stands for: the last of its events."""
         found: dict[str, int] = {}
         for port, place in self.places:
             found[port] = max(place, found.get(port, place))

@@ -227,7 +227,7 @@ def _with_events(rows: pa.RecordBatch, places: Rows, events: Sequence[Event]) ->
 
 
 def _value(event: Event, name: str) -> Any:
-    """What an event has in a column."""
+    """The value of an event for a column."""
     match name:
         case "id":
             return event.id

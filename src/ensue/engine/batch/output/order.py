@@ -95,7 +95,7 @@ def alarm_position(due: int, correlation: int, instance: int, fired: int, depth:
 
 
 def output_positions(read: Positions, correlation: int | Positions) -> Positions:
-    """The positions of outputs, from those of the readings that made them."""
+    """The positions of outputs, from the positions of the readings that made them."""
     out = read.copy()
     level = read[:, _LEVEL]
     rows = np.arange(len(read))

@@ -203,7 +203,7 @@ class LinkedFilter(KeyInstance):
         ]
 
     def take_up(self, readings: Sequence[Reading]) -> None:
-        """Hold what follows from some readings; nothing triggers."""
+        """Read some readings again without any trigger."""
         for number, reading in enumerate(readings, 1 - len(readings)):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)

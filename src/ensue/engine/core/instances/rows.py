@@ -97,7 +97,7 @@ class RowTable:
         self.first_timers = self._stepper.first_timers
 
     def step(self, row: Row, mask: int) -> Move:
-        """What an event does; without atoms (0), what the transformers have changed."""
+        """The move of an event in a row; without atoms (0), the move after a transformer."""
         known = row.get(mask)
         if known is None:
             readers = self._stepper.readers(row.bits, mask)
