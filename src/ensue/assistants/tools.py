@@ -32,7 +32,7 @@ from ensue.explaining.comparing import answer
 from ensue.explaining.explanation import drawing, explanation
 from ensue.explaining.findings import all_findings, quick_findings
 from ensue.lang.diagnostics import Diagnostic, did_you_mean
-from ensue.lang.files import read_source
+from ensue.lang.parsing.files import read_source
 from ensue.lang.source import Source
 from ensue.library import Library
 from ensue.machine.analyses.comparison import compare as compare_rules

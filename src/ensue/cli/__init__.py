@@ -22,22 +22,17 @@ from ensue.cli.commands import (
     bench,
     check,
     compare,
-    context,
     demo,
     explain,
     fmt,
     history,
     lsp,
     mcp,
-    publish,
-    request,
-    rules,
     run,
     serve,
-    tail,
     test,
-    top,
 )
+from ensue.cli.commands.remote import context, publish, request, rules, tail, top
 from ensue.cli.commands.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError

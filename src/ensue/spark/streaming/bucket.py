@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.jumps import TimeRuns, jump_problem
+from ensue.engine.timing.jumps import TimeRuns, jump_problem
 from ensue.errors import SnapshotError
 from ensue.events.cloudevents import encode
 from ensue.events.times import format_time

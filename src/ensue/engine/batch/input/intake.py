@@ -19,7 +19,7 @@ from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.table_reading import TableReading
 from ensue.engine.core.cells import Instants
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import UNBOUNDED, jump_problem
+from ensue.engine.timing.jumps import UNBOUNDED, jump_problem
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, encode
 from ensue.events.columns import EXTENSION_PREFIX
