@@ -202,7 +202,7 @@ class LiveView:
             rate = (self.events or self.outputs) / seconds
             rules = self._rules_html()
         state = "● running" if self.is_running else "○ stopped"
-        colour = "#0a7d5a" if self.is_running else "inherit"
+        colour = "#1a9a70" if self.is_running else "inherit"
         problem = f'<p style="color:#c0392b">{escape(self.problem)}</p>' if self.problem else ""
         return (
             f"<div><strong>{escape(self.title)}</strong> "
@@ -220,7 +220,8 @@ class LiveView:
             for rule, number in self._by_rule.most_common(ROWS)
         )
         heads = "".join(f'<th style="{_SMALL}">{each}</th>' for each in ("rule", "outputs", "last"))
-        return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        head = f"<thead><tr>{heads}</tr></thead>"
+        return f"<table style='margin-bottom:1em'>{head}<tbody>{rows}</tbody></table>"
 
 
 def live(
