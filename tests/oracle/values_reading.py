@@ -61,30 +61,35 @@ def judge(scenario: Scenario) -> list[Output]:
 
 
 def advance(rules: Sequence[Memories], time: int) -> list[Output]:
-    """Run what is due at or before a time: by moment, then rule, then key, then timer."""
+    """Run what is due at or before a time: by moment, then rule, then key, then timer.
+
+    Of keys that are due together the one whose last event is the oldest goes first (record 47).
+    """
     outputs: list[Output] = []
     while True:
         dues = [
-            (moment, rule_number, key_number, timer)
+            (moment, rule_number, memory.last_read, timer)
             for rule_number, rule in enumerate(rules)
-            for key_number, memory in enumerate(rule.by_key.values())
+            for memory in rule.by_key.values()
             for timer, moment in memory.dues()
             if moment <= time
         ]
         if not dues:
             return outputs
-        moment, rule_number, key_number, timer = min(dues)
-        memory = list(rules[rule_number].by_key.values())[key_number]
+        moment, rule_number, last_read, timer = min(dues)
+        keys = rules[rule_number].by_key.values()
+        memory = next(each for each in keys if each.last_read == last_read)
         outputs += memory.ring(timer, moment)
 
 
 class Memories:
-    """A rule with the memories of its keys, in the order in which they started."""
+    """A rule with the memories of its keys; it counts the events that they have read."""
 
     def __init__(self, model: Model, rule: Rule) -> None:
         self.model = model
         self.rule = rule
         self.by_key: dict[Key, Memory] = {}
+        self.read_so_far = 0
 
     def read(self, event: Moment) -> list[Output]:
         ports: dict[Key, set[str]] = {}
@@ -97,6 +102,8 @@ class Memories:
         for key, names in ports.items():
             if key not in self.by_key:
                 self.by_key[key] = Memory(self.model, self.rule, key, event.time)
+            self.read_so_far += 1
+            self.by_key[key].last_read = self.read_so_far
             outputs += self.by_key[key].read(event.time, frozenset(names), event)
         return outputs
 
@@ -120,6 +127,7 @@ class Memory:
     rule: Rule
     key: Key
     started: int
+    last_read: int = 0
     last_trigger: int = 0
     count: int = 0
     branches: list[Branch] = field(default_factory=list)

@@ -287,6 +287,30 @@ def test_figures_and_gateways_are_shown(demo: Live, opening: Any) -> None:
     expect(page.get_by_role("heading", name="No gateway")).to_be_visible()
 
 
+def test_a_channel_is_chosen_and_links_are_shown(opening: Any) -> None:
+    given = settings(
+        channels=[{"name": "alarms"}], links=[{"source": "main", "to": "alarms", "where": "true"}]
+    )
+    with serving(given) as running:
+        running.put()
+        running.publish([reading(0, "s1", 20), reading(1, "s1", 70)])
+        opened = opening(running, "#/gateways")
+        page: Page = opened.page
+        expect(page.get_by_text("main → alarms")).to_be_visible()
+        expect(page.get_by_text("well")).to_be_visible()
+        opened.picture("channels")
+        page.get_by_label("channel", exact=True).select_option("alarms")
+        expect(page).to_have_url(re.compile("/channels/alarms/#/gateways"))
+        expect(page.get_by_text("main → alarms")).to_be_visible()
+        page.keyboard.press("1")
+        expect(page.locator("#filter")).to_be_visible()
+        running.client.post("/channels/alarms/v1/events", json=[reading(2, "here", 1.0)])
+        expect(page.locator("td.data").first).to_contain_text("here")
+        expect(page.locator("td.data").filter(has_text="s1")).to_have_count(0)
+        page.keyboard.press("2")
+        expect(page.get_by_text("No rule runs")).to_be_visible()
+
+
 def test_a_token_is_asked_for_once(opening: Any) -> None:
     token = {"name": "me", "secret": "a-secret-of-the-console", "roles": ["admin"]}
     with serving(settings(tokens=[token])) as live:

@@ -23,10 +23,9 @@ import uvicorn
 
 from ensue.errors import EnsueError, UsageError
 from ensue.server.api.app import application
+from ensue.server.channels.hosting import Channels
 from ensue.server.demo import Demonstration
 from ensue.server.settings import Settings, read_settings
-from ensue.server.station.libraries import Libraries
-from ensue.server.station.station import Station
 
 if TYPE_CHECKING:
     from ensue.federation.gateway import Gateway
@@ -100,19 +99,18 @@ class Process:
         settings = self._settings
         bound = _bound(settings)
         self.address = bound.getsockname()[:2]
-        station = Station(settings)
-        await station.open()
-        libraries = Libraries(station)
+        channels = Channels(settings)
+        await channels.open()
         demo: asyncio.Task[None] | None = None
         try:
-            await self._put_libraries(libraries, settings)
-            app = application(settings, station, gateway)
-            app.state.webhooks.start()
+            await self._put_libraries(channels, settings)
+            app = application(settings, channels, gateway)
+            channels.start()
             if settings.server.demo:
-                demonstration = Demonstration(station, libraries)
+                demonstration = Demonstration(channels.main.station, channels.main.libraries)
                 await demonstration.prepare()
                 demo = asyncio.create_task(demonstration.run(), name="demo")
-            self._app, self._libraries = app, libraries
+            self._app, self._channels = app, channels
             await self._answer(app, bound, gateway)
         finally:
             if demo is not None:
@@ -120,7 +118,7 @@ class Process:
                 await asyncio.gather(demo, return_exceptions=True)
             if gateway is not None:
                 await gateway.stop()
-            await station.close()
+            await channels.close()
 
     async def _answer(self, app: Any, bound: socket.socket, gateway: Gateway | None) -> None:
         """Answer requests until the end."""
@@ -161,11 +159,9 @@ class Process:
         app.state.is_ready = False
         linked.cancel()
         # Streams never end by themselves: those who listen are told to come again.
-        for each in list(app.state.station.feed.subscribers.values()):
-            each.close()
+        await self._channels.stop()
         server.should_exit = True
         await serving
-        await app.state.webhooks.stop()
 
     def _tell(self) -> None:
         assert self.address is not None
@@ -178,10 +174,11 @@ class Process:
 
     # --- libraries of the file, and reading it again ----------------------------------------------
 
-    async def _put_libraries(self, libraries: Libraries, settings: Settings) -> list[str]:
+    async def _put_libraries(self, channels: Channels, settings: Settings) -> list[str]:
         """Put the libraries that the file names, where they differ; which ones did."""
         changed: list[str] = []
         for each in settings.libraries:
+            libraries = channels[each.channel].libraries
             text = (settings.folder / each.file).read_text("utf-8")
             change = await libraries.put(each.name, text, "file", each.file)
             if change.enabled != each.enabled:
@@ -198,7 +195,7 @@ class Process:
         async with self._reload:
             try:
                 settings = read_settings(self._path)
-                changed = await self._put_libraries(self._libraries, settings)
+                changed = await self._put_libraries(self._channels, settings)
                 fixed = _needs_restart(self._settings, settings)
                 self._app.state.retoken(settings)
             except (EnsueError, OSError) as error:
@@ -213,7 +210,9 @@ class Process:
 
 
 def _needs_restart(old: Settings, new: Settings) -> list[str]:
-    tables = ("server", "history", "ontology", "limits", "webhooks", "gateway")
+    tables = (
+        "server", "history", "ontology", "limits", "webhooks", "gateway", "channels", "links"
+    )  # fmt: skip
     return [each for each in tables if getattr(old, each) != getattr(new, each)]
 
 

@@ -28,11 +28,11 @@ from ensue.engine.core.packed import (
     CELL,
     DUE,
     HEAD,
+    LAST_READ,
     MOVE,
     NEXT_DUE,
     PORTS,
     SLOTS,
-    START,
     TIMED,
     TIMERS,
     WIDTH,
@@ -46,7 +46,7 @@ NO_ROW = -1
 _HEAD, _MOVE = np.uint64(HEAD), np.uint64(MOVE)
 _U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _HALF, _LOW, _UNKNOWN = np.uint64(32), np.uint64(2**32 - 1), np.uint64(2**64 - 1)
-_NEXT_DUE, _START, _DUE = np.uint64(NEXT_DUE), np.uint64(START), np.uint64(DUE)
+_NEXT_DUE, _LAST_READ, _DUE = np.uint64(NEXT_DUE), np.uint64(LAST_READ), np.uint64(DUE)
 _BASE, _WIDTH, _WINDOW = np.uint64(BASE), np.uint64(WIDTH), np.uint64(WINDOW)
 _CELL, _SLOTS, _TIMED = np.uint64(CELL), np.uint64(SLOTS), np.uint64(TIMED)
 _ALARMS, _PORTS, _TIMERS = np.uint64(ALARMS), np.uint64(PORTS), np.uint64(TIMERS)
@@ -55,7 +55,7 @@ _ALARMS, _PORTS, _TIMERS = np.uint64(ALARMS), np.uint64(PORTS), np.uint64(TIMERS
 class Fired(NamedTuple):
     """Firings: the row that caused each, or `NO_ROW`; its rule, its action, and what is bound.
 
-    `when` has, where there are timers, the time of the trigger, the start of the key and the key.
+    `when` has, where there are timers, the time of the trigger, the key's last event and the key.
     """
 
     rows: npt.NDArray[np.int64]
@@ -314,8 +314,8 @@ def take_timed(
         moment, value, True,
     )  # fmt: skip
     if move != _UNKNOWN:
-        if before == 0:
-            flat[timed + _START] = reading
+        if not is_alarm:
+            flat[timed + _LAST_READ] = reading
         running = np.int64(moves[base + (move & _LOW) * width + _U3] >> _HALF)
         if port >= 0:
             period, row = after[rule, np.uint64(port)], base + state * width
@@ -462,7 +462,7 @@ def visit_timed(
                 actions[count] = np.int64(move >> _HALF)
                 if move >> _HALF != _U0:
                     when[count, 0] = moment
-                    when[count, 1] = flat[timed + _START] if is_alarm else 0
+                    when[count, 1] = flat[timed + _LAST_READ] if is_alarm else 0
                     when[count, 2] = key
                     copy_slots(bound, count, flat, cell, facts[rule, _SLOTS])
                     count += 1
@@ -522,7 +522,7 @@ def advance(
                     fired_rules[count] = rule
                     actions[count] = np.int64(move >> _HALF)
                     when[count, 0] = moment
-                    when[count, 1] = flat[timed + _START]
+                    when[count, 1] = flat[timed + _LAST_READ]
                     when[count, 2] = key
                     copy_slots(bound, count, flat, cell, facts[rule, _SLOTS])
                     count += 1

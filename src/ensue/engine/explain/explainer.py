@@ -341,10 +341,10 @@ class _ExplainedFilter(FilterInstance):
 
 
 def _starter(correlation: Correlation) -> InstanceStart:
-    def start(number: int, timers: Sequence[TimerPort], outputs: Outputs, started: int) -> Instance:
+    def start(timers: Sequence[TimerPort], outputs: Outputs, started: int) -> Instance:
         if isinstance(correlation, FilterCorrelation):
-            return _ExplainedFilter(correlation, number, timers, outputs, started)
-        instance = EclInstance(correlation, number, timers, outputs, started)
+            return _ExplainedFilter(correlation, timers, outputs, started)
+        instance = EclInstance(correlation, timers, outputs, started)
         instance.explains = True
         return instance
 

@@ -108,12 +108,11 @@ class LinkedFilter(KeyInstance):
     def __init__(
         self,
         facts: LinkedFacts,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        KeyInstance.__init__(self, number, timers, outputs, started)
+        KeyInstance.__init__(self, timers, outputs, started)
         self.facts: LinkedFacts = facts
         self._matches: list[Match | None] = [None] * (len(facts.bits) - 1)
         self._lasts: list[Linked | None] = [None] * len(facts.bits) if facts.binds_last else []

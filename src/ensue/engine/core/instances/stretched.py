@@ -189,12 +189,11 @@ class StretchedFilter(LinkedFilter):
     def __init__(
         self,
         facts: StretchedFacts,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        super().__init__(facts, number, timers, outputs, started)
+        super().__init__(facts, timers, outputs, started)
         pairs = zip(facts.asked, facts.paths, strict=True)
         self._runs = [running(asked, path) for asked, path in pairs]
         self._columns = [

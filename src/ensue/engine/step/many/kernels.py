@@ -6,9 +6,9 @@ the same visit or alarm. The step of a cell itself is that of `core.stepping`.
 
 The cells of all keys of a group are in one array, so that one call fires all that is due under any
 key, in the order of the stream: by time, then by the place of the rule in the library, then by the
-number of its instance. Two words stand before each cell: its owner, and its place among the alarms.
-The alarms are a lazy heap: an alarm that is put off or stopped stays where it is until its time has
-come, and is put right then, since most timers are set anew before they fire.
+last event that the key has read. Two words stand before each cell: its owner, and its place among
+the alarms. The alarms are a lazy heap: an alarm that is put off or stopped stays where it is until
+its time has come, and is put right then, since most timers are set anew before they fire.
 
 Arrays that are handed over together come as plain tuples, which a call unpacks far more quickly
 than named ones; `cells` says what is in them.
@@ -26,10 +26,10 @@ from ensue.engine.core.packed import (
     BASE,
     DUE,
     HEAD,
+    LAST_READ,
     MOVE,
     NEXT_DUE,
     PORTS,
-    START,
     TIMED,
     TIMERS,
     WIDTH,
@@ -64,13 +64,13 @@ cell is free."""
 
 NUMBER_BITS = 40
 """An alarm in the heap has its due time, its rank among alarms of that time (the place of the rule
-in the library, and in the low bits the number of the instance), and the offset of its cell. The
+in the library, and in the low bits the number of the last event), and the offset of its cell. The
 first is at 1, and each is before the four below it, which begin at four times its place less two.
 """
 
 FIRED = 2
 """A firing is a column: its rule and its action; then what is in each slot; at an alarm also the
-time, the key and the number of the instance."""
+time, the key and the number of the last event."""
 
 _KEY_BITS = (1 << RULE_SHIFT) - 1
 _U1, _U2, _U3 = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -134,12 +134,10 @@ def visit(
             count += 1
         # Where there are no alarms, the compiler leaves all of this out.
         if alarms is not None:
-            heap, earliest, ranks, started, facts, after = alarms
+            heap, earliest, ranks, facts, after = alarms
             if facts[rule, TIMERS] > 0:
                 timed = cell + np.uint64(facts[rule, TIMED])
-                if begins:
-                    cells[timed + np.uint64(START)] = started[rule]
-                    started[rule] += 1
+                cells[timed + np.uint64(LAST_READ)] = number
                 anew = np.int64(last >> _HALF)
                 running = np.int64(moves[base + following * width + _U3] >> _HALF)
                 ran = np.int64(moves[base + state * width + _U3] >> _HALF)
@@ -149,11 +147,11 @@ def visit(
                         running, now,
                     )  # fmt: skip
                     cells[timed + np.uint64(NEXT_DUE)] = due
-                    rank = ranks[rule] << NUMBER_BITS | cells[timed + np.uint64(START)]
+                    rank = ranks[rule] << NUMBER_BITS | number
                     _set_alarm(cells, np.int64(cell), due, rank, heap, control)
                     earliest[0] = min(earliest[0], due)
         if following == 0 and where[rule] != 0:
-            _free_cell(cells, np.int64(where[rule]), control)
+            _free_cell(cells, np.int64(where[rule]), control, alarms)
             where[rule] = 0
     control[VISIT] = control[COUNT] = control[BOUND] = 0
     control[EVENTS] += 1
@@ -175,15 +173,17 @@ def _new_cell(cells: Any, control: Any) -> Any:
 
 
 @uncounted
-def _free_cell(cells: Any, number: int, control: Any) -> None:
+def _free_cell(cells: Any, number: int, control: Any, alarms: Any) -> None:
     cell = number * control[SIZE] + BEFORE
+    if alarms is not None and cells[cell + HEAP_AT] != 0:
+        _put_right(cells, cells[cell + HEAP_AT], FAR, 0, alarms[0], control)
     cells[cell + OWNER_AT] = -1
     cells[cell] = control[FREE]
     control[FREE] = number
 
 
 @uncounted
-def free_expired(arrays: Any, now: int, owners: Any) -> Any:
+def free_expired(arrays: Any, now: int, owners: Any, alarms: Any) -> Any:
     """Free the cells whose rules are at their start again, since all else has left the window.
 
     Writes their owners, and returns how many there were.
@@ -202,18 +202,18 @@ def free_expired(arrays: Any, now: int, owners: Any) -> Any:
         )
         cells[cell] = np.int64(state)
         if state == 0:
-            _free_cell(cells, number, control)
+            _free_cell(cells, number, control, alarms)
             owners[count] = owner
             count += 1
     return count
 
 
 @uncounted
-def free_cells(where: Any, chosen: Any, cells: Any, control: Any) -> None:
+def free_cells(where: Any, chosen: Any, cells: Any, control: Any, alarms: Any) -> None:
     """Free the cells that some rules have under a key."""
     for rule in chosen:
         if where[rule] != 0:
-            _free_cell(cells, np.int64(where[rule]), control)
+            _free_cell(cells, np.int64(where[rule]), control, alarms)
             where[rule] = 0
 
 
@@ -244,7 +244,7 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
     Then `earliest` is set to a time before which none of these alarms is due.
     """
     cells, moves, halves, rules, more_from, more_at, control = arrays
-    heap, earliest, _, _, facts, after = alarms
+    heap, earliest, ranks, facts, after = alarms
     slots, count = control[SLOTS], control[COUNT]
     while control[SET] > 0 and heap[1, 0] <= limit:
         cell = np.uint64(heap[1, 2])
@@ -252,8 +252,9 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
         rule = owner >> RULE_SHIFT
         timed = cell + np.uint64(facts[rule, TIMED])
         now = cells[timed + np.uint64(NEXT_DUE)]
-        if now != heap[1, 0]:
-            _put_first_right(cells, now, heap, control)
+        rank = ranks[rule] << NUMBER_BITS | cells[timed + np.uint64(LAST_READ)]
+        if now != heap[1, 0] or rank != heap[1, 1]:
+            _put_right(cells, 1, now, rank, heap, control)
             continue
         if count == fired.shape[1]:
             control[COUNT] = count
@@ -291,14 +292,14 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
                 )  # fmt: skip
         due = set_timers(cells, due_at, after, rule, timers, np.int64(last >> _HALF), running, now)
         cells[timed + np.uint64(NEXT_DUE)] = due
-        _put_first_right(cells, due, heap, control)
+        _put_right(cells, 1, due, rank, heap, control)
         if move >> _HALF != 0:
             fired[0, count], fired[1, count] = rule, np.int64(move >> _HALF)
             for slot in range(slots):
                 fired[FIRED + slot, count] = cells[cell + _U1 + np.uint64(slot)]
             fired[FIRED + slots, count] = now
             fired[FIRED + slots + 1, count] = owner & _KEY_BITS
-            fired[FIRED + slots + 2, count] = cells[timed + np.uint64(START)]
+            fired[FIRED + slots + 2, count] = cells[timed + np.uint64(LAST_READ)]
             count += 1
     control[COUNT] = 0
     earliest[0] = heap[1, 0] if control[SET] > 0 else FAR
@@ -308,21 +309,22 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
 @uncounted
 def next_alarm(cells: Any, control: Any, alarms: Any) -> Any:
     """When the first alarm is due that is still set; `FAR` if there is none."""
-    heap, _, _, _, facts, _ = alarms
+    heap, _, ranks, facts, _ = alarms
     while control[SET] > 0:
         cell = heap[1, 2]
         rule = cells[cell + OWNER_AT] >> RULE_SHIFT
         due = cells[cell + facts[rule, TIMED] + NEXT_DUE]
         if heap[1, 0] == due:
             return due
-        _put_first_right(cells, due, heap, control)
+        rank = ranks[rule] << NUMBER_BITS | cells[cell + facts[rule, TIMED] + LAST_READ]
+        _put_right(cells, 1, due, rank, heap, control)
     return np.int64(FAR)
 
 
 @uncounted
 def set_alarms(cells: Any, control: Any, alarms: Any) -> None:
     """Set the alarm of every cell, whatever the heap has held before."""
-    heap, _, ranks, _, facts, _ = alarms
+    heap, _, ranks, facts, _ = alarms
     control[SET] = 0
     for number in range(1, control[USED]):
         cell = number * control[SIZE] + BEFORE
@@ -331,7 +333,7 @@ def set_alarms(cells: Any, control: Any, alarms: Any) -> None:
         if owner >= 0 and facts[rule, TIMERS] > 0:
             timed = cell + facts[rule, TIMED]
             cells[cell + HEAP_AT] = 0
-            rank = ranks[rule] << NUMBER_BITS | cells[timed + START]
+            rank = ranks[rule] << NUMBER_BITS | cells[timed + LAST_READ]
             _set_alarm(cells, cell, cells[timed + NEXT_DUE], rank, heap, control)
 
 
@@ -346,6 +348,12 @@ def _set_alarm(cells: Any, cell: int, due: int, rank: int, heap: Any, control: A
         at = control[SET]
     elif due >= heap[at, 0]:
         return
+    _put_up(cells, at, due, rank, cell, heap)
+
+
+@uncounted
+def _put_up(cells: Any, at: int, due: int, rank: int, cell: int, heap: Any) -> None:
+    """Have a cell at a place of the heap, or above it where alarms are due later."""
     while at > 1:
         above = (at + 2) >> 2
         if heap[above, 0] < due or (heap[above, 0] == due and heap[above, 1] < rank):
@@ -358,18 +366,22 @@ def _set_alarm(cells: Any, cell: int, due: int, rank: int, heap: Any, control: A
 
 
 @uncounted
-def _put_first_right(cells: Any, due: int, heap: Any, control: Any) -> None:
-    """Have the first cell of the heap, which is due then, where it belongs, or nowhere."""
+def _put_right(cells: Any, at: int, due: int, rank: int, heap: Any, control: Any) -> None:
+    """Have a cell of the heap, which is due then and not earlier, where it belongs, or nowhere."""
     count = control[SET]
-    rank, cell = heap[1, 1], heap[1, 2]
+    cell = heap[at, 2]
     if due == FAR:
         cells[cell + HEAP_AT] = 0
         due, rank, cell = heap[count, 0], heap[count, 1], heap[count, 2]
         count -= 1
         control[SET] = count
-        if count == 0:
+        if at > count:
             return
-    at = 1
+        above = (at + 2) >> 2
+        if at > 1 and (due < heap[above, 0] or (due == heap[above, 0] and rank < heap[above, 1])):
+            # The last alarm may be due before what was above another.
+            _put_up(cells, at, due, rank, cell, heap)
+            return
     while True:
         below = 4 * at - 2
         if below > count:
