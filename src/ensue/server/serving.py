@@ -86,7 +86,7 @@ class _Server(uvicorn.Server):
 
 
 class Process:
-    """One run of a server. `address` is where it listens, once it does."""
+    """A server process from start to stop. `address` is set once it listens."""
 
     def __init__(self, settings: Settings, path: str | None, say: Say) -> None:
         self._settings = settings
@@ -208,7 +208,7 @@ class Process:
         self._reloading = asyncio.create_task(self.reload(), name="reload")
 
     async def reload(self) -> None:
-        """Read the file again. What is wrong with it is said, and nothing changes then."""
+        """Read the settings again and apply them, or report their mistakes and change nothing."""
         async with self._reload:
             try:
                 settings = read_settings(self._path)
