@@ -273,7 +273,7 @@ class Run:
         return self._handout.hand_out(parts)
 
     def _told_as_damage(self) -> AbstractContextManager[None]:
-        """What a state brings about that cannot be is told of the snapshot that it came from."""
+        """Turns failures of a resumed state into a `SnapshotError` about its snapshot."""
         return damaged_if_impossible() if self._is_resumed else nullcontext()
 
     # --- rules that come and go -----------------------------------------------------------------
@@ -299,7 +299,7 @@ class Run:
             self._change(with_definitions(self._library, definitions, replacing=False))
 
     def replace(self, definitions: str | HasTree) -> None:
-        """Run these in place of those with the same names; what has a new name is added.
+        """Run definitions in place of those with equal names; definitions with new names are added.
 
         A replaced rule takes the place of the old one and starts afresh; a rule that means the same
         as before keeps its state, and so do all others. Raises `LibraryError`, and leaves what

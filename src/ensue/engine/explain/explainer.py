@@ -316,7 +316,7 @@ class _RecordingOutputs(Outputs):
 
 
 class _ExplainedFilter(FilterInstance):
-    """A filter that says of each trigger what has completed it, and what made it forget."""
+    """A filter that notes for each trigger the events that completed it, and the last `unless`."""
 
     voided: Done | None = None
     """The last event after `unless` before which something was remembered."""
