@@ -73,19 +73,17 @@ class Standing:
             new = self._forwarding[far] = Forwarding(self._covering)
             for each in old:
                 new.want(each)
-            before, after = old.said, new.said
+            before, after = dict.fromkeys(old.said), dict.fromkeys(new.said)
             said = [each for each in after if each not in before]
             self._tell(far, Changes(said, [each for each in before if each not in after]))
 
     def look_again(self, far: str) -> None:
         """What may pass the gate of a link has changed."""
-        forwarding, changes = self._forwarding[far], Changes()
-        wanted = [each for each in self._from_others(far) if self._gate(far, each)]
-        for each in wanted:
-            changes = changes.then(forwarding.want(each))
-        for each in set(forwarding) - set(wanted):
-            changes = changes.then(forwarding.drop(each))
-        self._tell(far, changes)
+        forwarding = self._forwarding[far]
+        wanted = {each: None for each in self._from_others(far) if self._gate(far, each)}
+        changes = [forwarding.want(each) for each in wanted]
+        changes += [forwarding.drop(each) for each in list(forwarding) if each not in wanted]
+        self._tell(far, Changes.together(changes))
 
     def said_by(self, source: str) -> list[Filter]:
         return list(self._said_by[source])

@@ -283,6 +283,11 @@ class Run:
         """The library that runs now, as text. A snapshot is resumed with a library of this text."""
         return print_library(self._library.tree)
 
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that run now."""
+        return tuple(each.name for each in self._library.correlations)
+
     def add(self, definitions: str | HasTree) -> None:
         """Run more rules from now on: a text, or a library, of types and correlations.
 
@@ -336,6 +341,12 @@ class Run:
 
     def _open_quick_ways(self) -> None:
         self._pushes = self._quick
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows a run."""
+        from ensue.engine.showing import run_html
+
+        return run_html(self.rules, self._engine_name, self.counts)
 
     # --- why ------------------------------------------------------------------------------------
 

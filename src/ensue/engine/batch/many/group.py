@@ -89,6 +89,11 @@ class Member:
     def remembered(self) -> Remembered:
         return self.group.remembered
 
+    @property
+    def latest(self) -> int | None:
+        """The time that the clock has reached, as far as it is known here."""
+        return self.group.visited.latest
+
     def make_room(self) -> None:
         """Have a cell for every key that is numbered."""
         self.group.visited.grow(self.group.keys.count)

@@ -136,7 +136,7 @@ class ColumnCorrelation:
         self.machine = machine
         self._correlation = correlation
         self._counts = counts
-        self._latest: int | None = None
+        self.latest: int | None = None
         self._matcher = Matcher(correlation, machine, types)
         self.has_start = begins_with_statements(correlation)
         self._tables = PackedTables([self._empty_table()], [0], [machine.window], [()])
@@ -170,7 +170,7 @@ class ColumnCorrelation:
             self._counts.without_key[self.name] += missing
         if not found.rows.size:
             return Made(found.rows, []), found.positions()
-        self._latest = int(found.times[-1])
+        self.latest = int(found.times[-1])
         first = self.remembered.next
         self.remembered.add(found.batches, found.rows, found.which)
         firings = self._read(found.bits, found.keys, found.times, first)
@@ -262,12 +262,12 @@ class ColumnCorrelation:
 
     def reach(self, clock: int) -> None:
         """The clock has come to a time, whether or not this rule has read anything since."""
-        self._latest = clock if self._latest is None else max(self._latest, clock)
+        self.latest = clock if self.latest is None else max(self.latest, clock)
 
     def drop_expired(self) -> None:
         """Let every key drop what has left its window by the last moment that was read."""
-        if self._linear is None and self._latest is not None:
-            self._cells.drop_expired(0, self._latest)
+        if self._linear is None and self.latest is not None:
+            self._cells.drop_expired(0, self.latest)
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""
