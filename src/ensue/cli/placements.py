@@ -17,8 +17,8 @@ from ensue.events.cloudevents import write_json
 from ensue.events.event import Event
 from ensue.events.reading import read_events
 from ensue.events.sources import open_inputs
+from ensue.lang.derived.relating import has_timeout
 from ensue.lang.printer import print_filter
-from ensue.lang.relating import has_timeout
 from ensue.lang.syntax import FilterCorrelation
 from ensue.library import Library
 

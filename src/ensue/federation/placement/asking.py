@@ -15,7 +15,7 @@ from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.nesting import parts_of
-from ensue.lang.expressions.terms import Term
+from ensue.lang.expressions.tree import Term
 from ensue.lang.matching.index import PredicateIndex
 from ensue.lang.syntax import Correlation, EventPort
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import msgspec
 
-from ensue.engine.ordering import Ordering
+from ensue.engine.timing.ordering import Ordering
 from ensue.errors import EventError
 from ensue.events.conformance import conform
 from ensue.events.event import Event

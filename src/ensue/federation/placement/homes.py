@@ -133,7 +133,6 @@ class Home:
         self._window = rule.correlation.clauses.within
         self._voids = frozenset(port.name for port in rule.correlation.clauses.unless)
         self._last: tuple[Place | None, int] = (None, 0)
-        self._started = 0
         self._sweep_at = FEWEST_TO_SWEEP
 
     @property
@@ -174,6 +173,7 @@ class Home:
         if state is None:
             state = self._begin(key, reading)
             outputs += state.instance.start(reading)
+        state.instance.last_read = next(self._count)
         if state.gate is None:
             outputs += state.instance.read(reading)
         else:
@@ -185,8 +185,7 @@ class Home:
         clauses = self.rule.correlation.clauses
         outputs = Outputs(self.rule.name, key, bool(clauses.by), self._types)
         self._sweep(reading.time)
-        instance = self._start(self._started, self._ports.timers, outputs, reading.time)
-        self._started += 1
+        instance = self._start(self._ports.timers, outputs, reading.time)
         followings = {
             site: Following.of(part, self.rule)
             for site, part in self.rule.parts.items()
@@ -258,13 +257,19 @@ class Home:
     def _arm(self, state: KeyState) -> None:
         due = self._due(state)
         if due is not None and due != state.instance.armed_for:
-            heapq.heappush(self._alarms, (due, state.instance.number, next(self._count), state))
+            heapq.heappush(self._alarms, (due, state.instance.last_read, next(self._count), state))
         state.instance.armed_for = due
 
     def _next_alarm(self) -> Place | None:
         while self._alarms:
             due, number, _, state = self._alarms[0]
             if due == self._due(state):
+                last_read = state.instance.last_read
+                if number != last_read:
+                    # It has read since the alarm was set, so that others go before it.
+                    alarm = (due, last_read, next(self._count), state)
+                    heapq.heapreplace(self._alarms, alarm)
+                    continue
                 firing = state.fired[1] + 1 if state.fired[0] == due else 0
                 return timer_place(due, self.rule.number, number, firing)
             heapq.heappop(self._alarms)

@@ -23,11 +23,10 @@ from ensue.federation.placement.sites import Site, Sites
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import outputs_of
+from ensue.lang.derived.parts import parts_of, ports_in
+from ensue.lang.derived.relating import aggregates_of, has_timeout
 from ensue.lang.expressions.nesting import parts_of as operands_of
-from ensue.lang.expressions.terms import TemporalTerm
-from ensue.lang.expressions.tree import Comparison, Expression, Literal, Logic, Name
-from ensue.lang.parts import parts_of, ports_in
-from ensue.lang.relating import aggregates_of, has_timeout
+from ensue.lang.expressions.tree import Comparison, Expression, Literal, Logic, Name, TemporalTerm
 from ensue.lang.syntax import (
     Correlation,
     EclCorrelation,
@@ -266,7 +265,7 @@ def _why_whole(correlation: Correlation) -> str:
     if any(isinstance(each, PushNew | PushPort) for each in correlation.initially):
         return "it puts something out at its first event, and that must travel"
     if has_timeout(correlation) and correlation.clauses.by:
-        return "timeouts of its keys fire in the order of their first events, and those must travel"
+        return "timeouts of its keys fire in the order of their last events, and those must travel"
     return ""
 
 

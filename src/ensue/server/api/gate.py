@@ -5,6 +5,9 @@ security headers of every response set. Refused are: a `Host` that is not ours (
 name was bound to our address), an `Origin` that is not ours (a foreign page that sends requests), a
 body above `body_bytes`, a token that is unknown, and a caller above its rate. There are no cookies,
 so that no page can act in a user's name.
+
+A path that begins with `/channels/NAME` is of that channel, any other of `main`; what follows the
+name is the path that routes see.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from starlette.websockets import WebSocketClose
 from ensue.server.access.tokens import Principal, Tokens
 from ensue.server.api.problems import ProblemError, response_of
 from ensue.server.settings import Settings
+from ensue.server.settings.tables import MAIN
 
 PUBLIC: Final = ("/health", "/ready", "/v1/openapi.json")
 """What is answered without a token, beside the console's files."""
@@ -37,6 +41,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+CHANNELS: Final = "/channels/"
 PROTOCOL: Final = "ensue.v1"
 BEARER_PROTOCOL: Final = "ensue.bearer."
 """A browser cannot set headers of a WebSocket: there the token comes as a second protocol."""
@@ -60,17 +65,20 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        scope = dict(scope)
+        channel, scope["path"] = _channel(scope["path"])
         try:
             self._check_host(headers)
             self._check_origin(headers)
             principal = self._principal(scope, headers)
             if principal is not None:
                 _check_rate(principal)
+                _check_channel(principal, channel)
             self._check_length(headers)
         except ProblemError as problem:
             await _refuse(problem, scope, receive, send)
             return
-        scope.setdefault("state", {})["principal"] = principal
+        scope["state"] = {**scope.get("state", {}), "principal": principal, "channel": channel}
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
         else:
@@ -158,6 +166,24 @@ def _check_rate(principal: Principal) -> None:
             f" ({principal.rate.per_second:,}); send events in batches, and try again in"
             f" {seconds} s",
             {"Retry-After": str(seconds)},
+        )
+
+
+def _channel(path: str) -> tuple[str, str]:
+    """The channel that a path is of, and the path in it."""
+    if not path.startswith(CHANNELS):
+        return MAIN, path
+    name, _, rest = path.removeprefix(CHANNELS).partition("/")
+    return name, f"/{rest}"
+
+
+def _check_channel(principal: Principal, channel: str) -> None:
+    if not principal.may_use(channel):
+        raise ProblemError(
+            403,
+            "channel",
+            f"`{principal.name}` is not allowed to use channel `{channel[:100]}`: its `channels`"
+            " leave it out",
         )
 
 

@@ -15,12 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from ensue.engine.run import Run
-from ensue.engine.snapshots import read_snapshot
+from ensue.engine.running.snapshots import read_snapshot
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.history.prepared import asks_history
-from ensue.lang.expressions.terms import TemporalTerm
+from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
 
 REFUSED_SHOWN: Final = 20
@@ -176,7 +176,7 @@ KEYS_SHOWN: Final = 200
 
 
 class RuleState(msgspec.Struct, frozen=True):
-    """Keys in the middle of something: how many, how many in each state, and some of them."""
+    """The keys that hold state: how many, how many in each state of the machine, and examples."""
 
     keys: int
     states: dict[int, int]
