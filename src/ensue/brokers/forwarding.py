@@ -48,7 +48,7 @@ class Forwarding:
 
     @property
     def said(self) -> list[Filter]:
-        """What the other side knows."""
+        """The filters that have been sent to the other side."""
         return list(self._behind)
 
     def __contains__(self, wanted: object) -> bool:

@@ -1,4 +1,4 @@
-"""What stands on one topic at a broker: who said which filters, and what is said on over each link.
+"""The filters of one topic at a broker: which link or client each came from, and which travel on.
 
 The topics are subscriptions and advertisements. A filter is wanted over a link if a client on
 another side of the broker has said it; which of the wanted ones travel is decided by `Forwarding`.
@@ -36,7 +36,7 @@ class Standing:
         self.look_again(far)
 
     def disconnect(self, far: str) -> list[Filter]:
-        """Forget a link; out goes what its other side had said."""
+        """Forget a link. Returns the filters that had come over it."""
         gone = list(self._said_by[far])
         for each in gone:
             self.remove(far, each)
@@ -44,7 +44,7 @@ class Standing:
         return gone
 
     def add(self, source: str, filter_: Filter) -> bool:
-        """Whether the source had not said it before."""
+        """Add a filter of a source. Returns whether it is new there."""
         self._said_by[source][filter_] += 1
         if self._said_by[source][filter_] > 1:
             return False
@@ -68,7 +68,7 @@ class Standing:
         return True
 
     def start_over(self) -> None:
-        """What covers what has changed: find anew what travels over each link."""
+        """Choose anew which filters travel over each link: the covering relation has changed."""
         for far, old in list(self._forwarding.items()):
             new = self._forwarding[far] = Forwarding(self._covering)
             for each in old:

@@ -212,7 +212,7 @@ class BatchEngine:
     def _advance_in_steps(
         self, time: int, form: Callable[[Sequence[Output]], Form], most: int = OUTPUTS_AT_ONCE
     ) -> Iterator[Form]:
-        """What time alone brings about, in a form of outputs."""
+        """The outputs of timers up to a time, in one of the forms."""
         nothing = EventBatch([], self._types)
         yield from advance_in_steps(
             time, self.next_due, lambda to: form(self._run(nothing, to)), most
@@ -253,6 +253,10 @@ class BatchEngine:
         if keys * (int(batch.times[-1]) - first) <= OUTPUTS_AT_ONCE * self._shortest:
             return None
         return max(1, OUTPUTS_AT_ONCE * self._shortest // keys)
+
+    def reach(self, time: int) -> None:
+        """Let the clock go on, where no rule has timers: nothing is put out."""
+        self.clock = time if self.clock is None else max(self.clock, time)
 
     def may_be_due(self, time: int) -> bool:
         due = self.next_due()

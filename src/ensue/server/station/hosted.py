@@ -176,7 +176,7 @@ KEYS_SHOWN: Final = 200
 
 
 class RuleState(msgspec.Struct, frozen=True):
-    """Keys in the middle of something: how many, how many in each state, and some of them."""
+    """The keys that hold state: how many, how many in each state of the machine, and examples."""
 
     keys: int
     states: dict[int, int]

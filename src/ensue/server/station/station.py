@@ -227,7 +227,7 @@ class Station:
         return parse(text, name, ontology=self.ontology)
 
     async def audited(self, author: str, action: str, subject: str, detail: str = "") -> None:
-        """Write down who has done what."""
+        """Write an action of an author to the audit log."""
 
         def write() -> None:
             with self.journal.write():
