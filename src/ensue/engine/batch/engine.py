@@ -32,6 +32,7 @@ from ensue.engine.batch.output.order import (
     reading_order,
 )
 from ensue.engine.batch.output.placing import Places, Roots
+from ensue.engine.batch.output.schema import OutputSchema, output_schema
 from ensue.engine.batch.output.whole import BatchOutputs, Output, order_of_outputs
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
@@ -49,9 +50,6 @@ from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, Posit
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.jumps import UNBOUNDED, shortest_period
-from ensue.events.arrow import CONTEXT_FIELDS
-from ensue.events.arrow_types import field_of
-from ensue.events.columns import extension_column
 from ensue.events.event import Event, Rejected
 from ensue.events.files.chunk import Chunk
 from ensue.events.mapping import Mapping as ColumnMapping
@@ -77,8 +75,11 @@ class BatchEngine:
         library: CheckedLibrary,
         counts: Counts | None = None,
         max_jump: float = UNBOUNDED,
+        columns: OutputSchema | None = None,
     ) -> None:
+        """`columns` are those of tables of outputs; without them, all that the library can have."""
         self.counts = Counts() if counts is None else counts
+        self._given_columns = columns
         self.clock: int | None = None
         self._intake = Intake(library.types, self.counts, max_jump)
         self._positioned = 0
@@ -95,6 +96,7 @@ class BatchEngine:
         self._reading_order = reading_order(names, library.feeds)
         self._is_linked = any(library.feeds.values())
         self._shortest = shortest_period(library)
+        self._columns = self._given_columns or output_schema(library.types, library.correlations)
 
     @property
     def correlations(self) -> dict[str, Running]:
@@ -141,7 +143,7 @@ class BatchEngine:
     def push_in_parts(
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[pa.Table]:
-        """What `push_batch` returns, in parts as they are made; there may be none."""
+        """What `push_batch` returns, in parts as they are made, each with the columns it needs."""
         for batch in self._intake.batches(table, source, self.clock, mapping):
             yield from self._counted(self._run_in_steps(batch, self._table))
         self._clear_up()
@@ -170,11 +172,11 @@ class BatchEngine:
             yield found
 
     def _whole(self, outputs: Sequence[Output]) -> BatchOutputs:
-        return BatchOutputs(outputs, self._types, self._is_linked)
+        return BatchOutputs(outputs, self._types, self._columns, self._is_linked)
 
     def no_outputs(self) -> pa.Table:
         """A table of outputs without any: the columns that outputs of this library have."""
-        return self._empty()
+        return self._columns.schema.empty_table()
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -457,29 +459,17 @@ class BatchEngine:
         return [every[place] for place in order_of_outputs(outputs)]
 
     def _table(self, outputs: Sequence[Output]) -> pa.Table:
-        found = BatchOutputs(outputs, self._types, self._is_linked).table()
-        return self._empty() if found is None else found
+        found = self._whole(outputs).table()
+        return self.no_outputs() if found is None else found
 
     def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
-        return join_tables(tables) if tables else self._empty()
+        return self._columns.whole(join_tables(tables)) if tables else self.no_outputs()
 
     def _counted(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         for table in tables:
             if len(table):
                 self.counts.outputs += len(table)
                 yield table
-
-    def _empty(self) -> pa.Table:
-        fields = list(CONTEXT_FIELDS)
-        attributes: Mapping[str, Any] = {}
-        for correlation in self._library.correlations:
-            attributes = {**attributes, **self._types.attributes(correlation.output)}
-        fields += [field_of(name, type_) for name, type_ in attributes.items()]
-        names = ["correlation", "trigger", "labels", "causes"]
-        if any(correlation.clauses.by for correlation in self._library.correlations):
-            names.append("partitionkey")
-        fields += [pa.field(extension_column(name), pa.string()) for name in names]
-        return pa.schema(fields).empty_table()
 
 
 class _Rows:
