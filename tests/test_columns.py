@@ -88,7 +88,7 @@ def test_columns_may_have_names_of_their_own() -> None:
     found = ensue.correlate(
         table, TEXT, columns={"time": "ts:ms", "host": "machine.name"}, type="Ping"
     )
-    assert found.to_pydict()["ce_causes"] == ["2"]
+    assert found.to_pydict()["causes"] == ["2"]
     assert found.to_pydict()["time"][0].isoformat() == "2024-05-06T07:08:10+00:00"
 
 

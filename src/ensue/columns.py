@@ -1,9 +1,9 @@
 """Correlations over tables: one call from events in columns to outputs in columns.
 
 In comes anything that gives an Arrow stream (a pyarrow table, a data frame, a query's result), and
-a library, its text or its file; out goes a pyarrow table of what follows. The columns are those of
-`ensue.events.columns` on both sides. For a stream that comes in batches, and for its state between
-them, there is `ensue.engine.batch`.
+a library, its text or its file; out goes a pyarrow table of what follows. Columns of events are
+those of `ensue.events.columns`, columns of outputs those of `ensue.engine.batch.output.schema`. For
+a stream that comes in batches, and for its state between them, there is `ensue.engine.batch`.
 """
 
 from __future__ import annotations

@@ -144,3 +144,17 @@ def test_levels_of_inheritance_past_the_limit_are_refused(ensue: Ensue, tmp_path
     assert answer.code == 1
     assert f"{path}:1001:19: error: there are 1,001 levels of event types" in answer.out
     assert "[limit-levels]" in answer.out
+
+
+def test_a_hint_is_given_once_a_line(ensue: Ensue, tmp_path: Path) -> None:
+    file = tmp_path / "rules.cor"
+    file.write_text(
+        "eventtype A { attribute long x; };\n"
+        "A correlation R (A a where x > 1) a { case true: push new B {}; push new B {}; }\n"
+        "A correlation S (A a where x > 2) a { case true: push new B {}; }\n"
+    )
+
+    answer = ensue("check", file)
+
+    assert answer.out.count("there is no event type `B`") == 3
+    assert answer.out.count("= known: `A`") == 2

@@ -240,9 +240,7 @@ def test_outputs_are_written_by_the_ending_of_their_name(
     found = read_back(out)
     assert [each["id"] for each in found] == [each["id"] for each in wanted]
     for name in ("correlation", "trigger", "causes", "partitionkey"):
-        assert [str(each.get(f"ce_{name}")) for each in found] == [
-            str(each.get(name)) for each in wanted
-        ]
+        assert [str(each.get(name)) for each in found] == [str(each.get(name)) for each in wanted]
     assert [each.get("level") for each in found] == [each["data"].get("level") for each in wanted]
 
 
@@ -254,7 +252,7 @@ def test_no_outputs_are_a_file_with_columns_and_no_rows(
     ensue("run", library, "-e", file, "--out", out, "--engine", "batch")
     table = pq.read_table(out)
     assert table.num_rows == 0
-    assert {"id", "time", "host", "ce_correlation"} <= set(table.schema.names)
+    assert {"id", "time", "host", "correlation"} <= set(table.schema.names)
 
 
 def test_only_one_correlation(ensue: Ensue, tmp_path: Path, library: Path) -> None:

@@ -116,7 +116,7 @@ def test_arrow_table_is_correlated_by_concepts(wine: Ontology) -> None:
 
     out = ensue.correlate(table, library).to_pylist()
 
-    found = [each["ce_causes"] for each in out if each["ce_correlation"] == "RedThenDry"]
+    found = [each["causes"] for each in out if each["correlation"] == "RedThenDry"]
     assert found == ["0,1", "2,4"]
 
 

@@ -8,18 +8,22 @@ the judge: the oracle knows neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
+import pyarrow as pa
+
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.output.columns import events_table
+from ensue.engine.batch.output.schema import output_schema
 from ensue.engine.run import Run
 from ensue.errors import LibraryError, SnapshotError
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
+from ensue.lang.checked import CheckedLibrary
 
 from .agreement import Observed, as_text, observe_engine, observe_oracle, read_events
 from .generator import Drawing, Scenario
@@ -79,6 +83,11 @@ def _safely(way: Callable[[], Observed]) -> Observed:
         return Observed([], [], f"{type(error).__name__}: {error}")
 
 
+def _outputs(events: Sequence[Event], library: CheckedLibrary) -> pa.Table:
+    """Outputs as a table, by the columns of their library."""
+    return events_table(events, library.types, output_schema(library.types, library.correlations))
+
+
 def _events(drawn: Scenario, library: ensue.Library) -> list[Event]:
     events = read_events(drawn, library)
     return sorted(events, key=lambda each: each.time) if drawn.lateness is None else events
@@ -126,7 +135,7 @@ def as_tables(drawn: Scenario, library: ensue.Library) -> tuple[Observed, Observ
     reference = library.start("reference")
     outputs = [made for event in events_of(table, types) for made in reference.push(event)]
     outputs += reference.finish(drawn.until)
-    wanted = [as_text(each) for each in events_of(events_table(outputs, types), types)]
+    wanted = [as_text(each) for each in events_of(_outputs(outputs, library.checked), types)]
 
     def found() -> Observed:
         engine = BatchEngine(library.checked)

@@ -103,8 +103,8 @@ class ColumnRun:
 
         self.seen = SeenEvents()
         self.latest: int | None = None
-        self._engine = BatchEngine(self._library, max_jump=self._max_jump)
-        self._none = self._engine.no_outputs()
+        columns = self._outputs.columns
+        self._engine = BatchEngine(self._library, max_jump=self._max_jump, columns=columns)
 
     @property
     def counts(self) -> Counts:
@@ -135,7 +135,7 @@ class ColumnRun:
         if until is not None:
             check_advance(until, -math.inf if self.latest is None else self.latest, self._max_jump)
             self._write(self._engine.advance_to(until))
-        self._outputs.finish(self._none)
+        self._outputs.finish()
 
     def _chunks(self) -> Any:
         from ensue.events.files.ahead import ahead
@@ -205,7 +205,7 @@ class ColumnRun:
     def _write(self, outputs: Iterable[BatchOutputs]) -> None:
         """Write outputs as they are made: a clock that jumps may fire very many timers."""
         for each in outputs:
-            self._outputs.write_columns(each, self._none)
+            self._outputs.write_columns(each)
 
     def _note_types(self, batch: Batch) -> None:
         import numpy as np

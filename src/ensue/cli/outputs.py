@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -21,11 +22,12 @@ from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.events.files.endings import format_of
 from ensue.events.files.whole_file import WholeFile
-from ensue.events.types import TypeSystem
+from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ensue.engine.batch.output.schema import OutputSchema
     from ensue.engine.batch.output.whole import BatchOutputs
 
 _EVENTS_AT_ONCE = 10_000
@@ -37,14 +39,14 @@ class Outputs:
     def __init__(
         self,
         path: Path | None,
-        types: TypeSystem,
+        library: CheckedLibrary,
         only: str | None,
         files: ExitStack,
         grows: bool = False,
     ) -> None:
         self.written = 0
         self._only = only
-        self._types = types
+        self._library = library
         self._path = path
         self._files = files
         self._format = None if path is None else format_of(path)
@@ -100,12 +102,23 @@ class Outputs:
                 self._write_waiting()
         return wanted
 
-    def write_columns(self, outputs: BatchOutputs, none: pa.Table) -> None:
-        """Write the outputs of a batch; `none` has the columns that outputs have in any case."""
+    @cached_property
+    def columns(self) -> OutputSchema:
+        """The columns of what is wanted."""
+        from ensue.engine.batch.output.schema import output_schema
+
+        rules = self._library.correlations
+        wanted = [each for each in rules if self._only is None or each.name == self._only]
+        return output_schema(self._library.types, wanted)
+
+    def write_columns(self, outputs: BatchOutputs) -> None:
+        """Write the outputs of a batch."""
         if self._format is not None:
             table = outputs.table()
             if table is not None:
-                self._add_table(self._chosen(table), none)
+                table = self._chosen(table)
+                self.written += table.num_rows
+                self._table_file.add(table)
             return
         lines = outputs.lines(self._only)
         self.written += len(lines)
@@ -124,18 +137,18 @@ class Outputs:
             return table
         import pyarrow.compute as pc
 
-        return table.filter(pc.equal(table.column("ce_correlation"), self._only))
+        return table.filter(pc.equal(table.column("correlation"), self._only))
 
     def flush(self) -> None:
         if self._format is None:
             self._lines.flush()
 
-    def finish(self, none: pa.Table | None = None) -> None:
+    def finish(self) -> None:
         """Everything is there: have it stand in its place."""
         if self._format is not None:
             assert self._file is not None
             self._write_waiting()
-            self._table_file(none).write_to(self._file.file)
+            self._table_file.write_to(self._file.file)
         elif self._held is not None:
             self._held.seek(0)
             while block := self._held.read(1 << 20):
@@ -157,22 +170,17 @@ class Outputs:
         if self._waiting:
             from ensue.engine.batch.output.columns import events_table
 
-            self._table_file(None).add(events_table(self._waiting, self._types))
+            rows = events_table(self._waiting, self._library.types, self.columns)
+            self._table_file.add(rows)
             self._waiting.clear()
 
-    def _add_table(self, table: pa.Table, none: pa.Table) -> None:
-        self.written += table.num_rows
-        self._table_file(none).add(table)
-
-    def _table_file(self, none: pa.Table | None) -> Any:
+    @property
+    def _table_file(self) -> Any:
         if self._tables is None:
-            from ensue.events.arrow import table_of
             from ensue.events.files.writing import TableFile
 
             assert self._path is not None
-            self._tables = TableFile(
-                self._path, table_of([], self._types) if none is None else none
-            )
+            self._tables = TableFile(self._path, self.columns.schema)
         return self._tables
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, TextIO
 
@@ -87,7 +88,7 @@ def _print_to(stream: TextIO, text: str, style: str, *, stderr: bool) -> None:
 def show_findings(findings: Sequence[Diagnostic], *, to_stderr: bool = False) -> None:
     """Each finding with its place, its line and a caret; then how many there are."""
     stream = sys.stderr if to_stderr else sys.stdout
-    for finding in findings:
+    for finding in _without_repeated_hints(findings):
         if stream.isatty():
             console(to_stderr).print(_coloured(finding))
         else:
@@ -96,6 +97,15 @@ def show_findings(findings: Sequence[Diagnostic], *, to_stderr: bool = False) ->
     if findings:
         worst = "error" if any(each.severity == "error" for each in findings) else "warning"
         _print(findings_summary(findings), STYLES[worst], stderr=to_stderr)
+
+
+def _without_repeated_hints(findings: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """Of findings on one line, a hint only where it is new."""
+    said: set[tuple[str, int, str | None]] = set()
+    for finding in findings:
+        hint = finding.file, finding.line, finding.hint
+        yield replace(finding, hint=None) if hint in said else finding
+        said.add(hint)
 
 
 def _coloured(finding: Diagnostic) -> Text:

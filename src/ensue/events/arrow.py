@@ -102,7 +102,7 @@ def table_of(events: Iterable[Event], types: TypeSystem) -> pa.Table:
         fields.append(pa.field(DATA_COLUMN, pa.string()))
         columns.append(pa.array(rest, pa.string()))
     for name in dict.fromkeys(name for event in held for name in event.extensions):
-        column = _extension([event.extensions.get(name) for event in held])
+        column = extension_values([event.extensions.get(name) for event in held])
         fields.append(pa.field(extension_column(name), column.type))
         columns.append(column)
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -228,10 +228,22 @@ def _rest(event: Event, columns: Mapping[str, ValueType], types: TypeSystem) -> 
     if isinstance(data, Mapping):
         declared = types.attributes(event.type)
         data = without([name for name in declared if name in columns], data)
+    return _written(data)
+
+
+def undeclared_data(event: Event, types: TypeSystem) -> str | None:
+    """What of the event's data its type does not declare, as JSON text."""
+    data = event.data
+    if isinstance(data, Mapping):
+        data = without(list(types.attributes(event.type)), data)
+    return _written(data)
+
+
+def _written(data: Any) -> str | None:
     return None if data is None or data == {} else write_json(data)
 
 
-def _extension(values: Sequence[Any]) -> pa.Array:
+def extension_values(values: Sequence[Any]) -> pa.Array:
     """A column of the values' own type; where they are of several types, of their text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:

@@ -6,14 +6,16 @@ into events by `arrow`. This module is apart from `reading` because it needs pya
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -31,6 +33,10 @@ BATCH_BYTES = 1 << 25
 """The most rows, and about the most bytes, that are unpacked at once."""
 PROBED_ROWS = 64
 _FILE_SIGN = b"ARROW1"
+_PARQUET_SIGN = b"PAR1"
+_AGAIN = "write the file again, or copy it again from where it is whole"
+_SMALLEST_PARQUET = 12
+"""Both signs, and the length of the description between them."""
 
 
 def read_parquet(
@@ -64,16 +70,76 @@ def read_arrow(
     """As `read_parquet`, from an Arrow file or stream."""
     with ExitStack() as stack:
         opened = stack.enter_context(file.open("rb")) if isinstance(file, Path) else file
-        try:
-            reader = open_arrow(opened, stack)
-        except (pa.ArrowException, OSError) as error:
-            raise UsageError(f"`{name}` cannot be read as Arrow: {error}") from None
-        table = _Table(reader.schema, name, types, mapping)
-        yield from _records(reader, table, progress, rows_before, None)
+        schema, batches = open_arrow(opened, name, stack)
+        table = _Table(schema, name, types, mapping)
+        yield from _records(batches, table, progress, rows_before, None)
 
 
-def open_arrow(file: BinaryIO, stack: ExitStack) -> pa.RecordBatchReader:
-    """The batches of an Arrow stream, or of an Arrow file, which is read from its end."""
+def open_arrow(
+    file: BinaryIO, name: str, stack: ExitStack
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """The schema and the batches of an Arrow stream, or of an Arrow file."""
+    try:
+        reader = _opened_arrow(file, stack)
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(
+            f"`{name}` cannot be read as Arrow: it is another format, or damaged, or breaks off"
+            f" ({_reason(error)}); {_AGAIN}"
+        ) from None
+    return reader.schema, _whole_batches(reader, name)
+
+
+def _whole_batches(reader: pa.RecordBatchReader, name: str) -> Iterator[pa.RecordBatch]:
+    number = 0
+    try:
+        for batch in reader:
+            batch.validate()
+            for column in batch.columns:
+                _check_offsets(column)
+            number += 1
+            yield batch
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(
+            f"`{name}` cannot be read as Arrow: batch {number + 1} is damaged, or breaks off"
+            f" ({_reason(error)}); {_AGAIN}"
+        ) from None
+
+
+def _check_offsets(array: pa.Array) -> None:
+    """Raises `ArrowInvalid` if values do not stand one after the other in their buffer.
+
+    A batch that is read from a file has whatever offsets stand there, and pyarrow trusts them. Its
+    full validation also refuses a batch for one text that is no UTF-8, of which only the row is
+    refused here.
+    """
+    kind, type_ = pa.types, array.type
+    if kind.is_dictionary(type_):
+        array.indices.validate(full=True)
+        _check_offsets(array.dictionary)
+    elif kind.is_struct(type_):
+        for number in range(type_.num_fields):
+            _check_offsets(array.field(number))
+    elif kind.is_fixed_size_list(type_):
+        _check_offsets(array.values)
+    else:
+        is_large = kind.is_large_string(type_) or kind.is_large_binary(type_)
+        is_text = is_large or kind.is_string(type_) or kind.is_binary(type_)
+        is_list = kind.is_list(type_) or kind.is_large_list(type_) or kind.is_map(type_)
+        if not (is_text or is_list) or not len(array):
+            return
+        _, buffer, *rest = array.buffers()
+        width: Any = np.int64 if is_large or kind.is_large_list(type_) else np.int32
+        count = array.offset + len(array) + 1
+        offsets = np.frombuffer(buffer, width, count)[array.offset :]
+        room = (rest[0].size if rest[0] is not None else 0) if is_text else len(array.values)
+        if offsets[0] < 0 or offsets[-1] > room or (offsets[1:] < offsets[:-1]).any():
+            raise pa.ArrowInvalid("the offsets of a column do not rise")
+        if is_list:
+            _check_offsets(array.values)
+
+
+def _opened_arrow(file: BinaryIO, stack: ExitStack) -> pa.RecordBatchReader:
+    """A stream is read as it comes, a file from its end."""
     seekable = file if file.seekable() else _at_rest(file, stack)
     if seekable.read(len(_FILE_SIGN)) != _FILE_SIGN:
         seekable.seek(0)
@@ -132,17 +198,23 @@ def open_parquet(file: Path | BinaryIO, name: str, stack: ExitStack) -> pq.Parqu
     try:
         return stack.enter_context(pq.ParquetFile(file))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(name, error) from None
+        raise UsageError(
+            f"`{name}` cannot be read as Parquet: {_what_is_wrong(file, error)}"
+        ) from None
 
 
 def parquet_batches(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
     """The rows of a file in batches of bounded size, however small they are packed."""
-    try:
-        for group in range(file.metadata.num_row_groups):
+    groups = file.metadata.num_row_groups
+    for group in range(groups):
+        try:
             rows = _rows_at_once(file, group)
             yield from file.iter_batches(batch_size=rows, row_groups=[group])
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(name, error) from None
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"`{name}` cannot be read as Parquet: row group {group + 1} of {groups} is damaged"
+                f" ({_reason(error)}); {_AGAIN}"
+            ) from None
 
 
 def _rows_at_once(file: pq.ParquetFile, group: int) -> int:
@@ -158,5 +230,33 @@ def _rows_at_once(file: pq.ParquetFile, group: int) -> int:
     return max(1, min(BATCH_ROWS, BATCH_BYTES // bytes_a_row))
 
 
-def _unreadable(name: str, error: Exception) -> UsageError:
-    return UsageError(f"`{name}` cannot be read as Parquet: {error}")
+def _what_is_wrong(file: Path | BinaryIO, error: Exception) -> str:
+    """What the first and the last bytes of a file say that cannot be opened, and what to do."""
+    try:
+        with file.open("rb") if isinstance(file, Path) else nullcontext(file) as opened:
+            opened.seek(0)
+            begin = opened.read(len(_PARQUET_SIGN))
+            size = opened.seek(0, os.SEEK_END)
+            opened.seek(max(0, size - len(_PARQUET_SIGN)))
+            end = opened.read()
+    except OSError:
+        return _reason(error)
+    if not size:
+        return f"it is empty; {_AGAIN}"
+    if begin != _PARQUET_SIGN:
+        return (
+            "it does not begin with `PAR1`, as such a file does; if it is CSV, JSON lines or Arrow,"
+            " say so with `--format`, or give it another ending"
+        )
+    if end != _PARQUET_SIGN or size < _SMALLEST_PARQUET:
+        return (
+            f"it begins as Parquet and breaks off after {size:,} bytes, before the description of"
+            f" its columns, which stands at the end; {_AGAIN}"
+        )
+    return f"the description of its columns is damaged ({_reason(error)}); {_AGAIN}"
+
+
+def _reason(error: Exception) -> str:
+    """What pyarrow says, as part of a sentence."""
+    text = str(error).strip().rstrip(".")
+    return f"{text[:1].lower()}{text[1:]}"

@@ -1,14 +1,13 @@
 """The columns of the outputs, which follow from the library; one row is one output.
 
 In come the selected correlations; out go the columns as schemas of Spark and Arrow, and rows from
-events or from tables of the batch engine. Every attribute of an output type is a column. An
-attribute stands in a struct named like its type instead, if two output types give it types that one
-column cannot hold, or if its name is a column of every output.
+events or from tables of the batch engine. Which columns there are is said for all outputs in
+`ensue.engine.batch.output.schema`; here are Spark's types of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -17,17 +16,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.events.arrow_types import widen
+from ensue.engine.batch.output.schema import (
+    CONTEXT,
+    EVENT,
+    ORDER,
+    PROVENANCE,
+    OutputSchema,
+    output_schema,
+)
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.events.types import ValueType
 from ensue.spark.plan import Plan
 
-CONTEXT = ("id", "source", "type", "time")
-PROVENANCE = ("correlation", "trigger", "labels", "causes", "partitionkey")
-ORDER = "order"
-EVENT = "event"
-_TAKEN = frozenset({*CONTEXT, *PROVENANCE, ORDER, EVENT})
 _TIME = pa.timestamp("us", "UTC")
 
 # Spark has no unsigned integers; the next larger type takes their place.
@@ -50,12 +51,19 @@ _TYPES: Mapping[str, tuple[str, pa.DataType]] = {
 
 @dataclass(frozen=True)
 class OutputColumns:
-    """`attributes` are columns; `structs` hold, by type, the attributes that cannot be."""
+    """The columns of outputs, and of what else was asked for."""
 
-    attributes: Mapping[str, ValueType]
-    structs: Mapping[str, Mapping[str, ValueType]]
+    made: OutputSchema
     with_order: bool = False
     with_event: bool = False
+
+    @property
+    def attributes(self) -> Mapping[str, ValueType]:
+        return self.made.attributes
+
+    @property
+    def structs(self) -> Mapping[str, Mapping[str, ValueType]]:
+        return self.made.structs
 
     @cached_property
     def ddl(self) -> str:
@@ -125,11 +133,6 @@ class OutputColumns:
                 column = order
             elif field.name == EVENT:
                 column = events
-            elif field.name in CONTEXT:
-                column = made.column(field.name)
-            elif field.name in PROVENANCE:
-                name = f"ce_{field.name}"
-                column = made.column(name) if name in names else pa.nulls(len(made))
             else:
                 column = made.column(field.name) if field.name in names else pa.nulls(len(made))
             columns.append(column.cast(field.type) if column.type != field.type else column)
@@ -140,44 +143,9 @@ def output_columns(
     plan: Plan, *, with_order: bool = False, with_event: bool = False
 ) -> OutputColumns:
     """The columns of the outputs of the selected correlations."""
-    types = plan.library.types
-    made: dict[str, None] = {}
-    for group in plan.groups:
-        for rule in group.rules:
-            if rule.name in plan.selected:
-                for output in rule.output_types():
-                    below = types.subtypes(output.type) if output.or_below else (output.type,)
-                    made.update(dict.fromkeys(below))
-    wide: dict[str, ValueType] = {}
-    apart: set[str] = set()
-    for type_name in types.types:
-        if type_name in made:
-            for name, type_ in types.attributes(type_name).items():
-                joined = widen(wide[name], type_) if name in wide else type_
-                if joined is None or name.lower() in _TAKEN:
-                    apart.add(name)
-                else:
-                    wide[name] = joined
-    apart |= _differing_in_case(wide)
-    structs = {
-        type_name: members
-        for type_name in types.types
-        if type_name in made
-        and (members := {n: t for n, t in types.attributes(type_name).items() if n in apart})
-    }
-    beside = {name: type_ for name, type_ in wide.items() if name not in apart}
-    return OutputColumns(beside, structs, with_order, with_event)
-
-
-def _differing_in_case(names: Iterable[str]) -> set[str]:
-    """Names that differ only in case, which Spark cannot tell apart, without the first of each."""
-    seen: dict[str, str] = {}
-    clashing: set[str] = set()
-    for name in names:
-        first = seen.setdefault(name.lower(), name)
-        if first != name:
-            clashing |= {name}
-    return clashing
+    rules = [each.correlation for group in plan.groups for each in group.rules]
+    chosen = [each for each in rules if each.name in plan.selected]
+    return OutputColumns(output_schema(plan.library.types, chosen), with_order, with_event)
 
 
 def _held(value: Any, type_: ValueType) -> Any:
@@ -208,7 +176,7 @@ def _quoted(name: str) -> str:
 
 def selected_rows(table: pa.Table, selected: Sequence[str]) -> pa.Table:
     """The rows of a table of the batch engine that come from the selected correlations."""
-    return table.filter(pc.is_in(table.column("ce_correlation"), pa.array(list(selected))))
+    return table.filter(pc.is_in(table.column("correlation"), pa.array(list(selected))))
 
 
 def new_events(table: pa.Table, plan: Plan) -> pa.Array:
@@ -224,8 +192,8 @@ def new_events(table: pa.Table, plan: Plan) -> pa.Array:
     }
     columns = {name: table.column(name).to_pylist() for name in table.schema.names}
     times = table.column("time").cast(pa.int64()).to_pylist()
-    provenance = [name for name in PROVENANCE if f"ce_{name}" in columns]
-    origins = zip(*(columns[f"ce_{name}"] for name in provenance), strict=True)
+    provenance = [name for name in PROVENANCE if name in columns]
+    origins = zip(*(columns[name] for name in provenance), strict=True)
     rows = zip(columns["id"], columns["source"], columns["type"], times, origins, strict=True)
     texts = []
     for number, (identity, source, type_name, time, origin) in enumerate(rows):

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from datetime import timedelta
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.output.columns import events_table
+from ensue.engine.batch.output.schema import output_schema
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
+from ensue.lang.checked import CheckedLibrary
 from tests.oracle.agreement import Observed, as_text, observe_oracle, read_events
 from tests.oracle.filters import TooManyError
 from tests.oracle.generator import Scenario, scenario
@@ -140,5 +143,10 @@ def test_tables_of_events_give_tables_of_the_same_outputs(first: int) -> None:
         tables = [engine.push_batch(table), engine.finish(drawn.until)]
 
         found = [as_text(each) for out in tables for each in events_of(out, types)]
-        wanted = [as_text(each) for each in events_of(events_table(expected, types), types)]
+        wanted = [as_text(each) for each in events_of(_outputs(expected, library.checked), types)]
         assert found == wanted, f"\n{drawn}\n{engine.paths}"
+
+
+def _outputs(events: Sequence[Event], library: CheckedLibrary) -> pa.Table:
+    """Outputs as a table, by the columns of their library."""
+    return events_table(events, library.types, output_schema(library.types, library.correlations))

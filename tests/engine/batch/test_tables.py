@@ -61,7 +61,7 @@ def test_a_table_goes_in_and_a_table_comes_out() -> None:
     row = out.to_pylist()[0]
     assert row["id"] == f"Rising:3@{START + 2_000_000}:1:1"
     assert (row["type"], row["source"]) == ("Alarm", "ensue/Rising")
-    assert (row["ce_trigger"], row["ce_causes"], row["ce_partitionkey"]) == ("3", "1,3", "1")
+    assert (row["trigger"], row["causes"], row["partitionkey"]) == ("3", "1,3", "1")
 
 
 def test_rows_are_read_in_the_order_of_their_times() -> None:
@@ -157,14 +157,64 @@ def test_what_is_bound_lasts_from_batch_to_batch() -> None:
     out = engine.push_batch(table(ROWS[2:3]))
 
     assert found(out) == [(1, 2.0, 3.0)]
-    assert out.to_pylist()[0]["ce_causes"] == "1,2"
+    assert out.to_pylist()[0]["causes"] == "1,2"
 
 
 def test_no_outputs_are_an_empty_table_with_the_columns_of_outputs() -> None:
     out = ensue.correlate(table(ROWS[:1]), LIBRARY)
 
     assert len(out) == 0
-    assert {"id", "type", "time", "site", "first", "ce_trigger"} <= set(out.schema.names)
+    assert out.schema.names == [*COMMON, "site", "first", "last"]
+
+
+COMMON = [
+    *("id", "source", "type", "time"),
+    *("correlation", "trigger", "labels", "causes", "partitionkey"),
+]
+TWO_TYPES = """
+eventtype Reading { attribute short site; attribute float level; attribute string labels; };
+eventtype Low { attribute string site; attribute short step; };
+eventtype High { attribute short site; attribute long step; attribute string trigger; };
+Low correlation Falling (Reading a where level < 1.0) a
+{ case true: push new Low { site = 'x', step = 1 }; }
+High correlation Rising (Reading a where level > 2.0) a
+{ case true: push new High { site = a.site, step = 70000, trigger = 'level' }; }
+Reading correlation Odd (Reading a where level = 1.5) a { case true: push a; }
+"""
+
+
+def test_the_columns_of_outputs_follow_from_the_library_and_not_from_what_came() -> None:
+    names = [*COMMON, "level", "step", "Reading", "Low", "High"]
+
+    for level in (0.5, 2.5, 1.5, 1.8):
+        out = ensue.correlate(table([("Reading", 0, 1, level)], labels=["p"]), TWO_TYPES)
+        assert out.schema.names == names
+
+
+def test_attributes_that_no_column_holds_stand_in_a_struct_of_their_type() -> None:
+    """`site` is a text and a number, and every output has `labels` and `trigger`."""
+    rows = [("Reading", 0, 1, 0.5), ("Reading", 1, 2, 2.5), ("Reading", 2, 3, 1.5)]
+    given = table(rows, labels=["p", "q", "r"])
+
+    low, high, sent = ensue.correlate(given, TWO_TYPES).to_pylist()
+
+    assert (low["Low"], low["High"], low["step"]) == ({"site": "x"}, None, 1)
+    assert (high["High"], high["step"]) == ({"site": 2, "trigger": "level"}, 70000)
+    assert (sent["Reading"], sent["level"]) == ({"site": 3, "labels": "r"}, 1.5)
+    assert [each["trigger"] for each in (low, high, sent)] == ["1", "2", "3"]
+
+
+def test_what_an_event_brings_beyond_its_type_stands_after_the_columns_of_all() -> None:
+    given = table(
+        [("Reading", 0, 3, 1.5)], labels=["p"], hue=["red"], subject=["door"], ce_hops=[2]
+    )
+
+    out = ensue.correlate(given, TWO_TYPES)
+
+    assert out.schema.names[-3:] == ["data", "subject", "ce_hops"]
+    assert out.select(["data", "subject", "ce_hops"]).to_pylist() == [
+        {"data": '{"hue":"red"}', "subject": "door", "ce_hops": 2}
+    ]
 
 
 def test_events_without_a_key_are_counted() -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +21,7 @@ from typer.testing import CliRunner, Result
 import ensue
 from ensue.cli import app, on_spark
 from ensue.events.times import format_time
+from ensue.spark.batch.opening import Reading, open_files
 from tests.spark.streaming.sensors import LIBRARY, readings, table
 
 # A rule that sends on what it read shows whole events, and a tie shows the order of files.
@@ -266,6 +270,56 @@ def test_of_a_flood_a_sample_is_named_and_all_are_counted_and_kept(
     assert "0 events read, 50,000 refused" in answer.stderr
     parts = [each.read_text() for each in (tmp_path / "dead").glob("part-*")]
     assert sum(text.count("{\n") for text in parts) == 50_000
+
+
+def test_nothing_but_counts_and_a_sample_of_what_is_refused_reaches_the_driver(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark stops a job that hands more than this to its driver."""
+    (tmp_path / "rules.cor").write_text(LIBRARY)
+    rows = (f"{n},Reading,2023-11-14 07:00:00,{n % 7},1.0,{'note' * 10}" for n in range(30_000))
+    (tmp_path / "e.csv").write_text("\n".join(["id,type,time,Sensor,Value,Note", *rows]))
+    limit = "--conf spark.driver.maxResultSize=512k pyspark-shell"
+
+    done = subprocess.run(
+        [sys.executable, "-m", "ensue", "run", "rules.cor", "-e", "e.csv", "--engine", "spark",
+         "--dead-letter", "dead"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": limit},
+    )  # fmt: skip
+
+    assert done.returncode == 1, done.stderr
+    assert "0 events read, 30,000 refused (kept in `dead`)" in done.stderr
+    kept = b"".join(each.read_bytes() for each in (tmp_path / "dead").glob("part-*"))
+    assert kept.count(b"\n") == 30_000
+    assert len(kept) > 4 << 20
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "csv"])
+def test_rules_with_timers_read_lines_in_columns(
+    spark: SparkSession, tmp_path: Path, format_: str
+) -> None:
+    timed = "Alarm correlation Quiet (Reading r, every 1 s t) t by Sensor"
+    library = ensue.parse(LIBRARY + timed + " { case true: push new Alarm {}; }")
+    (tmp_path / "rules.cor").write_text(str(library))
+    events = tmp_path / f"all.{format_}"
+    if format_ == "csv":
+        lines = [
+            f"{row['id']},{row['type']},{format_time(row['time'])},{row['Sensor']},{row['Value']},"
+            for row in ROWS
+        ]
+        events.write_text("\n".join(["id,type,time,Sensor,Value,Note", *lines]))
+    else:
+        write_lines(events, ROWS)
+
+    given = open_files(spark, library, [str(events)], format_, Reading())
+    here = run(tmp_path, events, engine="step")
+    there = run(tmp_path, events)
+
+    assert not given.is_encoded
+    assert there.exit_code == 0, there.stderr
+    assert there.stdout == here.stdout
+    assert here.stdout.count('"trigger":"timer"') > 10
 
 
 def test_strict_stops_at_a_record_that_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def run(
         refuse_shared_files([*(("--events", each.path) for each in inputs), *written.items()], [])
         as_lines = all(each.format == LINES for each in inputs)
         refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)
-        outputs = Outputs(out, types, correlation, files, grows=follow or live)
+        outputs = Outputs(out, library.checked, correlation, files, grows=follow or live)
         is_bounded = not streams and not explain and history is None and engine != SPARK
         running: Running | ColumnRun
         late_events: LateEvents | None = None

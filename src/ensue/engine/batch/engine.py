@@ -25,6 +25,7 @@ from ensue.engine.batch.input.intake import Checked, Intake
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.ordered_pass import OrderedPass
 from ensue.engine.batch.output.forms import OutputForms
+from ensue.engine.batch.output.schema import OutputSchema
 from ensue.engine.batch.output.whole import BatchOutputs, Output
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
@@ -71,8 +72,11 @@ class BatchEngine:
         library: CheckedLibrary,
         counts: Counts | None = None,
         max_jump: float = UNBOUNDED,
+        columns: OutputSchema | None = None,
     ) -> None:
+        """`columns` are those of tables of outputs; without them, all that the library can have."""
         self.counts = Counts() if counts is None else counts
+        self._given_columns = columns
         self.clock: int | None = None
         self._intake = Intake(library.types, self.counts, max_jump)
         self._positioned = 0
@@ -84,7 +88,7 @@ class BatchEngine:
         self._types = library.types
         self._pass = OrderedPass(library, self.counts)
         self._arranged = self._pass.arranged
-        self._forms = OutputForms(library, self._pass.is_linked)
+        self._forms = OutputForms(library, self._pass.is_linked, self._given_columns)
         self._shortest = shortest_period(library)
 
     @property
@@ -135,7 +139,7 @@ class BatchEngine:
     def push_in_parts(
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[pa.Table]:
-        """What `push_batch` returns, in parts as they are made; there may be none."""
+        """What `push_batch` returns, in parts as they are made, each with the columns it needs."""
         for batch in self._intake.batches(table, source, self.clock, mapping):
             yield from self._counted(self._run_in_steps(batch, self._forms.table))
         self._clear_up()

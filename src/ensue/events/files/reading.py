@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from ensue.errors import UsageError
 from ensue.events.files.cells import CellChunks
 from ensue.events.files.chunk import Chunk
 from ensue.events.files.lines import LineChunks
@@ -81,12 +79,8 @@ def _table_chunks(
             schema, total = opened.schema_arrow, opened.metadata.num_rows
             batches = parquet_batches(opened, each.name)
         else:
-            try:
-                reader = open_arrow(stack.enter_context(each.open()), stack)
-            except (pa.ArrowException, OSError) as error:
-                raise UsageError(f"`{each.name}` cannot be read as Arrow: {error}") from None
-            schema, total = reader.schema, None
-            batches = iter(reader)
+            schema, batches = open_arrow(stack.enter_context(each.open()), each.name, stack)
+            total = None
         made = TableChunks(schema, types, each.name, f"`{each.name}`", mapping)
         done = 0
         for rows in batches:

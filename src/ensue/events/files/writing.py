@@ -27,11 +27,11 @@ _LONGEST_TIME = 29
 class TableFile:
     """Outputs that become a file. Nothing is written to it before `write_to`."""
 
-    def __init__(self, path: Path, none: pa.Table) -> None:
-        """`none` has the columns that are there in any case."""
+    def __init__(self, path: Path, columns: pa.Schema) -> None:
+        """`columns` are there in any case, before others."""
         self._format = FORMATS[path.suffix.lower()]
         self._delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        self._none = none.schema.remove_metadata()
+        self._columns = columns.remove_metadata()
         self._parts: list[tuple[Any, Any]] = []
         self._schemas: list[pa.Schema] = []
 
@@ -54,7 +54,7 @@ class TableFile:
         """Write everything, with the columns of all outputs."""
         for writer, _ in self._parts:
             writer.close()
-        schema = pa.unify_schemas([self._none, *self._schemas], promote_options="permissive")
+        schema = pa.unify_schemas([self._columns, *self._schemas], promote_options="permissive")
         out = self._writer(file, schema)
         for _, part in self._parts:
             part.seek(0)

@@ -2,7 +2,7 @@
 
 In comes a `Source`, out comes a `LibraryTree`; what is wrong goes into the `Diagnostics`, and the
 definitions that could be read are in the tree all the same. The grammar (`grammar.lark`) is the
-language's reference; Lark builds an LALR(1) parser from it once a process, in a tenth of a second.
+language's reference; Lark builds an LALR(1) parser from it, which is kept (`kept_parser`).
 The text is cut into definitions first (`ensue.lang.parsing.cutting`), so that one mistake hides
 nothing after it. No step recurses over what was written, and nesting is bounded before nodes are
 made.
@@ -27,6 +27,7 @@ from ensue.lang.limits import DEFAULT_LIMITS, Limits, report_limit
 from ensue.lang.parsing import cutting, recovering
 from ensue.lang.parsing.cutting import Piece
 from ensue.lang.parsing.files import read_source
+from ensue.lang.parsing.kept_parser import parser_of
 from ensue.lang.parsing.reading import LibraryReading
 from ensue.lang.parsing.syntax_errors import place_of, report_syntax_error
 from ensue.lang.source import Source, Span
@@ -110,8 +111,8 @@ def parse_tree(
 
 @cache
 def grammar() -> Lark:
-    """The parser of the language, built at its first use."""
-    return Lark(
+    """The parser of the language, loaded or built at its first use."""
+    return parser_of(
         files("ensue.lang.parsing").joinpath("grammar.lark").read_text("utf-8"),
         parser="lalr",
         lexer="contextual",

@@ -101,7 +101,7 @@ class FileRun:
         else:
             # What lies too far ahead was rejected when lines were read.
             job = replace(job, max_jump=UNBOUNDED)
-        return FileOutputs(job, rejected, self._input.observed, in_lines)
+        return FileOutputs(job, rejected, self._input, in_lines)
 
 
 class FileOutputs:
@@ -115,10 +115,11 @@ class FileOutputs:
         self,
         job: Job,
         rejected: RejectedRecords,
-        observed: Observation | DataFrame | None,
+        given: Input,
         in_lines: bool,
     ) -> None:
         self.rejected = rejected
+        self._held = given.held
         self.counts = Counts()
         self._job = job
         counted = CountedOutputs(job)
@@ -126,6 +127,7 @@ class FileOutputs:
         self._rows.persist()
         self.counts.outputs = self._rows.count()
         counted.add_to(self.counts)
+        observed = given.observed
         found = _counts(job) if observed is None else _observed_counts(observed)
         self.counts.events = found["events"] or 0
         self.rejected_count = found["rejected"] or 0
@@ -174,6 +176,8 @@ class FileOutputs:
     def close(self) -> None:
         self._rows.unpersist()
         self.rejected.close()
+        if self._held is not None:
+            self._held.unpersist()
 
 
 def taken(folder: str) -> UsageError:

@@ -31,7 +31,7 @@ from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.plan import plan_of
 from ensue.spark.sql.scan import names_read
-from ensue.spark.worker.event_rows import ARRIVAL
+from ensue.spark.worker.event_rows import ARRIVAL, REACH
 from ensue.spark.worker.line_chunks import (
     KINDS,
     NEEDS_EVENT,
@@ -81,7 +81,7 @@ class Input:
 
     `events` has the columns of a job. Of lines, `rejected` has the records that are no events, and
     `observed` their counts once a query over `events` has run. Of Parquet, `rows` has the columns
-    as they are in the files, and the place of each row.
+    as they are in the files, and the place of each row. `held` is kept by executors until the end.
     """
 
     files: int
@@ -90,6 +90,7 @@ class Input:
     observed: Observation | DataFrame | None = None
     is_encoded: bool = False
     rows: DataFrame | None = None
+    held: DataFrame | None = None
 
     @property
     def is_table(self) -> bool:
@@ -255,8 +256,7 @@ def _lines(
     else:
         is_numbered = mapping.is_plain and "id" not in mapping.columns
         fields = json_fields(library, mapping)
-    # A record that may be rejected for its time is kept as a whole until that is known.
-    is_encoded = reading.as_events or fields is None or allowed_jump != UNBOUNDED
+    is_encoded = reading.as_events or fields is None
     task = LinesTask(
         library.tables(),
         files,
@@ -272,24 +272,42 @@ def _lines(
         typed = (f"`{name}` {KINDS[kind][1]}" for name, kind in task.fields)
         ddl = ", ".join([LINE_DDL, *typed])
     records = lines.mapInArrow(for_workers(read_lines, task), ddl)
-    records = _near(records, library.tables(), allowed_jump)
+    held = None
+    if allowed_jump != UNBOUNDED:
+        # How far the clock comes, where it stands at the end, counts and outputs: each is a pass.
+        held = records = records.persist()
+        near = _near if is_encoded else _near_in_columns
+        records = near(records, library.tables(), allowed_jump)
     rejected = RejectedRecords.of_lines(records, lines, format_)
     in_a_join = allowed_jump != UNBOUNDED
     observed, counted = _counted(records, None if is_encoded else library.checked, in_a_join)
     kept = counted.filter(sf.col("problems").isNull())
     if is_encoded:
-        return _encoded(kept, rejected, observed, len(files))
+        return _encoded(kept, rejected, observed, len(files), held)
     events = kept.select(*(sf.col(f"`{name}`") for name, _ in task.fields), ARRIVAL)
-    return Input(len(files), events, rejected, observed)
+    return Input(len(files), events, rejected, observed, held=held)
 
 
 def _near(records: DataFrame, library: bytes, allowed: float) -> DataFrame:
-    """Records of which those that lie too far ahead are rejected."""
-    if allowed == UNBOUNDED:
-        return records
-    times = records.filter(sf.col("problems").isNull()).select(sf.unix_micros("time").alias("time"))
-    known = records.crossJoin(sf.broadcast(reach_of(times, int(allowed), None)))
+    """Events in bytes, of which those that lie too far ahead are rejected."""
+    known = _with_reach(records, allowed)
     return known.mapInArrow(for_workers(refuse_ahead, (library, allowed)), PAYLOAD_DDL)
+
+
+def _near_in_columns(records: DataFrame, _library: bytes, allowed: float) -> DataFrame:
+    """Events in columns, of which those that lie too far ahead ask for whole events.
+
+    What is rejected is told as a whole, which columns are not. It is rare enough to read again.
+    """
+    is_ahead = sf.col("problems").isNull() & (sf.unix_micros("time") > sf.col(REACH))
+    asked = sf.when(is_ahead, sf.array(sf.lit(NEEDS_EVENT))).otherwise(sf.col("problems"))
+    return _with_reach(records, allowed).withColumn("problems", asked).drop(REACH)
+
+
+def _with_reach(records: DataFrame, allowed: float) -> DataFrame:
+    """Records with the time to which the clock comes."""
+    times = records.filter(sf.col("problems").isNull()).select(sf.unix_micros("time").alias("time"))
+    return records.crossJoin(sf.broadcast(reach_of(times, int(allowed), None)))
 
 
 def _before(
@@ -313,7 +331,11 @@ def _before(
 
 
 def _encoded(
-    kept: DataFrame, rejected: RejectedRecords, observed: Observation | DataFrame, files: int
+    kept: DataFrame,
+    rejected: RejectedRecords,
+    observed: Observation | DataFrame,
+    files: int,
+    held: DataFrame | None = None,
 ) -> Input:
     """Events in bytes."""
     events = kept.select(
@@ -322,7 +344,7 @@ def _encoded(
         "time",
         *(sf.lit(None).cast("string").alias(name) for name in ("id", "type", "data")),
     )
-    return Input(files, events, rejected, observed, is_encoded=True)
+    return Input(files, events, rejected, observed, is_encoded=True, held=held)
 
 
 def _counted(
@@ -473,7 +495,8 @@ def _csv_with_line_breaks(
         sf.col("corrupt").cast("binary").alias("value"),
     )
     records = rows.mapInArrow(for_workers(read_csv_cells, task), PAYLOAD_DDL)
-    records = _near(records, task.library, allowed_jump)
+    if allowed_jump != UNBOUNDED:
+        records = _near(records, task.library, allowed_jump)
     rejected = RejectedRecords.of_lines(records, None, "csv")
     observed, counted = _counted(records, None, allowed_jump != UNBOUNDED)
     kept = counted.filter(sf.col("problems").isNull())

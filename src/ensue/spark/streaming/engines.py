@@ -156,13 +156,13 @@ class ColumnEngine:
     ) -> None:
         self._context = context
         self._part = part
-        self._engine = BatchEngine(part)
+        self._engine = BatchEngine(part, columns=context.columns.made)
         if saved is not None:
             text, snapshot = saved
             if text == print_library(part.tree):
                 self._engine.restore(snapshot)
             else:
-                self._engine = BatchEngine(parse(text).checked)
+                self._engine = BatchEngine(parse(text).checked, columns=context.columns.made)
                 self._engine.restore(snapshot)
                 self._engine.change(part)
         self._has_timers = self._engine.has_timers

@@ -98,13 +98,13 @@ def output_positions(
     """The positions of outputs of one slice; `names` has the correlations by their numbers."""
     count = len(outputs)
     times: Integers = outputs.column("time").cast(pa.int64()).to_numpy()
-    rows = sorted_rows.rows_of(times, outputs.column("ce_trigger"), begin, end)
+    rows = sorted_rows.rows_of(times, outputs.column("trigger"), begin, end)
     positions: Any = np.zeros(count, _OUTPUT)
     positions["time"] = times.astype(np.uint64) + np.uint64(_SIGN)
     positions["is_event"] = 1
     positions["arrival"] = sorted_rows.arrivals[rows].astype(np.uint64)
     positions["depth"] = positions["depth_again"] = 1
-    numbers = pc.index_in(outputs.column("ce_correlation"), pa.array(list(names)))
+    numbers = pc.index_in(outputs.column("correlation"), pa.array(list(names)))
     positions["correlation"] = numbers.to_numpy()
     # Outputs of one row and rule follow each other, so that any rising number orders them.
     positions["number"] = np.arange(count)

@@ -143,7 +143,7 @@ def runs_in_columns(plan: Plan, group: Group, task: GroupTask) -> bool:
 
 def _in_columns(prepared: PreparedGroup, task: GroupTask, tables: Iterator[pa.Table]) -> Batches:
     plan, group, columns = prepared
-    engine = BatchEngine(plan.part(group))
+    engine = BatchEngine(plan.part(group), columns=columns.made)
     clock: int | None = None
     selected = None
     if not {rule.name for rule in group.rules} <= set(plan.selected):
@@ -151,7 +151,7 @@ def _in_columns(prepared: PreparedGroup, task: GroupTask, tables: Iterator[pa.Ta
 
     def rows(made: pa.Table, order: pa.Array | None = None) -> Batches:
         if selected is not None:
-            kept = pc.is_in(made.column("ce_correlation"), selected)
+            kept = pc.is_in(made.column("correlation"), selected)
             made = made.filter(kept)
             order = None if order is None else order.filter(kept.combine_chunks())
         if made.num_rows:

@@ -7,7 +7,7 @@ columns, and what is sent on (`push a`) is events. Out go one table, or events, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +18,17 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import Column, Rows
 from ensue.engine.batch.input.texts import Texts, constant
-from ensue.events.arrow import CONTEXT_FIELDS, TIME, table_of
+from ensue.engine.batch.output.schema import PROVENANCE, OutputSchema, struct_of
+from ensue.events.arrow import CONTEXT_FIELDS, TIME, extension_values, undeclared_data
 from ensue.events.arrow_types import arrow_type, field_of
-from ensue.events.columns import extension_column, is_attribute_column
+from ensue.events.columns import DATA_COLUMN, extension_column
 from ensue.events.event import Event
-from ensue.events.nesting import with_nulls
+from ensue.events.nesting import value_at
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions.evaluation import MISSING
 
 _LARGEST_TABLE = 1 << 30
 """Up to so many bytes the chunks of a column are joined before they are put in order."""
-PROVENANCE = ("correlation", "trigger", "labels", "causes", "partitionkey")
 
 
 @dataclass(frozen=True)
@@ -43,28 +43,37 @@ class ColumnGroup:
     data: Mapping[str, tuple[ValueType, Column]]
     provenance: Mapping[str, pa.Array]
 
-    def table(self, types: TypeSystem) -> pa.Table:
+    def table(self, types: TypeSystem, columns: OutputSchema) -> pa.Table:
+        """The columns that these outputs have; the others of a library are null."""
         count = len(self.places)
-        if not all(is_attribute_column(name) for name in types.attributes(self.type)):
-            # An attribute that is named as one of CloudEvents stands in the rest of the data.
-            return events_table(self.events(), types)
         fields = list(CONTEXT_FIELDS)
-        columns = [
+        arrays = [
             self.ids,
             self.sources,
             constant(self.type, count),
             pa.array(self.times).cast(TIME),
         ]
-        for name, type_ in types.attributes(self.type).items():
-            fields.append(field_of(name, type_))
-            if name in self.data:
-                columns.append(_arrow(*self.data[name]))
-            else:
-                columns.append(pa.nulls(count, arrow_type(type_)))
         for name, values in self.provenance.items():
-            fields.append(pa.field(extension_column(name), pa.string()))
-            columns.append(values)
-        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+            fields.append(pa.field(name, pa.string()))
+            arrays.append(values)
+        for name in types.attributes(self.type):
+            if (wide := columns.attributes.get(name)) is not None:
+                fields.append(field_of(name, wide))
+                arrays.append(self._values(name, wide))
+        if members := columns.structs.get(self.type):
+            struct = struct_of(members)
+            fields.append(pa.field(self.type, struct))
+            inner = [self._values(name, type_) for name, type_ in members.items()]
+            arrays.append(pa.StructArray.from_arrays(inner, fields=list(struct)))
+        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _values(self, name: str, wide: ValueType) -> pa.Array:
+        """The values of an attribute, in a type that may be wider than its own."""
+        wanted = arrow_type(wide)
+        if name not in self.data:
+            return pa.nulls(len(self.places), wanted)
+        values = _arrow(*self.data[name])
+        return values if values.type == wanted else values.cast(wanted)
 
     def events(self) -> list[Event]:
         names = list(self.data)
@@ -97,8 +106,8 @@ class EventGroup:
     places: Rows
     made: Sequence[Event]
 
-    def table(self, types: TypeSystem) -> pa.Table:
-        return events_table(self.made, types)
+    def table(self, types: TypeSystem, columns: OutputSchema) -> pa.Table:
+        return events_table(self.made, types, columns)
 
     def events(self) -> Sequence[Event]:
         return self.made
@@ -123,13 +132,13 @@ class Made:
                 out[place] = event
         return out
 
-    def table(self, types: TypeSystem) -> pa.Table | None:
+    def table(self, types: TypeSystem, columns: OutputSchema) -> pa.Table | None:
         if not self.groups:
             return None
         if len(self.groups) == 1:
             # What one statement has put out is in its order.
-            return self.groups[0].table(types)
-        joined = join_tables([group.table(types) for group in self.groups])
+            return self.groups[0].table(types, columns)
+        joined = join_tables([group.table(types, columns) for group in self.groups])
         order = np.argsort(np.concatenate([group.places for group in self.groups]), kind="stable")
         return reordered(joined, order)
 
@@ -155,8 +164,8 @@ class MadeInTurn:
     def events(self) -> list[Event]:
         return [event for part in self.parts for event in part.events()]
 
-    def table(self, types: TypeSystem) -> pa.Table | None:
-        tables = [part.table(types) for part in self.parts]
+    def table(self, types: TypeSystem, columns: OutputSchema) -> pa.Table | None:
+        tables = [part.table(types, columns) for part in self.parts]
         found = [table for table in tables if table is not None]
         return join_tables(found) if found else None
 
@@ -186,22 +195,63 @@ def _in_order(column: pa.ChunkedArray, order: Rows, places: pa.Array) -> pa.Arra
     return array.take(places)
 
 
-def events_table(events: Sequence[Event], types: TypeSystem) -> pa.Table:
-    """Outputs as a table; an attribute without a value is null."""
-    whole = [
-        Event(
-            event.id,
-            event.source,
-            event.type,
-            event.time,
-            with_nulls(event.attributes, types.attributes(event.type))
-            if event.type in types
-            else event.data,
-            event.extensions,
-        )
-        for event in events
+def events_table(events: Sequence[Event], types: TypeSystem, columns: OutputSchema) -> pa.Table:
+    """Outputs as a table, with the columns that these have; an attribute without a value is null.
+
+    What is sent on brings more with it. What of its data no column holds stands as JSON text in a
+    column `data`, and its extensions in columns `ce_NAME`.
+    """
+    fields = list(CONTEXT_FIELDS)
+    arrays = [
+        pa.array([event.id for event in events], pa.string()),
+        pa.array([event.source for event in events], pa.string()),
+        pa.array([event.type for event in events], pa.string()),
+        pa.array([event.time for event in events], TIME),
     ]
-    return table_of(whole, types)
+    for name in PROVENANCE:
+        fields.append(pa.field(name, pa.string()))
+        arrays.append(pa.array([event.extensions.get(name) for event in events], pa.string()))
+    present = {name for event in events for name in types.attributes(event.type)}
+    for name, type_ in columns.attributes.items():
+        if name in present:
+            fields.append(field_of(name, type_))
+            arrays.append(
+                pa.array([_held(each, name, types) for each in events], arrow_type(type_))
+            )
+    for type_name, members in columns.structs.items():
+        if any(event.type == type_name for event in events):
+            rows = [
+                {name: _held(event, name, types) for name in members}
+                if event.type == type_name
+                else None
+                for event in events
+            ]
+            fields.append(pa.field(type_name, struct_of(members)))
+            arrays.append(pa.array(rows, struct_of(members)))
+    taken = {field.name for field in fields}
+    for name, column in further_columns(events, types):
+        while name in taken:
+            name = extension_column(name)
+        taken.add(name)
+        fields.append(pa.field(name, column.type))
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _held(event: Event, name: str, types: TypeSystem) -> Any:
+    return value_at(event.data, name)[1] if name in types.attributes(event.type) else None
+
+
+def further_columns(events: Sequence[Event], types: TypeSystem) -> Iterator[tuple[str, pa.Array]]:
+    """Data that no type declares, and extensions other than those of every output."""
+    rest = [undeclared_data(event, types) for event in events]
+    if any(text is not None for text in rest):
+        yield DATA_COLUMN, pa.array(rest, pa.string())
+    every = dict.fromkeys(name for event in events for name in event.extensions)
+    for name in every:
+        if name not in PROVENANCE:
+            values = [event.extensions.get(name) for event in events]
+            yield extension_column(name), extension_values(values)
 
 
 def _arrow(type_: ValueType, column: Column) -> pa.Array:

@@ -18,6 +18,7 @@ from ensue.engine.batch.output.columns import Made, MadeInTurn, join_tables, reo
 from ensue.engine.batch.output.lines import correlations_of, joined_texts, lines_of
 from ensue.engine.batch.output.order import Positions
 from ensue.engine.batch.output.placing import Places, order_of
+from ensue.engine.batch.output.schema import OutputSchema
 from ensue.events.types import TypeSystem
 
 Output = tuple[Made | MadeInTurn, Positions | Places]
@@ -26,9 +27,16 @@ Output = tuple[Made | MadeInTurn, Positions | Places]
 class BatchOutputs:
     """The outputs of all correlations over one batch."""
 
-    def __init__(self, outputs: Sequence[Output], types: TypeSystem, is_linked: bool) -> None:
+    def __init__(
+        self,
+        outputs: Sequence[Output],
+        types: TypeSystem,
+        columns: OutputSchema,
+        is_linked: bool,
+    ) -> None:
         self._outputs = outputs
         self._types = types
+        self._columns = columns
         # What comes from one source is in its order.
         self._is_in_order = len(outputs) == 1 and not is_linked
 
@@ -36,8 +44,8 @@ class BatchOutputs:
         return sum(len(made) for made, _ in self._outputs)
 
     def table(self) -> pa.Table | None:
-        """The outputs in columns; None if there are none."""
-        tables = [made.table(self._types) for made, _ in self._outputs]
+        """The outputs in the columns that these have; None if there are none."""
+        tables = [made.table(self._types, self._columns) for made, _ in self._outputs]
         found = [each for each in tables if each is not None]
         if not found:
             return None
