@@ -217,6 +217,15 @@ class Run:
             self._history.append(("event", cloudevents.encode(ready).decode()))
         return self._is_in_time(ready)
 
+    def takes(self, event: EventLike) -> bool:
+        """Whether `push` would take an event now: it fits its type, and is not too far ahead."""
+        with self._lock:
+            try:
+                ready = conform(as_event(event), self._library.types)
+            except EventError:
+                return False
+            return not self._ordering.is_ahead(ready.time)
+
     def _is_in_time(self, event: Event) -> bool:
         """Count an event, and put it among those that are read, or among the late ones."""
         self.counts.events += 1
