@@ -10,7 +10,7 @@ in `changing` and `snapshots`. Calls from several threads are taken one after th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
@@ -37,7 +37,6 @@ from ensue.engine.jumps import (
     UNBOUNDED,
     JumpLike,
     check_advance,
-    first_ahead,
     jump_problem,
     max_jump,
 )
@@ -111,6 +110,8 @@ class Run:
         self._engine: Engine = self._explainer or make_engine(
             self._engine_name, library, self.counts
         )
+        # What is left of the stream before its clock has begun anew.
+        self._before: list[Event] | None = None
         self._ordering = Ordering(lateness, max_jump)
         self._history: History | None = None
         if not isinstance(self._engine, (StepStream, ReadsMany)):
@@ -188,31 +189,27 @@ class Run:
             # All of them first: what is taken into the order and then not read would be lost.
             conformed = [conform(as_event(event), self._library.types) for event in events]
             latest = self._ordering.latest
-            for event in conformed:
+            for place, event in enumerate(conformed):
                 if event.time - latest > self.max_jump and latest > -math.inf:
-                    raise EventError([jump_problem(event.time, int(latest), self.max_jump)])
+                    if place == 0 and self._ordering.is_believed(event.time, self.counts.events):
+                        self._begin_anew()
+                    else:
+                        raise EventError([jump_problem(event.time, int(latest), self.max_jump)])
                 latest = max(latest, event.time)
             for event in conformed:
                 self._is_in_time(event)
             return self._hand_out(self._read_ready())
 
-    def too_far_ahead(self, events: Sequence[Event]) -> int:
-        """The place of the first of events, in the order of their times, that would be refused.
-
-        Their number if none lies too far ahead of the one before it.
-        """
-        latest = self._ordering.latest
-        known = None if isinstance(latest, float) else latest
-        return first_ahead([event.time for event in events], known, self.max_jump)
-
     def _admit(self, event: Event) -> bool:
         """Take an event that fits, or raise `EventError`. False if it comes too late."""
         ready = conform(event, self._library.types)
-        if self._ordering.is_ahead(ready.time):
-            latest = int(self._ordering.latest)
-            raise EventError([jump_problem(ready.time, latest, self.max_jump)])
         if self._publications is not None:
             self._publications.check(ready)
+        if self._ordering.is_ahead(ready.time):
+            latest = int(self._ordering.latest)
+            if not self._ordering.is_believed(ready.time, self.counts.events):
+                raise EventError([jump_problem(ready.time, latest, self.max_jump)])
+            self._begin_anew()
         if self._history is not None:
             self._history.append(("event", cloudevents.encode(ready).decode()))
         return self._is_in_time(ready)
@@ -292,7 +289,25 @@ class Run:
             return self._hand_out(chain(self._read(self._ordering.rest()), after))
 
     def _read_ready(self) -> Iterator[list[Event]]:
-        return self._read(self._ordering.ready())
+        if self._before is not None:
+            before, self._before = self._before, None
+            yield from self._read(before)
+            self._restart()
+        yield from self._read(self._ordering.ready())
+
+    def _begin_anew(self) -> None:
+        """Go on from the next event as if the stream began there; what waited is read first."""
+        self._before = [*(self._before or ()), *self._ordering.begin_anew()]
+        self.counts.begun_anew += 1
+        if self._history is not None:
+            self._history = [("library", self.text)]
+
+    def _restart(self) -> None:
+        if self._explainer is not None:
+            self._explainer = Explainer(self._library, self.counts)
+        self._engine = self._explainer or make_engine(self._engine_name, self._library, self.counts)
+        self._quick = self._routines()
+        self._pushes = self._quick if self._left is None else {}
 
     def _read(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         if isinstance(self._engine, ReadsMany):
@@ -453,12 +468,14 @@ class Run:
                 [save_event(each) for each in order.waiting],
                 [save_event(each) for each in self.late],
                 None if order.max_jump == UNBOUNDED else int(order.max_jump),
+                order.dissent,
             ),
             counts=SavedCounts(
                 self.counts.events,
                 self.counts.outputs,
                 self.counts.late,
                 dict(self.counts.without_key),
+                self.counts.begun_anew,
             ),
             state=save_stream(engine, settled) if isinstance(engine, StepStream) else None,
             batch=engine.snapshot() if isinstance(engine, ReadsMany) else None,
@@ -500,6 +517,7 @@ class Run:
             bound = max(before, allowed) if trusted else max_jump(library, None)
             run = cls._replay(library, saved, saved.history, name, bound)
             run._ordering.max_jump = allowed
+            run._restore_counts(saved)
             run._quick = run._pushes = run._routines()
             return run
         if saved.state is None and saved.batch is None:
@@ -510,10 +528,7 @@ class Run:
                 " `reference` goes by the events themselves: resume it with `step` or `batch`"
             )
         run = cls(library, name, saved.order.lateness, publications=publications, max_jump=allowed)
-        counts = saved.counts
-        run.counts.events, run.counts.outputs = counts.events, counts.outputs
-        run.counts.late = counts.late
-        run.counts.without_key.update(counts.without_key)
+        run._restore_counts(saved)
         run.late = [restore_event(each) for each in saved.order.late]
         run._ordering.restore(
             saved.order.latest, [restore_event(each) for each in saved.order.waiting]
@@ -523,6 +538,14 @@ class Run:
         run._is_resumed = True
         run._quick = run._pushes = run._routines()
         return run
+
+    def _restore_counts(self, saved: Snapshot) -> None:
+        counts, found = self.counts, saved.counts
+        counts.events, counts.outputs, counts.late = found.events, found.outputs, found.late
+        counts.without_key.clear()
+        counts.without_key.update(found.without_key)
+        counts.begun_anew = found.begun_anew
+        self._ordering.dissent = saved.order.dissent
 
     def _check_restored(self, bound: float) -> None:
         """Raises `SnapshotError` if the clock or timers of the engine stand where they cannot.

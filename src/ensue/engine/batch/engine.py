@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
+from ensue.engine.agreeing import TimeRun
 from ensue.engine.batch.arrangement import Arrangement, Running
 from ensue.engine.batch.input.batches import Batch, EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
@@ -151,6 +152,10 @@ class BatchEngine:
     def check(self, chunk: Chunk) -> Checked:
         """Which rows of a chunk are events of this library, and what is wrong with the others."""
         return self._intake.check(chunk)
+
+    def keep_to(self, stretch: TimeRun) -> None:
+        """Reject rows before and after a stretch of times, where `read_batch` meets them."""
+        self._intake.keep_to(stretch)
 
     def read_batch(self, batch: Batch) -> Iterator[BatchOutputs]:
         """Read rows that were checked, and are in order; out goes what follows from them.
