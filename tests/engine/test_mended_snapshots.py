@@ -80,7 +80,7 @@ def outcome(library: ensue.Library, snapshot: bytes, engine: str | None = None) 
             run = library.resume(snapshot, engine)
             for each in more_events():
                 list(islice(run.push_iter(each), 1000))
-            run.snapshot() if run._left is None else None
+            run.snapshot() if run._handout.is_empty else None
     except EnsueError:
         return "refused"
     except BaseException:

@@ -19,7 +19,7 @@ from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
 from ensue.lang.expressions import Call, Comparison, Exists, In, Like, Literal, Logic, Name, Not
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.terms import Has
+from ensue.lang.expressions.tree import Has
 from ensue.subscriptions import Filter, Index, covers
 from ensue.subscriptions.covering import counterexample
 

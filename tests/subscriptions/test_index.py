@@ -14,7 +14,7 @@ from ensue.errors import LibraryError, UsageError
 from ensue.events.arrow import events_of
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.expressions.terms import TemporalTerm
+from ensue.lang.expressions.tree import TemporalTerm
 from ensue.subscriptions import Filter, Index
 
 from .strategies import conjunctive, filters

@@ -21,7 +21,7 @@ from ensue.brokers.messages import Link, Message, Parted, Published, Said, Taken
 from ensue.brokers.standing import HERE, Standing
 from ensue.brokers.turns import Turns
 from ensue.brokers.weakening import needs_of, without_concepts
-from ensue.engine.run import EventLike, as_event
+from ensue.engine.inputs import EventLike, as_event
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.history import History

@@ -18,23 +18,8 @@ import typer
 from typer.core import TyperGroup
 
 from ensue.cli import in_columns
-from ensue.cli.commands import (
-    bench,
-    check,
-    compare,
-    context,
-    demo,
-    explain,
-    history,
-    publish,
-    request,
-    rules,
-    run,
-    serve,
-    tail,
-    test,
-    top,
-)
+from ensue.cli.commands import bench, check, compare, demo, explain, history, run, serve, test
+from ensue.cli.commands.remote import context, publish, request, rules, tail, top
 from ensue.cli.commands.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError

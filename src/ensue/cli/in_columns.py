@@ -19,9 +19,9 @@ from ensue.cli.hints import SeenEvents
 from ensue.cli.outputs import Outputs
 from ensue.cli.progress import Progress
 from ensue.cli.terminal import say
-from ensue.engine.agreeing import TimeRuns
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import UNBOUNDED, check_advance
+from ensue.engine.timing.agreeing import TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED, check_advance
 from ensue.events.cloudevents import decode
 from ensue.events.event import Rejected
 from ensue.events.mapping import Mapping

@@ -24,8 +24,8 @@ import typer
 from ensue.cli import hints
 from ensue.cli.asides import MOST_NAMED, RefusedRecords
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
-from ensue.engine.jumps import AUTO, UNBOUNDED
 from ensue.engine.run import Run
+from ensue.engine.timing.jumps import AUTO, UNBOUNDED
 from ensue.errors import UsageError
 from ensue.events.files.whole_file import WholeFile
 from ensue.events.mapping import Mapping

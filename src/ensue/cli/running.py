@@ -18,10 +18,10 @@ from ensue.cli.outputs import Outputs
 from ensue.cli.progress import Progress
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import counted, say
-from ensue.engine import jumps
-from ensue.engine.agreeing import largest_stretch
 from ensue.engine.counts import Counts
 from ensue.engine.run import Run
+from ensue.engine.timing import jumps
+from ensue.engine.timing.agreeing import largest_stretch
 from ensue.errors import EventError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from ensue.engine.core.instances.linked import linked_facts
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.derived.parts import parts_of
 from ensue.lang.durations import print_duration
-from ensue.lang.parts import parts_of
 from ensue.lang.printer import print_key
 from ensue.lang.syntax import (
     Correlation,

@@ -17,9 +17,9 @@ from ensue.events.event import Event
 from ensue.events.nesting import is_nested, nested
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.checking.feeding import outputs_of
+from ensue.lang.derived.keys import key_places
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import PortScope, StretchScope, TimerScope, evaluate
-from ensue.lang.keys import key_places
 from ensue.lang.syntax import Correlation, EclCorrelation, PushNew
 
 TIMER = "timer"

@@ -33,9 +33,9 @@ import msgspec
 from ensue.errors import EnsueError, LibraryError, UsageError
 from ensue.federation.adapters import KINDS, adapter_class
 from ensue.federation.adapters.base import ANYTHING, Service
-from ensue.federation.distribution import wanted_from
 from ensue.federation.mapping.rules import RETYPE, Mapping, load_plugin
 from ensue.federation.mapping.templates import Template
+from ensue.federation.routing.distribution import wanted_from
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.library import duration_microseconds

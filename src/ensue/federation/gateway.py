@@ -20,25 +20,26 @@ from uuid import uuid4
 from ensue.errors import EnsueError, EventError, UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
-from ensue.federation import control, metrics
+from ensue.federation import metrics
 from ensue.federation.adapters import adapter_class
 from ensue.federation.adapters.base import Adapter, Incoming, Service
-from ensue.federation.attributes import (
+from ensue.federation.configuration import GatewaySettings, Subscription, read_settings
+from ensue.federation.ending import end
+from ensue.federation.link import Link, Ticket
+from ensue.federation.mapping.compiled import compiled
+from ensue.federation.mapping.rules import Mapped
+from ensue.federation.messages.attributes import (
     at_service,
     expiry_of,
     for_sending,
     identity_of,
     path_of,
 )
-from ensue.federation.configuration import GatewaySettings, Subscription, read_settings
-from ensue.federation.distribution import is_meant, wanted_from
-from ensue.federation.ending import end
-from ensue.federation.interest import Interest
-from ensue.federation.link import Link, Ticket
-from ensue.federation.mapping.compiled import compiled
-from ensue.federation.mapping.rules import Mapped
-from ensue.federation.memory import Memory
-from ensue.federation.tree import Tree
+from ensue.federation.routing import control
+from ensue.federation.routing.distribution import is_meant, wanted_from
+from ensue.federation.routing.interest import Interest
+from ensue.federation.routing.memory import Memory
+from ensue.federation.routing.tree import Tree
 from ensue.history import History
 from ensue.subscriptions import Filter
 

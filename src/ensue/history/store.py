@@ -19,8 +19,8 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
+from ensue.history.bodies import event_in, halves_in
 from ensue.history.narrowing import Clause
 from ensue.history.postings import keys_of
 from ensue.history.publication import Publication, Times
@@ -55,36 +55,16 @@ class Stored(msgspec.Struct):
     @property
     def event(self) -> Event:
         if self._event is None:
-            self._event = _read(self.body)[0]
+            self._event = event_in(self.body)
         return self._event
 
     @property
     def publication(self) -> Publication:
-        event, opening, closing = _read(self.body)
-        return Publication(event, self.times, self.key, opening, closing)
+        return Publication(self.event, self.times, self.key, *halves_in(self.body))
 
     @property
     def keys(self) -> list[bytes]:
         return keys_of(self.event)
-
-
-_BREAK: Final = b"\n"
-
-
-def body_of(publication: Publication) -> bytes:
-    """A publication as a store keeps it: the event as JSON, and its two halves behind it."""
-    lines = [encode(publication.event)]
-    if publication.opening is not None or publication.closing is not None:
-        halves = (publication.opening, publication.closing)
-        # JSON has no line ends outside of its texts, where they are escaped.
-        lines += [b"" if each is None else encode(each) for each in halves]
-    return _BREAK.join(lines)
-
-
-def _read(body: bytes) -> tuple[Event, Event | None, Event | None]:
-    event, *halves = body.split(_BREAK)
-    opening, closing = (decode(each) if each else None for each in halves or (b"", b""))
-    return decode(event), opening, closing
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,16 +19,8 @@ from typing import Any, Final
 from ensue.errors import OntologyError
 from ensue.knowledge.codes import UNKNOWN, CodeSet
 from ensue.knowledge.snapshot import Snapshot
-from ensue.lang.expressions.terms import (
-    Concept,
-    ConceptBag,
-    ConceptTerm,
-    IsA,
-    OntologyProperty,
-    SameAs,
-    TextSets,
-)
-from ensue.lang.expressions.tree import Literal
+from ensue.lang.expressions.terms import Concept, ConceptBag, TextSets
+from ensue.lang.expressions.tree import ConceptTerm, IsA, Literal, OntologyProperty, SameAs
 
 _NOTHING: Final = CodeSet()
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.wire_names import wired_correlations
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.expressions.binding import Binding
 from ensue.lang.syntax import Correlation, LibraryTree
-from ensue.lang.wire_names import wired_correlations
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from ensue.lang.expressions.asking import AskingScope, Ontology
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.nesting import names_in
 from ensue.lang.expressions.scopes import MISSING
-from ensue.lang.expressions.terms import Compared, ConceptTerm, Related, TemporalTerm
-from ensue.lang.expressions.tree import Expression
+from ensue.lang.expressions.tree import Compared, ConceptTerm, Expression, Related, TemporalTerm
 from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.tests import NEVER, Parts, View, test_of
 from ensue.subscriptions.behaviours import (

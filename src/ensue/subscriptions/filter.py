@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ensue.engine.run import EventLike, as_event
+from ensue.engine.inputs import EventLike, as_event
 from ensue.errors import LibraryError, UsageError
 from ensue.lang.building.values import Value
 from ensue.lang.diagnostics import Diagnostics

@@ -12,19 +12,18 @@ from collections.abc import Callable
 from typing import Any
 
 from ensue.lang.expressions.asking import Ontology
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.terms import Concept, ConceptBag
+from ensue.lang.expressions.tree import (
     After,
     Before,
     Compared,
-    Concept,
-    ConceptBag,
     During,
+    Expression,
     IsA,
     Related,
     SameAs,
     Subsumes,
 )
-from ensue.lang.expressions.tree import Expression
 
 Covers = Callable[[Expression, Expression], bool]
 

@@ -21,9 +21,9 @@ from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
+from ensue.lang.derived.keys import key_places
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, evaluate, holds
-from ensue.lang.keys import key_places
 from ensue.lang.syntax import (
     Constant,
     Ecl,

@@ -26,8 +26,8 @@ from ensue.engine.reference.latest import latest
 from ensue.engine.reference.memory import BranchMemory, Place
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
+from ensue.lang.derived.relating import aggregates_of, relates_events
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.relating import aggregates_of, relates_events
 from ensue.lang.syntax import FilterCorrelation, TimerPort
 
 

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from ensue.engine.ports import Reading
-from ensue.lang.parts import parts_of
+from ensue.lang.derived.parts import parts_of
 from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Timeout, Times
 
 Place = float

@@ -19,13 +19,11 @@ from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine.advancing import advance_in_steps
 from ensue.engine.changing import is_unchanged
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import FastKey, Rule, SavedForm
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
-from ensue.engine.ordering import Ordering
 from ensue.engine.outputs import carries_key_inside
 from ensue.engine.step.dispatch.plans import MixedReadPlan
 from ensue.engine.step.dispatch.routines import (
@@ -38,6 +36,8 @@ from ensue.engine.step.dispatch.routines import (
     compile_push,
 )
 from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
+from ensue.engine.timing.advancing import advance_in_steps
+from ensue.engine.timing.ordering import Ordering
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits

@@ -19,7 +19,7 @@ from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.pushing import cases_that_may_run
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
-from ensue.lang.parts import ports_in
+from ensue.lang.derived.parts import ports_in
 from ensue.lang.syntax import (
     Constant,
     Correlation,

@@ -23,7 +23,7 @@ from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.asking import AskingScope
 from ensue.lang.expressions.scopes import MISSING, EventScope, Scope
-from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
+from ensue.lang.expressions.tree import ConceptTerm, TemporalTerm
 from ensue.lang.matching import kernels as k
 from ensue.lang.matching.attribute import EXACT_IN_DOUBLES, Attribute
 from ensue.lang.matching.index import PredicateIndex

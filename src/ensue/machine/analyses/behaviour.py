@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ensue.lang.derived.label_logic import change_of, label_value
+from ensue.lang.derived.relating import relating_clauses
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, holds
 from ensue.lang.expressions.names import names_in
-from ensue.lang.label_logic import change_of, label_value
-from ensue.lang.relating import relating_clauses
 from ensue.lang.syntax import (
     Change,
     Correlation,

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from ensue.lang.parts import labels_in
+from ensue.lang.derived.parts import labels_in
 from ensue.lang.syntax import (
     Both,
     Either,

@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ensue.errors import EnsueError
-from ensue.lang.expressions.terms import TemporalTerm
+from ensue.lang.expressions.tree import TemporalTerm
 from ensue.server.access.tokens import Principal
 from ensue.server.api.gate import PROTOCOL
 from ensue.server.api.problems import ProblemError, as_problem, document

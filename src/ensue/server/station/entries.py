@@ -15,6 +15,8 @@ EVENT: Final = 0
 OUTPUT: Final = 1
 TIME: Final = 2
 LATE: Final = 3
+RUN: Final = 4
+"""In the journal's file only: events whose numbers follow on each other, a line of JSON each."""
 
 KIND_NAMES: Final = {EVENT: "event", OUTPUT: "output", LATE: "late"}
 """The kinds that subscribers can have, by the names that they use."""

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from ensue.engine.run import Run
 from ensue.errors import EventError, UsageError
@@ -57,8 +57,7 @@ class Wanted:
         return self.correlations is None or entry.correlation in self.correlations
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """One thing that a subscriber is given. `id` is what it names to go on from here."""
 
     id: str

@@ -14,15 +14,15 @@ from typing import Any, Final
 
 import msgspec
 
-from ensue.engine.advancing import advance_in_steps
-from ensue.engine.jumps import shortest_period
 from ensue.engine.run import Run
-from ensue.engine.snapshots import read_snapshot
+from ensue.engine.running.snapshots import read_snapshot
+from ensue.engine.timing.advancing import advance_in_steps
+from ensue.engine.timing.jumps import shortest_period
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.history.prepared import asks_history
-from ensue.lang.expressions.terms import TemporalTerm
+from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
 
 REFUSED_SHOWN: Final = 20

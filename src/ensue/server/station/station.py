@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -29,6 +28,7 @@ from ensue.server.station.figures import Figures, Sample
 from ensue.server.station.hosted import Hosted
 from ensue.server.station.indexing import Indexer, Written
 from ensue.server.station.journal import Journal
+from ensue.server.station.known import Known
 from ensue.server.station.line import BusyError, Line, Publication
 from ensue.server.station.recovery import recovered
 from ensue.server.station.registry import Registry, Saved
@@ -77,7 +77,8 @@ class Station:
         )
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
-        self._known: OrderedDict[tuple[Any, ...], None] = OrderedDict()
+        self._known = Known(REMEMBERED)
+        self.is_new = self._known.is_new
         self._temporal = Index(history=self.history, ontology=self.ontology)
         self._fills_history = False
         self._saved_at = time.monotonic()
@@ -255,17 +256,6 @@ class Station:
 
     def matched(self, event: Event) -> tuple[int, ...]:
         return tuple(self._temporal.match(event)) if len(self._temporal) else ()
-
-    def is_new(self, event: Event) -> bool:
-        known = self._known
-        # The halves of an interval have one source and id, and are told apart by phase and time.
-        identity = (event.source, event.id, event.time, event.extensions.get("phase"))
-        if identity in known:
-            return False
-        known[identity] = None
-        if len(known) > REMEMBERED:
-            known.popitem(last=False)
-        return True
 
     def next_due(self) -> int | None:
         if self.settings.server.clock != "wall":

@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.agreeing import Dissent, Stretch, TimeRuns, stretches
-from ensue.engine.jumps import jump_problem
+from ensue.engine.timing.agreeing import Dissent, Stretch, TimeRuns, stretches
+from ensue.engine.timing.jumps import jump_problem
 from ensue.errors import SnapshotError
 from ensue.events.cloudevents import encode
 from ensue.events.times import format_time

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.agreeing import TimeRuns
-from ensue.engine.jumps import UNBOUNDED
+from ensue.engine.timing.agreeing import TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED
 from ensue.events.event import Event, Rejected
 from ensue.library import parse
 from ensue.spark.plan import Plan, plan_of

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.agreeing import TimeRuns
 from ensue.engine.batch import BatchEngine
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import UNBOUNDED, check_advance, far_problem
+from ensue.engine.timing.agreeing import TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED, check_advance, far_problem
 from ensue.events.arrow import read_batches
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.agreeing import TimeRun, TimeRuns
 from ensue.engine.batch.input.batches import Batch, EventBatch, TableBatch
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.table_reading import TableReading
 from ensue.engine.core.cells import Instants
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import UNBOUNDED, far_problem
+from ensue.engine.timing.agreeing import TimeRun, TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED, far_problem
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, encode
 from ensue.events.columns import EXTENSION_PREFIX

@@ -36,8 +36,8 @@ from ensue.engine.core.shapes import company_of, statements_of
 from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.keys import key_places
 from ensue.lang.expressions.names import Parts, names_in
-from ensue.lang.keys import key_places
 from ensue.lang.syntax import (
     Correlation,
     FilterCorrelation,

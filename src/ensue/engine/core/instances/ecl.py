@@ -13,7 +13,7 @@ from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.keys import key_places
+from ensue.lang.derived.keys import key_places
 from ensue.lang.syntax import EclCorrelation, TimerPort
 from ensue.machine.model import Emit, Machine, State
 

@@ -23,10 +23,10 @@ from ensue.engine.outputs import fitting_key, value_for
 from ensue.engine.renaming import with_ports
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
+from ensue.lang.derived.keys import key_places
+from ensue.lang.derived.label_logic import label_value
 from ensue.lang.expressions import Expression, Literal, Name
 from ensue.lang.expressions.scopes import PortScope, TimerScope
-from ensue.lang.keys import key_places
-from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import (
     Correlation,
     EventPort,

@@ -19,7 +19,7 @@ from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.parts import labels_in
+from ensue.lang.derived.parts import labels_in
 from ensue.lang.syntax import EventPort, FilterCorrelation, TimerPort
 from ensue.machine.stepping import Fired
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from ensue.engine.core.instances.places import binding
 from ensue.engine.core.instances.windows import WindowSteps
-from ensue.lang.label_logic import label_value
+from ensue.lang.derived.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
 from ensue.machine.bitwise import BitStepper, BitTaken, bits_of, numbers_in
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits

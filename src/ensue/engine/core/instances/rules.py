@@ -27,6 +27,7 @@ from ensue.engine.core.instances.linked import (
     linked_facts,
 )
 from ensue.engine.core.instances.rows import Move, RowTable, SharedTables
+from ensue.engine.core.instances.stretched import StretchedFilter, stretched_facts
 from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
@@ -35,7 +36,7 @@ from ensue.engine.ports import Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.lang.relating import has_timeout
+from ensue.lang.derived.relating import has_timeout
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
 from ensue.machine.model import Machine, PortAtom, Timer
 from ensue.machine.plan import Form, plan
@@ -129,6 +130,9 @@ class Rule:
             self.linked = linked_facts(correlation, self._types)
             if self.linked is not None:
                 return partial(LinkedFilter, self.linked)
+            stretched = self.linked = stretched_facts(correlation, self._types)
+            if stretched is not None:
+                return partial(StretchedFilter, stretched)
             return partial(FilterInstance, correlation)
         if isinstance(correlation, FilterCorrelation):
             facts = self.facts = FilterFacts(correlation, self.machine, self._types)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ensue.events.types import ValueType
+from ensue.lang.derived.relating import aggregates_in
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.tree import (
     Arithmetic,
@@ -33,7 +34,6 @@ from ensue.lang.expressions.tree import (
     Not,
 )
 from ensue.lang.expressions.values import kind_of
-from ensue.lang.relating import aggregates_in
 
 NUMBERS = ("integer", "real")
 MOST_REGISTERS = 32

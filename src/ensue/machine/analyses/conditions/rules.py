@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.relating import aggregates_in
 from ensue.lang.durations import print_duration
 from ensue.lang.expressions import Call, Expression, Literal, Name
 from ensue.lang.expressions.nesting import parts_of as operands_of
 from ensue.lang.expressions.tree import Arithmetic, Comparison, Negate
-from ensue.lang.relating import aggregates_in
 from ensue.lang.syntax import (
     Both,
     Correlation,

@@ -1,0 +1,5 @@
+"""The clock of a stream, for every engine.
+
+`ordering` puts events in the order of their times, `jumps` bounds how far one event may move the
+clock, and `advancing` moves it a long way in steps.
+"""
