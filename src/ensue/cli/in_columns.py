@@ -20,7 +20,8 @@ from ensue.cli.outputs import Outputs
 from ensue.cli.progress import Progress
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
-from ensue.engine.timing.jumps import check_advance
+from ensue.engine.timing.agreeing import TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED, check_advance
 from ensue.events.cloudevents import decode
 from ensue.events.event import Rejected
 from ensue.events.mapping import Mapping
@@ -121,7 +122,8 @@ class ColumnRun:
                 checked = self._engine.check(chunk)
                 if not self._tell(number, file, checked.rejected):
                     return False
-                if not self._is_in_order(checked.batch):
+                in_order = self._is_in_order(checked.batch)
+                if not in_order or self._jumps(checked.batch):
                     break
                 if not self._run(checked.batch):
                     return False
@@ -129,7 +131,16 @@ class ColumnRun:
                 return True
         self._outputs.restart()
         self._start()
-        return self._read_sorted(is_known=True)
+        return self._read_sorted(is_known=not in_order)
+
+    def _jumps(self, batch: Batch) -> bool:
+        """Whether a batch in order lies too far from what was read; then all of it is looked at."""
+        import numpy as np
+
+        if self._max_jump == UNBOUNDED or not len(batch):
+            return False
+        begin = batch.times[0] if self.latest is None else self.latest
+        return bool((np.diff(batch.times, prepend=begin) > self._max_jump).any())
 
     def finish(self, until: int | None) -> None:
         if until is not None:
@@ -145,20 +156,27 @@ class ColumnRun:
         return ahead(read_chunks(self._inputs, types, self._mapping, self._bars.reading))
 
     def _read_sorted(self, is_known: bool) -> bool:
+        from ensue.engine.batch.input.intake import add_times
         from ensue.events.files.ahead import ahead
         from ensue.events.files.ordered import OrderedRecords
 
         records = OrderedRecords(self._inputs, self._library.types, self._mapping)
+        runs = TimeRuns(self._max_jump)
         with closing(self._chunks()) as chunks:
             for number, (file, chunk) in enumerate(chunks):
                 checked = self._engine.check(chunk)
                 if not self._tell(number, file, checked.rejected):
                     return False
                 records.add(file, chunk, checked.kept, checked.batch.times)
+                if self._max_jump != UNBOUNDED:
+                    add_times(runs, checked.batch.times, self._max_jump)
         if records.is_outside_memory:
             say("the events are sorted by time outside of memory, since they are too many", "dim")
         elif is_known:
             say("the events are not in the order of their times, and are sorted first", "dim")
+        stretch = runs.largest()
+        if stretch is not None:
+            self._engine.keep_to(stretch)
         with closing(ahead(records.chunks())) as in_order:
             for chunk in in_order:
                 if not self._run(self._engine.check(chunk).batch):
@@ -192,8 +210,7 @@ class ColumnRun:
         self._note_types(batch)
         self._write(self._engine.read_batch(batch))
         rejected = self._engine.rejected
-        near = len(batch) - len(rejected)
-        self.latest = int(batch.times[near - 1]) if near else self.latest
+        self.latest = self._engine.clock if self._engine.clock is not None else self.latest
         self._bars.counted(self._engine.counts.events, self._outputs.written)
         for each in rejected:
             self._refused.take(each, f"event `{decode(each.raw).id}`")

@@ -21,6 +21,7 @@ from ensue.cli.terminal import counted, say
 from ensue.engine.counts import Counts
 from ensue.engine.run import Run
 from ensue.engine.timing import jumps
+from ensue.engine.timing.agreeing import largest_stretch
 from ensue.errors import EventError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
@@ -78,14 +79,26 @@ class Running:
                     return False
         # The sort is stable: events of one time stay in the order given.
         events.sort(key=lambda event: event.time)
+        first, last = largest_stretch([event.time for event in events], self.run.max_jump)
+        left_out = [*events[:first], *events[last:]]
+        events = events[first:last]
+        if left_out and not self._refuse_far(left_out, events[0].time, events[-1].time):
+            return False
         if self.run.reads_many:
-            near = self.run.too_far_ahead(events)
-            ahead, events = events[near:], events[:near]
             self.latest = events[-1].time if events else None
             self.seen.take_all(events)
             self._write_all(self.run.push_all_iter(bars.running(events)))
-            return all(self._push(event) for event in ahead)
+            return True
         return self._stream(bars.running(events))
+
+    def _refuse_far(self, events: list[Event], begins: int, ends: int) -> bool:
+        """Refuse events that lie too far from those that are read; False to stop."""
+        for event in events:
+            why = jumps.far_problem(event.time, begins, ends, self.run.max_jump)
+            self._refused.take(Rejected(0, encode(event), (why,)), f"event `{event.id}`")
+            if self._strict:
+                return False
+        return True
 
     def _stream(self, records: Iterator[Event | Rejected | None]) -> bool:
         for record in records:
@@ -177,6 +190,8 @@ class Report:
         parts = [f"{counted(self.counts.events, 'event')} read"]
         parts += [self.refused.summary()] if self.refused.count else []
         parts += [self.late.summary()] if self.late is not None and self.counts.late else []
+        if self.counts.begun_anew:
+            parts.append(f"the clock begun anew {counted(self.counts.begun_anew, 'time')}")
         parts += [
             f"{self.counts.without_key[name]:,} without a key for `{name}`"
             for name in self.library.correlations.names

@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Counts:
-    """`without_key` counts, for each correlation, events that match a port but have no key."""
+    """`without_key` counts, for each correlation, events that match a port but have no key.
+
+    `begun_anew` counts how often the clock of a stream has begun anew (`agreeing`).
+    """
 
     events: int = 0
     outputs: int = 0
     late: int = 0
     without_key: Counter[str] = field(default_factory=Counter)
+    begun_anew: int = 0

@@ -11,7 +11,7 @@ The module is long because it is the whole surface of a run; the work behind it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from threading import RLock
@@ -192,12 +192,10 @@ class Run:
             self._admission.admit_all(map(as_event, events))
             return self._hand_out(self._read_ready())
 
-    def too_far_ahead(self, events: Sequence[Event]) -> int:
-        """The place of the first of events, in the order of their times, that would be refused.
-
-        Their number if none lies too far ahead of the one before it.
-        """
-        return self._admission.first_refused(events)
+    def takes(self, event: EventLike) -> bool:
+        """Whether `push` would take an event now: it fits its type, and is not too far ahead."""
+        with self._lock:
+            return self._admission.takes(as_event(event))
 
     def advance(self, time: Instant) -> list[Event]:
         """Tell the run that its stream has come to a time, and return what follows from that.
@@ -253,7 +251,20 @@ class Run:
             return self._hand_out(chain(self._read(self._ordering.rest()), after))
 
     def _read_ready(self) -> Iterator[list[Event]]:
-        return self._read(self._ordering.ready())
+        if self._admission.before is not None:
+            before, self._admission.before = self._admission.before, None
+            yield from self._read(before)
+            self._begin_anew()
+        yield from self._read(self._ordering.ready())
+
+    def _begin_anew(self) -> None:
+        """Go on as if the stream began here."""
+        if self._explainer is not None:
+            self._explainer = Explainer(self._library, self.counts)
+        self._engine = self._explainer or make_engine(self._engine_name, self._library, self.counts)
+        self._find_quick_ways()
+        if not self._handout.is_empty:
+            self._pushes = {}
 
     def _read(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         if isinstance(self._engine, ReadsMany):
@@ -474,6 +485,8 @@ class Run:
                 case _:
                     raise SnapshotError(f"the snapshot is damaged: `{entry[0]}` is no history")
         run._ordering.max_jump = terms.max_jump
+        run._ordering.dissent = saved.order.dissent
+        restore_counts(run.counts, saved.counts)
         run._find_quick_ways()
         return run
 

@@ -45,6 +45,7 @@ def correlate(
     buckets: int | None = None,
     idle: str | timedelta | None = None,
     max_jump: str | timedelta | None = None,
+    key: bytes | None = None,
 ) -> DataFrame:
     """The outputs of a library over the events of a DataFrame, one row an output. Nothing runs yet.
 
@@ -69,9 +70,10 @@ def correlate(
     and how long they wait for that; without it, "0 s". After `idle` ("1 min") without any event the
     wall clock moves timers, at that distance; without it, only events do. `buckets` is the number
     of parts of the state over which keys are spread; without it, four for each shuffle partition,
-    up to 64. A stream has three more columns, `ensue_kind`, `ensue_left_out` and `ensue_problems`,
-    for late events and rejected rows; `ensue.spark.streaming.split` separates them from the
-    outputs.
+    up to 64. With a `key` of 16 bytes or more the state in the checkpoint is signed, and goes on
+    only with that key. A stream has three more columns, `ensue_kind`, `ensue_left_out` and
+    `ensue_problems`, for late events and rejected rows; `ensue.spark.streaming.split` separates
+    them from the outputs.
 
     Raises `UsageError` for what cannot work, naming column and rule, and `LibraryError` for a
     library with mistakes.
@@ -91,11 +93,13 @@ def correlate(
             timezone=timezone,
             idle=idle,
             max_jump=max_jump,
+            key=key,
         )
-    if lateness is not None or buckets is not None or idle is not None:
+    if lateness is not None or buckets is not None or idle is not None or key is not None:
         raise UsageError(
-            "`lateness` and `buckets` are for streams, as is `idle`, and the DataFrame is bounded:"
-            " it is read in the order of its times, so leave them out, or use `spark.readStream`"
+            "`lateness` and `buckets` are for streams, as are `idle` and `key`, and the DataFrame"
+            " is bounded: it is read in the order of its times, so leave them out, or use"
+            " `spark.readStream`"
         )
     options = BatchOptions(
         until, correlations, order, whole_events, arrival, partitions, type, timezone, max_jump

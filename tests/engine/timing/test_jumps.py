@@ -11,7 +11,8 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.timing.jumps import FIRINGS_IN_A_JUMP, LONGEST_JUMP, TimeRuns, shortest_period
+from ensue.engine.timing.agreeing import TimeRuns
+from ensue.engine.timing.jumps import FIRINGS_IN_A_JUMP, LONGEST_JUMP, shortest_period
 from ensue.errors import EventError, UsageError
 from ensue.events.times import parse_time
 from tests.engine.rules import SECOND, event
@@ -191,9 +192,8 @@ def test_firings_that_change_nothing_are_passed_over(engine: str) -> None:
 def test_runs_of_times_are_found_in_any_order() -> None:
     runs = TimeRuns(10)
     for time in (50, 0, 8, 100, 16, 45, 95, 24, 33):
-        runs.add(time, time)
+        runs.add(time, time, 1)
 
-    assert runs.reach(None) == 33
-    assert runs.reach(40) == 50
-    assert runs.reach(90) == 100
-    assert TimeRuns(10).reach(7) == 7
+    assert runs.merge() == [(0, 33, 5), (45, 50, 2), (95, 100, 2)]
+    assert runs.largest() == (0, 33, 5)
+    assert TimeRuns(10).largest() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 from random import Random
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -170,3 +171,26 @@ def test_inequalities_with_a_solution_are_never_said_to_have_none(
     for x, y, z in product([Fraction(k, 2) for k in range(-8, 9)], repeat=3):
         values = [(a * x + b * y + c * z + d, strict) for a, b, c, d, strict in needed]
         assert not all(value < 0 if strict else value <= 0 for value, strict in values)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "a.n IN ({})".format(", ".join(str(7 * n) for n in range(5_000))),
+        "a.u IN ({})".format(", ".join(f"'v{n}'" for n in range(5_000))),
+        " OR ".join(f"a.n = {n}" for n in range(20_000)),
+        " AND ".join(f"a.n != {n}" for n in range(20_000)),
+        " AND ".join(f"a.n > {n}" for n in range(60)),
+        " OR ".join(f"(a.n > {n} AND a.n < {n})" for n in range(3_000)),
+        " XOR ".join(f"a.v > {n}" for n in range(3_000)),
+    ],
+    ids=["integers", "texts", "or", "and", "short and", "pairs", "xor"],
+)
+def test_long_conditions_are_left_open_at_once(condition: str) -> None:
+    """Each alternative of a list printed all of it again, and chains were read by recursion."""
+    parsed = parse_expression(condition)
+    begun = process_time()
+    found = contradiction_in(parsed, lambda name: "text" if name.parts[-1] == "u" else "integer")
+
+    assert found is None
+    assert process_time() - begun < 1.0

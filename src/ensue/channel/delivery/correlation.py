@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -41,8 +42,10 @@ class CorrelationStep:
     def __init__(self, wanted: Correlated, now: Callable[[], int] | None) -> None:
         library = selected_library(wanted)
         # What lies ahead of the stream may still be past, as the time of day tells.
-        self._run = library.start(engine="step", lateness=wanted.lateness, max_jump=NONE)
+        self._start = partial(library.start, engine="step", lateness=wanted.lateness, max_jump=NONE)
+        self._run = self._start()
         self._max_jump = max_jump(library.checked, wanted.max_jump)
+        self._longest = max_jump(library.checked, None)
         self._now = now
         self._latest: int | None = None
         self.grace = _grace(library)
@@ -53,6 +56,8 @@ class CorrelationStep:
         if self._is_ahead(event.time):
             self._drops.append((event, Reason.AHEAD))
             return ()
+        if self._latest is not None and event.time - self._latest > self._longest:
+            self._begin_anew()
         try:
             self._left = self._run.push_iter(event)
         except EventError:
@@ -78,9 +83,18 @@ class CorrelationStep:
         # Time starts with the first event: the clock could only make that event late.
         if self._latest is None:
             return ()
+        due = None if self._left is not None else self._run.next_due()
+        if due is not None and now - due > self._longest:
+            self._begin_anew()
+            return ()
         if self._left is None:
             self._left = self._run.advance_iter(now)
         return self._some()
+
+    def _begin_anew(self) -> None:
+        """Forget a stream that lies too far behind the time of day: its timers never end."""
+        self._run = self._start()
+        self._latest = self._left = None
 
     def _some(self) -> Sequence[Event]:
         """Some of the outputs that are left."""

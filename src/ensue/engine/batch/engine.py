@@ -44,6 +44,7 @@ from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import ENDLESS
 from ensue.engine.timing.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
+from ensue.engine.timing.agreeing import TimeRun
 from ensue.engine.timing.jumps import UNBOUNDED, shortest_period
 from ensue.engine.timing.sweeping import Sweeps, longest_wait
 from ensue.events.event import Event, Rejected
@@ -155,6 +156,10 @@ class BatchEngine:
     def check(self, chunk: Chunk) -> Checked:
         """Which rows of a chunk are events of this library, and what is wrong with the others."""
         return self._intake.check(chunk)
+
+    def keep_to(self, stretch: TimeRun) -> None:
+        """Reject rows before and after a stretch of times, where `read_batch` meets them."""
+        self._intake.keep_to(stretch)
 
     def read_batch(self, batch: Batch) -> Iterator[BatchOutputs]:
         """Read rows that were checked, and are in order; out goes what follows from them.

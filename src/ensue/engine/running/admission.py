@@ -3,18 +3,19 @@
 In come events as they arrive. An event that does not fit its type, or lies further ahead than the
 clock may jump (`ensue.engine.timing.jumps`), is refused with `EventError`, and the run goes on as
 if it had never come. An event from before the time up to which the order is final is kept in
-`late`. Every other event waits in the `Ordering` until nothing earlier can come.
+`late`. Every other event waits in the `Ordering` until nothing earlier can come. Where enough
+events agree that the stream is elsewhere, it begins anew (`ensue.engine.timing.agreeing`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ensue.engine.counts import Counts
 from ensue.engine.running.publications import Publications
 from ensue.engine.running.snapshots import History
-from ensue.engine.timing.jumps import first_ahead, jump_problem
+from ensue.engine.timing.jumps import jump_problem
 from ensue.engine.timing.ordering import Ordering
 from ensue.errors import EventError
 from ensue.events import cloudevents
@@ -36,6 +37,8 @@ class Admission:
     ) -> None:
         self.types = types
         self.late: list[Event] = []
+        self.before: list[Event] | None = None
+        """Events that are read before the clock begins anew, if it is to do so."""
         self._counts = counts
         self._ordering = ordering
         self._publications = publications
@@ -44,11 +47,10 @@ class Admission:
     def admit(self, event: Event) -> bool:
         """Take an event that fits, or raise `EventError`. False if it comes too late."""
         ready = conform(event, self.types)
-        if self._ordering.is_ahead(ready.time):
-            latest = int(self._ordering.latest)
-            raise EventError([jump_problem(ready.time, latest, self._ordering.max_jump)])
         if self._publications is not None:
             self._publications.check(ready)
+        if self._ordering.is_ahead(ready.time):
+            self._begin_anew(ready.time)
         if self._history is not None:
             self._history.append(("event", cloudevents.encode(ready).decode()))
         return self._is_in_time(ready)
@@ -60,21 +62,34 @@ class Admission:
         """
         conformed = [conform(event, self.types) for event in events]
         latest, furthest = self._ordering.latest, self._ordering.max_jump
-        for event in conformed:
+        for place, event in enumerate(conformed):
             if event.time - latest > furthest and latest > -math.inf:
+                if place == 0:
+                    self._begin_anew(event.time)
+                    latest = event.time
+                    continue
                 raise EventError([jump_problem(event.time, int(latest), furthest)])
             latest = max(latest, event.time)
         for event in conformed:
             self._is_in_time(event)
 
-    def first_refused(self, events: Sequence[Event]) -> int:
-        """The place of the first event that lies too far ahead of the event before it.
+    def takes(self, event: Event) -> bool:
+        """Whether an event would be taken now."""
+        try:
+            ready = conform(event, self.types)
+        except EventError:
+            return False
+        return not self._ordering.is_ahead(ready.time)
 
-        The events are in the order of their times. The answer is their number if all are near.
-        """
-        latest = self._ordering.latest
-        known = None if isinstance(latest, float) else latest
-        return first_ahead([event.time for event in events], known, self._ordering.max_jump)
+    def _begin_anew(self, time: int) -> None:
+        """Begin a new stream if enough events agree on a time that is too far ahead, or raise."""
+        latest = int(self._ordering.latest)
+        if not self._ordering.is_believed(time, self._counts.events):
+            raise EventError([jump_problem(time, latest, self._ordering.max_jump)])
+        self.before = [*(self.before or ()), *self._ordering.begin_anew()]
+        self._counts.begun_anew += 1
+        if self._history is not None:
+            self._history[:] = [each for each in self._history if each[0] == "library"][-1:]
 
     def _is_in_time(self, event: Event) -> bool:
         """Count an event, and put it among those that are read, or among the late ones."""

@@ -40,20 +40,25 @@ def saved_order(ordering: Ordering, late: Sequence[Event]) -> SavedOrder:
         [save_event(each) for each in ordering.waiting],
         [save_event(each) for each in late],
         None if ordering.max_jump == UNBOUNDED else int(ordering.max_jump),
+        ordering.dissent,
     )
 
 
 def restore_order(ordering: Ordering, saved: SavedOrder) -> None:
     ordering.restore(saved.latest, [restore_event(each) for each in saved.waiting])
+    ordering.dissent = saved.dissent
 
 
 def saved_counts(counts: Counts) -> SavedCounts:
-    return SavedCounts(counts.events, counts.outputs, counts.late, dict(counts.without_key))
+    without_key = dict(counts.without_key)
+    return SavedCounts(counts.events, counts.outputs, counts.late, without_key, counts.begun_anew)
 
 
 def restore_counts(counts: Counts, saved: SavedCounts) -> None:
     counts.events, counts.outputs, counts.late = saved.events, saved.outputs, saved.late
+    counts.without_key.clear()
     counts.without_key.update(saved.without_key)
+    counts.begun_anew = saved.begun_anew
 
 
 class ResumeTerms(NamedTuple):

@@ -26,6 +26,7 @@ from contextlib import contextmanager
 import msgspec
 
 from ensue.engine.core.saved.rules import SavedEvent, SavedStream
+from ensue.engine.timing.agreeing import Dissent
 from ensue.errors import EnsueError, EventError, LibraryError, SnapshotError, UsageError
 from ensue.events.times import EARLIEST, LATEST
 from ensue.lang.checked import CheckedLibrary
@@ -51,6 +52,7 @@ class SavedOrder(msgspec.Struct, frozen=True):
     waiting: list[SavedEvent]
     late: list[SavedEvent]
     max_jump: int | None = BOUND_OF_RULES
+    dissent: Dissent = msgspec.field(default_factory=Dissent)
 
 
 class SavedCounts(msgspec.Struct, frozen=True):
@@ -58,6 +60,7 @@ class SavedCounts(msgspec.Struct, frozen=True):
     outputs: int
     late: int
     without_key: dict[str, int]
+    begun_anew: int = 0
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,14 +6,14 @@ is a bound to a jump: the time from the latest event so far to the next one. An 
 refused, and the clock stays where it is.
 
 The bound depends on the rules and on nothing else, so that every engine refuses the same events: no
-timer fires more often than `FIRINGS_IN_A_JUMP` times for a key in one jump. The wall clock is never
-asked.
+timer fires more often than `FIRINGS_IN_A_JUMP` times for a key in one jump. What becomes of a
+stream whose events disagree for good is in `agreeing`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 
 from ensue.errors import EventError, UsageError
@@ -43,9 +43,6 @@ LONGEST_JUMP = 36_525 * 86_400 * 1_000_000
 
 LIVE_JUMP = 86_400 * 1_000_000
 """A day, in microseconds: so far ahead of the time of day no live event is believed to be."""
-
-MOST_RUNS = 1024
-"""Runs of times are put together when there are more."""
 
 UNBOUNDED = math.inf
 
@@ -95,6 +92,22 @@ def jump_problem(time: int, latest: int, allowed: float) -> str:
     )
 
 
+def behind_problem(time: int, begins: int, allowed: float) -> str:
+    """Why an event is refused that most events of a bounded input are too far ahead of."""
+    return (
+        f"its time, {format_time(time)}, is too far behind: most events begin at"
+        f" {format_time(begins)}, and the clock may jump by {_shown(allowed)} at most; if the time"
+        " is right, allow a larger `max_jump`, or `none`"
+    )
+
+
+def far_problem(time: int, begins: int, ends: int, allowed: float) -> str:
+    """Why an event of a bounded input is refused that is read from one time to another."""
+    if time < begins:
+        return behind_problem(time, begins, allowed)
+    return jump_problem(time, ends, allowed)
+
+
 def check_advance(time: int, latest: float, allowed: float) -> None:
     """Raises `UsageError` for a time that the clock is told, if it may not jump as far.
 
@@ -118,56 +131,6 @@ def check_ahead_of_now(time: int, now: int, allowed: float) -> None:
                 f" {format_time(now)}; if it is right, leave out `--live`"
             ]
         )
-
-
-def first_ahead(times: Sequence[int], latest: int | None, allowed: float) -> int:
-    """Of times in order, the place of the first that is too far ahead; their number if none is."""
-    if allowed == UNBOUNDED:
-        return len(times)
-    for place, time in enumerate(times):
-        if latest is not None and time - latest > allowed:
-            return place
-        latest = time
-    return len(times)
-
-
-class TimeRuns:
-    """Times that came in no order, as runs in which none is further from the next than a jump."""
-
-    def __init__(self, allowed: float) -> None:
-        self._allowed = allowed
-        self._most = MOST_RUNS
-        self.merged: list[tuple[int, int]] = []
-
-    def add(self, low: int, high: int) -> None:
-        """Add times from `low` to `high` that are a run already."""
-        if self.merged:
-            first, last = self.merged[-1]
-            if first - self._allowed <= high and low <= last + self._allowed:
-                self.merged[-1] = min(first, low), max(last, high)
-                return
-        self.merged.append((low, high))
-        if len(self.merged) > self._most:
-            self._merge()
-            self._most = max(MOST_RUNS, 2 * len(self.merged))
-
-    def _merge(self) -> None:
-        merged: list[tuple[int, int]] = []
-        for low, high in sorted(self.merged):
-            if merged and low - merged[-1][1] <= self._allowed:
-                merged[-1] = merged[-1][0], max(merged[-1][1], high)
-            else:
-                merged.append((low, high))
-        self.merged = merged
-
-    def reach(self, latest: int | None) -> int | None:
-        """Up to which time the clock comes by these times, from the latest one before them."""
-        self._merge()
-        for low, high in self.merged:
-            if latest is not None and low - latest > self._allowed:
-                break
-            latest = high if latest is None else max(latest, high)
-        return latest
 
 
 def _shown(allowed: float) -> str:

@@ -3,7 +3,8 @@
 In come events as they arrive; out come those that nothing earlier can precede any more, by time and
 then by arrival. An event older than (the latest time so far - the lateness) comes too late, and one
 further ahead of that time than the clock may jump (`jumps`) comes too early: both are handed back
-as such, never dropped.
+as such, never dropped. Where enough events agree on a later time, the clock begins anew
+(`agreeing`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 
+from ensue.engine.timing.agreeing import Dissent, TimeRun
 from ensue.events.event import Event
 
 
@@ -20,6 +22,7 @@ class Ordering:
         self.lateness = lateness
         self.max_jump = max_jump
         self.latest: int | float = -math.inf
+        self.dissent = Dissent()
         self._arrived = 0
         self._waiting: list[tuple[int, int, Event]] = []
 
@@ -34,6 +37,18 @@ class Ordering:
     def is_ahead(self, time: int) -> bool:
         """Whether the clock would jump too far; where it begins is not known before an event."""
         return time - self.latest > self.max_jump and self.latest > -math.inf
+
+    def is_believed(self, time: int, read: int) -> bool:
+        """Whether the clock is to begin anew at a time that is too far ahead.
+
+        `read` is the number of events that were read. Each call counts as an event.
+        """
+        return self.dissent.vote(TimeRun(time, time), self.max_jump, read)
+
+    def begin_anew(self) -> list[Event]:
+        """Forget the clock; what waited is settled now."""
+        self.latest = -math.inf
+        return list(self.rest())
 
     def add(self, event: Event) -> None:
         """Take an event that is not late."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,7 @@ from ensue.server.api.rules import drawn
 from ensue.server.station.station import Station
 
 MOST_EVENTS: Final = 2_000
+MOST_OUTPUTS: Final = 10_000
 NEAREST: Final = 3
 
 
@@ -79,14 +81,18 @@ def _played(station: Station, wanted: Tried) -> dict[str, Any]:
     ordered = sorted(events, key=lambda each: each[0].time)
     for event, line in ordered:
         try:
-            outputs += [_output(run, each) for each in run.push(event)]
+            ended = _take(run, run.push_iter(event), outputs, deadline)
         except EventError as error:
             problems.append(LineProblem(line, error.problems))
-        if time.monotonic() > deadline:
-            problems.append(LineProblem(line, ("limit `query_seconds` has ended the run here",)))
+            continue
+        if ended is not None:
+            problems.append(LineProblem(line, (ended,)))
             break
-    until = _until(wanted.until, problems)
-    outputs += [_output(run, each) for each in run.finish(until)]
+    else:
+        until = _until(wanted.until, problems)
+        ended = _take(run, run.finish_iter(until), outputs, deadline)
+        if ended is not None:
+            problems.append(LineProblem(0, (ended,)))
     return {
         "diagnostics": warnings_of(library, wanted.library, "rules"),
         "problems": problems,
@@ -96,6 +102,19 @@ def _played(station: Station, wanted: Tried) -> dict[str, Any]:
         "machines": [{"rule": name, **drawn(library, name)} for name in library.correlations.names],
         "late": run.counts.late,
     }
+
+
+def _take(
+    run: Run, made: Iterator[Event], outputs: list[dict[str, Any]], deadline: float
+) -> str | None:
+    """Take outputs as they are made; why no more are taken, if a limit is met."""
+    for each in made:
+        outputs.append(_output(run, each))
+        if len(outputs) >= MOST_OUTPUTS:
+            return f"the playground shows {MOST_OUTPUTS:,} outputs: use `ensue run` for more"
+        if time.monotonic() > deadline:
+            break
+    return "limit `query_seconds` has ended the run here" if time.monotonic() > deadline else None
 
 
 def _events(text: str) -> tuple[list[tuple[Event, int]], list[LineProblem]]:

@@ -26,7 +26,8 @@ KINDS: Final = {name: kind for kind, name in KIND_NAMES.items()}
 class Entry(NamedTuple):
     """One row of the journal. `body` is the event as JSON; of a `TIME`, its microseconds as text.
 
-    An output also has the library and the correlation that it comes from, its key and its id.
+    An output also has the library and the correlation that it comes from, its key and its id. A
+    `TIME` with a library is for that library only: it is on its way to the event that follows.
     """
 
     seq: int

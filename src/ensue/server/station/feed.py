@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Final, NamedTuple
 
 from ensue.engine.run import Run
@@ -32,6 +33,8 @@ from ensue.subscriptions.concepts import terms_in
 
 CHUNK: Final = 250
 """Entries that are matched before others have their turn in the event loop."""
+OUTPUTS_AT_ONCE: Final = 500
+"""Outputs of a private library that are made before others have their turn."""
 
 Allows = Callable[[Event], bool]
 
@@ -111,6 +114,8 @@ class Subscriber:
     async def _catch_up(self) -> list[Delivery]:
         """The next page of the journal; once there is none, the subscriber goes live."""
         feed = self._feed
+        if self.private is not None and (left := self.private.some()):
+            return left
         if self.position >= feed.head:
             if self.private is None and self.position >= self.live_from:
                 feed.go_live(self)
@@ -124,6 +129,9 @@ class Subscriber:
         found: list[Delivery] = []
         for place, entry in enumerate(entries):
             found += self._taken(entry)
+            if self.private is not None and self.private.has_more:
+                self.position = entry.seq
+                return found
             if place % CHUNK == CHUNK - 1:
                 await asyncio.sleep(0)
         self.position = entries[-1].seq if entries else feed.head
@@ -208,27 +216,46 @@ class PrivateRun:
         self._run: Run = library.start()
         self._begin = begin
         self._allows = allows
+        self._left: Iterator[Event] | None = None
+        self._seq = self._number = 0
         self.given_until: tuple[int, int] = (0, 0)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether outputs of the last entry are still to be taken: a clock may jump far."""
+        return self._left is not None
+
     def read(self, entry: Entry) -> list[Delivery]:
+        """Outputs of an entry, or the first of them; the others are had from `some`."""
         if entry.kind == EVENT:
             event = decode(entry.body)
             if self._allows is not None and not self._allows(event):
                 return []
             try:
-                outputs = self._run.push(event)
+                self._left = self._run.push_iter(event)
             except EventError:
                 return []
-        elif entry.kind == TIME:
-            outputs = self._run.advance(int(entry.body))
+        elif entry.kind == TIME and entry.library is None:
+            self._left = self._run.advance_iter(int(entry.body))
         else:
             return []
         self._run.late = []
-        return [
-            Delivery(f"{self._begin}.{entry.seq}.{number}", "output", None, encode(output))
-            for number, output in enumerate(outputs, 1)
-            if (entry.seq, number) > self.given_until
-        ]
+        self._seq, self._number = entry.seq, 0
+        return self.some()
+
+    def some(self) -> list[Delivery]:
+        """Outputs of the last entry that are left, so many at a time."""
+        found: list[Delivery] = []
+        while self._left is not None and not found:
+            outputs = list(islice(self._left, OUTPUTS_AT_ONCE))
+            if len(outputs) < OUTPUTS_AT_ONCE:
+                self._left = None
+            for output in outputs:
+                self._number += 1
+                if (self._seq, self._number) > self.given_until:
+                    identity = f"{self._begin}.{self._seq}.{self._number}"
+                    found.append(Delivery(identity, "output", None, encode(output)))
+        return found
 
 
 class Feed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -17,6 +17,8 @@ import msgspec
 
 from ensue.engine.run import Run
 from ensue.engine.running.snapshots import read_snapshot
+from ensue.engine.timing.advancing import advance_in_steps
+from ensue.engine.timing.jumps import shortest_period
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history import History
@@ -25,6 +27,8 @@ from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
 
 REFUSED_SHOWN: Final = 20
+ROUNDS_AT_ONCE: Final = 2
+"""So often timers of one key may fire at one event; more is read in steps."""
 
 
 class RuleCount(msgspec.Struct):
@@ -90,6 +94,7 @@ class Hosted:
         self.counted = Counted({})
         self.refusals: deque[Refusal] = deque(maxlen=REFUSED_SHOWN)
         self.saved_seq = 0
+        self._gap = _gap_of(library)
         self.saved_at = time.monotonic()
 
     @classmethod
@@ -117,6 +122,24 @@ class Hosted:
         made = cls(name, version, library, run)
         made.counted = msgspec.msgpack.decode(counts, type=Counted)
         return made
+
+    def is_behind(self, event: Event) -> bool:
+        """Whether timers would fire again and again on the way to an event."""
+        if self._gap is None:
+            return False
+        due = self.run.next_due()
+        return due is not None and event.time - due >= self._gap and self.run.takes(event)
+
+    def steps_to(self, event: Event) -> Iterator[tuple[int, list[Event]]]:
+        """Times on the way to an event, and what timers put out up to each of them."""
+        times: list[int] = []
+
+        def advance(time: int) -> list[Event]:
+            times.append(time)
+            return self.run.advance(time)
+
+        for outputs in advance_in_steps(event.time, self.run.next_due, advance):
+            yield times[-1], outputs
 
     def push(self, event: Event) -> list[Event]:
         try:
@@ -152,6 +175,7 @@ class Hosted:
             self.run = self.library.resume(self.run.snapshot(), history=_asked(library, history))
         self.run.change(library)
         self.version, self.library, self.asks = version, library, asks
+        self._gap = _gap_of(library)
         names = set(library.correlations.names)
         rules = {name: rule for name, rule in self.counted.rules.items() if name in names}
         self.counted.rules = rules
@@ -172,6 +196,12 @@ class Hosted:
             keys: list[Any] = [each for each, _, _ in rule.keys[:KEYS_SHOWN]]
             found[rule.name] = RuleState(len(rule.keys), states, [key_words(each) for each in keys])
         return found
+
+
+def _gap_of(library: Library) -> int | None:
+    """How far behind an event timers may be due; None where none fires again by itself."""
+    shortest = shortest_period(library.checked)
+    return None if shortest is None else ROUNDS_AT_ONCE * shortest
 
 
 KEYS_SHOWN: Final = 200

@@ -104,8 +104,8 @@ class Owner(Protocol):
 
     def keep(self, event: Event) -> None: ...
 
-    def written(self, live: list[Live]) -> None:
-        """Entries are in the journal."""
+    def written(self, live: list[Live], *, is_whole: bool) -> None:
+        """Entries are in the journal; `is_whole`: so is what the history holds of them."""
 
     def recover(self) -> None:
         """Put the runs back to where the journal stands."""
@@ -274,6 +274,9 @@ class Line:
     ) -> None:
         owner = self._owner
         asks = owner.asks
+        for hosted in owner.hosted.values():
+            if hosted.is_behind(event):
+                self._pass_gap(hosted, event, live)
         owner.seq += 1
         matched = owner.matched(event) if asks else ()
         live.append(Live(Entry(owner.seq, EVENT, body), event, matched))
@@ -287,6 +290,27 @@ class Line:
                 publication.unread.append((number, hosted.name, problems))
         if asks:
             owner.keep(event)
+
+    def _pass_gap(self, hosted: Hosted, event: Event, live: list[Live]) -> None:
+        """Move the clock of a library towards an event, over very many timers, in transactions.
+
+        Each step is an entry of the journal, for this library alone: others may refuse the event.
+        """
+        owner = self._owner
+        for due, outputs in hosted.steps_to(event):
+            owner.seq += 1
+            live.append(Live(Entry(owner.seq, TIME, str(due).encode(), hosted.name), None))
+            self._put_out(hosted, outputs, live)
+            if len(live) >= GROUP_EVENTS:
+                self._write([each.entry for each in live])
+                self._acknowledge((), live.copy(), 0, is_whole=False)
+                live.clear()
+                self._wait_for_feed()
+
+    def _wait_for_feed(self) -> None:
+        with self._changed:
+            while self.backlog >= BACKLOG_EVENTS and not self._ends:
+                self._changed.wait(1.0)
 
     def _put_out(self, hosted: Hosted, outputs: list[Event], live: list[Live]) -> None:
         owner = self._owner
@@ -351,7 +375,12 @@ class Line:
         hosted.saved_seq = self._owner.seq
 
     def _acknowledge(
-        self, publications: Sequence[Publication], live: list[Live], events: int
+        self,
+        publications: Sequence[Publication],
+        live: list[Live],
+        events: int,
+        *,
+        is_whole: bool = True,
     ) -> None:
         owner = self._owner
         now = time.perf_counter()
@@ -362,7 +391,7 @@ class Line:
         owner.figures.committed(events, outputs, [now - each.since for each in publications])
         with self._changed:
             self.backlog += len(live)
-        owner.written(live)
+        owner.written(live, is_whole=is_whole)
         for publication in publications:
             _tell(publication.future, publication)
 

@@ -70,13 +70,15 @@ def why_not(
     read, since, whole = 0, None, True
     for entry in journal.all_inputs(first - 1, last):
         if entry.kind != EVENT:
-            run.advance(int(entry.body))
+            if entry.library is None:
+                run.advance(int(entry.body))
             continue
         event = decode(entry.body)
         since = format_time(event.time) if since is None else since
         read += 1
         try:
-            run.push(event)
+            for _ in run.push_iter(event):
+                pass
         except EventError:
             continue
         run.late.clear()

@@ -77,7 +77,7 @@ def _replay(journal: Journal, hosted: dict[str, Hosted]) -> None:
             if entry.kind in (EVENT, TIME):
                 event = decode(entry.body) if entry.kind == EVENT else None
                 for each in hosted.values():
-                    if entry.seq > each.saved_seq:
+                    if entry.seq > each.saved_seq and entry.library in (None, each.name):
                         outputs = each.push(event) if event else each.run.advance(int(entry.body))
                         made[each.name] += len(outputs) + len(each.run.late)
                         each.run.late = []

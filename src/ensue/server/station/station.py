@@ -271,10 +271,11 @@ class Station:
     def keep(self, event: Event) -> None:
         self.indexer.keep([event])
 
-    def written(self, live: list[Live]) -> None:
+    def written(self, live: list[Live], *, is_whole: bool) -> None:
         self.committed = self.seq
         if self._fills_history:
-            self.indexer.filled(self.seq)
+            if is_whole:
+                self.indexer.filled(self.seq)
         elif live:
             kept = [each.event for each in live if each.entry.kind == EVENT and each.event]
             self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept))

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
-from ensue.engine.timing.jumps import NONE, UNBOUNDED, check_advance, first_ahead, jump_problem
+from ensue.engine.timing.jumps import NONE, UNBOUNDED, check_advance, jump_problem
 from ensue.errors import EventError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
@@ -108,9 +108,9 @@ class SparkRun:
 
     reads_many = True
 
-    def too_far_ahead(self, events: Sequence[Event]) -> int:
-        latest = self._events[-1].time if self._events else None
-        return first_ahead([event.time for event in events], latest, self._max_jump)
+    @property
+    def max_jump(self) -> float:
+        return self._max_jump
 
     def push(self, event: Event) -> list[Event]:
         return list(self.push_iter(event))
@@ -122,8 +122,8 @@ class SparkRun:
         return list(self.finish_iter(until))
 
     def push_iter(self, event: Event) -> Iterator[Event]:
-        if self.too_far_ahead([event]) == 0:
-            latest = self._events[-1].time
+        latest = self._events[-1].time if self._events else event.time
+        if event.time - latest > self._max_jump:
             raise EventError([jump_problem(event.time, latest, self._max_jump)])
         self._events.append(event)
         return iter(())

@@ -34,7 +34,7 @@ from ensue.spark.sql.layout import DataFrameLayout, layout_of
 from ensue.spark.sql.mapping import Columns, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
-from ensue.spark.worker.event_rows import ARRIVAL, EVENT_DDL, OUTPUT_DDL, REACH, REJECTED_DDL
+from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, EVENT_DDL, OUTPUT_DDL, REACH, REJECTED_DDL
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
 from ensue.spark.worker.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
@@ -169,10 +169,13 @@ class Job:
         types = self.plan.library.types
         rows, reach = self.events, []
         if self.is_bounded:
-            rows, reach = rows.crossJoin(sf.broadcast(self._reach())), [sf.col(REACH)]
+            rows = rows.crossJoin(sf.broadcast(self._reach()))
+            reach = [sf.col(REACH), sf.col(BEGIN)]
         if not self.python_reasons:
             wrong = ~conforms(self.layout, types)
-            rows = rows.filter(wrong | (self.layout.time > reach[0]) if reach else wrong)
+            if reach:
+                wrong = wrong | ~self.layout.time.between(reach[1], reach[0])
+            rows = rows.filter(wrong)
         task = self.task._replace(max_jump=self.max_jump)
         if not with_arrival:
             read = rows.select(self.layout.row(), *reach)
@@ -269,8 +272,8 @@ class Job:
         if self.is_bounded:
             reach = self._reach()
             latest = sf.col(REACH) if self.until is None else sf.greatest(REACH, sf.lit(self.until))
-            clock = reach.select(latest.alias(CLOCK), REACH)
-            return rows.crossJoin(sf.broadcast(clock)), [CLOCK, REACH]
+            clock = reach.select(latest.alias(CLOCK), REACH, BEGIN)
+            return rows.crossJoin(sf.broadcast(clock)), [CLOCK, REACH, BEGIN]
         if not group.has_timers:
             return rows, []
         latest = sf.max("latest")
@@ -285,10 +288,10 @@ class Job:
         return self.max_jump != UNBOUNDED
 
     def _reach(self) -> DataFrame:
-        """One row with the time of the last event to which the clock may jump."""
+        """One row with the times of the last and the first event between which the clock goes."""
         times = self._times()
         allowed = int(self.max_jump)
-        if self.python_reasons and times.columns == ["low", "high"]:
+        if self.python_reasons and times.columns == ["low", "high", "count"]:
             return _reach_of_runs(times, allowed, self.until)
         return reach_of(times.withColumnRenamed("latest", "time"), allowed, self.until)
 
@@ -301,27 +304,31 @@ class Job:
             read = self.events.select(self.layout.row())
             if self.is_bounded:
                 task = self.task._replace(max_jump=self.max_jump)
-                return read.mapInArrow(for_workers(time_runs, task), "low bigint, high bigint")
+                return read.mapInArrow(
+                    for_workers(time_runs, task), "low bigint, high bigint, count bigint"
+                )
             return read.mapInArrow(for_workers(latest_time, self.task), "latest bigint")
         valid = self.events.filter(conforms(self.layout, self.plan.library.types))
         return valid.select(self.layout.time.alias("latest"))
 
 
 def reach_of(times: DataFrame, allowed: int, until: int | None) -> DataFrame:
-    """One row with the time, of those in a column `time`, to which the clock comes.
+    """One row with the times, of those in a column `time`, between which the clock goes.
 
     Events that lie within a jump of each other are a run of times. In a slice of time as long as a
     jump there is one run; where one ends and the next begins is found from those of all slices,
     which are few.
     """
     slices = times.groupBy(sf.col("time") - sf.pmod("time", sf.lit(allowed)))
-    runs = slices.agg(sf.min("time").alias("low"), sf.max("time").alias("high"))
+    ends = sf.min("time").alias("low"), sf.max("time").alias("high")
+    runs = slices.agg(*ends, sf.count("time").alias("count"))
     return _reach_of_runs(runs, allowed, until)
 
 
 def _reach_of_runs(runs: DataFrame, allowed: int, until: int | None) -> DataFrame:
-    together = runs.agg(sf.collect_list(sf.struct("low", "high")).alias("runs"))
-    return together.mapInArrow(for_workers(find_reach, (allowed, until)), f"`{REACH}` bigint")
+    together = runs.agg(sf.collect_list(sf.struct("low", "high", "count")).alias("runs"))
+    ddl = f"`{REACH}` bigint, `{BEGIN}` bigint"
+    return together.mapInArrow(for_workers(find_reach, (allowed, until)), ddl)
 
 
 def _scan(

@@ -4,9 +4,10 @@ New events are merged with the waiting ones, by time and then by arrival. The or
 the latest time of the whole stream, which every bucket receives, less the lateness. Settled events
 are read, timers up to that time run, and later events go on waiting. An event from before the time
 that an earlier micro-batch had settled is late: it is put out as late and not read. An event to
-which the clock may not jump from the events before it, in the order of their times, is rejected. So
-without such events the outputs do not depend on the cut into micro-batches. Rejected rows pass
-through without touching a state.
+which the clock may not jump from the events before it, in the order of their times, is rejected,
+unless so many agree that the clock begins anew there (`agreeing`). So without such events the
+outputs do not depend on the cut into micro-batches. Rejected rows pass through without touching a
+state. Outputs go to Spark as they are made: memory does not grow with a gap in the times.
 
 Where an idle time is set, ticks of the wall clock come with the events, from a source whose offsets
 Spark logs like all others: a micro-batch that is repeated has the same ticks. Once no event has
@@ -15,7 +16,7 @@ come for the idle time, the latest time follows the ticks at that distance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.timing.jumps import TimeRuns, jump_problem
+from ensue.engine.timing.agreeing import Dissent, Stretch, TimeRuns, stretches
+from ensue.engine.timing.jumps import jump_problem
 from ensue.errors import SnapshotError
 from ensue.events.cloudevents import encode
 from ensue.events.times import format_time
@@ -41,8 +43,9 @@ from ensue.spark.streaming.chunks import (
     planned,
     to_bytes,
 )
-from ensue.spark.streaming.engines import GroupContext, engines_of
+from ensue.spark.streaming.engines import Engine, GroupContext, Saved, engines_of
 from ensue.spark.streaming.measures import Measures, read_measures, state_sizes, write_measures
+from ensue.spark.streaming.signing import signed, unsigned
 from ensue.spark.worker.event_rows import ARRIVAL
 
 KIND = "ensue_kind"
@@ -59,6 +62,9 @@ _TEXTS = pa.list_(pa.string())
 
 STATE_VERSION = 1
 
+BYTES_HELD = 8 << 20
+"""Spark is made to send on what buckets have put out when it is this much."""
+
 
 class BucketState(msgspec.Struct, frozen=True):
     """The state of a bucket between micro-batches, in Spark's state store.
@@ -67,7 +73,8 @@ class BucketState(msgspec.Struct, frozen=True):
     as an Arrow stream in `form`. `engines` has, by the name of an engine, the text of its rules and
     its snapshot, which holds only keys with a partial match. With the version, the rules and the
     number of buckets in it, a checkpoint cannot be mistaken for another one. `heard` is the wall
-    clock of the last micro-batch that had events, where there are ticks.
+    clock of the last micro-batch that had events, where there are ticks. `read` is the number of
+    events that the stream has read, and `dissent` has those that disagree with its clock.
     """
 
     version: int
@@ -77,6 +84,8 @@ class BucketState(msgspec.Struct, frozen=True):
     waiting: bytes | None
     engines: dict[str, tuple[str, bytes]]
     heard: int | None = None
+    read: int = 0
+    dissent: Dissent = msgspec.field(default_factory=Dissent)
 
 
 def write_state(state: BucketState) -> bytes:
@@ -126,14 +135,17 @@ def run_bucket(
     if key[0] in STATELESS_GROUPS:
         yield pd.DataFrame([_stateless_result(task, key[0], rows)])
         return
-    before = read_state(state.get[0], task.buckets) if state.exists else None
+    place = f"bucket {key[1]} of `{key[0]}`"
+    before = None
+    if state.exists:
+        before = read_state(unsigned(state.get[0], task.key, place), task.buckets)
     tick = max((int(row.latest) for row in rows if row.part == TICK), default=None)
     rows = [row for row in rows if row.part != TICK]
     runs = TimeRuns(task.max_jump)
     for row in rows:
         if row.part == CLOCK_PART:
-            for low, high in np.frombuffer(row.chunk, np.int64).reshape(-1, 2).tolist():
-                runs.add(low, high)
+            for low, high, events in np.frombuffer(row.chunk, np.int64).reshape(-1, 3).tolist():
+                runs.add(low, high, events)
     moved: int | None = None
     heard = None if before is None else before.heard
     if rows:
@@ -145,10 +157,36 @@ def run_bucket(
             return
     chunks = [from_bytes(row.chunk) for row in rows if row.part != CLOCK_PART]
     measures = Measures()
-    made, after = advance_bucket(task, key[0], chunks, runs, before, measures, moved)
-    state.update((write_state(msgspec.structs.replace(after, heard=heard)),))
-    chunk = to_bytes(made) if made.num_rows else None
-    yield pd.DataFrame({"chunk": [chunk], "measures": [write_measures(measures)]})
+    made = advance_bucket(task, key[0], chunks, runs, before, measures, moved)
+    after = yield from _sent(task, made)
+    saved = write_state(msgspec.structs.replace(after, heard=heard))
+    state.update((signed(saved, task.key, place),))
+    yield pd.DataFrame({"chunk": [None], "measures": [write_measures(measures)]})
+
+
+def _sent(
+    task: StreamTask, made: Generator[pa.Table, None, BucketState]
+) -> Generator[Any, None, BucketState]:
+    """Tables as rows for Spark, as they are made.
+
+    Spark collects rows up to a number before it sends them on, whatever their size. So rows without
+    anything in them follow on those that hold much.
+    """
+    import pandas as pd
+
+    held = 0
+    while True:
+        try:
+            table = next(made)
+        except StopIteration as end:
+            after: BucketState = end.value
+            return after
+        chunks: list[bytes | None] = [to_bytes(table)]
+        held += len(chunks[0] or b"")
+        if held > BYTES_HELD:
+            chunks += [None] * task.rows_held
+            held = 0
+        yield pd.DataFrame({"chunk": chunks, "measures": [None] * len(chunks)}, dtype=object)
 
 
 def _silence(
@@ -195,58 +233,109 @@ def advance_bucket(
     before: BucketState | None,
     measures: Measures,
     moved: int | None = None,
-) -> tuple[pa.Table, BucketState]:
-    """The outputs and late events of one micro-batch, and the state after it.
+) -> Generator[pa.Table, None, BucketState]:
+    """The outputs and late events of one micro-batch, in parts, and the state after it.
 
     `runs` has the times of all events of the micro-batch; `moved` is where silence has moved the
     clock.
     """
     context = _context_of(task, group_name)
-    made: list[pa.Table] = []
     came = pa.concat_tables(chunks).combine_chunks() if chunks else None
-    latest = runs.reach(None if before is None else before.latest)
-    assert latest is not None, "a bucket is called for events, or has a state"
-    latest = latest if moved is None else max(latest, moved)
+    read, latest = (0, None) if before is None else (before.read, before.latest)
+    dissent = Dissent() if before is None else before.dissent
+    found, taken = stretches(runs, latest, task.max_jump, read, dissent)
+    assert found, "a bucket is called for events, or has a state"
+    if moved is not None:
+        found[-1] = found[-1]._replace(high=max(found[-1].high, moved))
     if came is not None:
-        ahead = pc.greater(came.column(TIME), latest)
-        if pc.any(ahead).as_py():
-            made.append(_ahead_rows(context, came.filter(ahead), latest, measures))
-            came = came.filter(pc.invert(ahead))
+        far = ~_between(came, found)
+        if far.any():
+            yield _ahead_rows(context, came.filter(pa.array(far)), found, measures)
+            came = came.filter(pa.array(~far))
     if before is not None and came is not None:
         settled = before.latest - task.lateness
         late = pc.less(came.column(TIME), settled)
         if pc.any(late).as_py():
-            made.append(_late_rows(context, came.filter(late), settled, measures))
+            yield _late_rows(context, came.filter(late), settled, measures)
             came = came.filter(pc.invert(late))
-    settled = latest - task.lateness
-    ready, waiting = _split_at(_in_order(context, before, came), settled)
     engines = before.engines if before is not None else {}
-    changed = any(engines.get(name, (text,))[0] != text for name, text in context.texts.items())
-    gone = engines.keys() - context.texts.keys()
-    passes = context.group.has_timers or _window_passes(context, before, settled)
-    if ready is not None or (engines and (changed or gone or passes)):
-        running = engines_of(context, engines)
-        for engine in running.values():
-            if ready is not None:
-                made.append(_as_outputs(engine.read(ready)))
-            made.append(_as_outputs(engine.advance(settled)))
+    events = _in_order(context, before, came)
+    for stretch in found[:-1]:
+        # The clock begins anew behind it, so that nothing in it has to wait, or is kept.
+        ready, events = _split_at(events, stretch.high)
+        _, parts = _run(context, engines, ready, stretch.high, passes=False)
+        yield from _counted(context, parts, measures)
+        engines = {}
+    settled = found[-1].high - task.lateness
+    ready, waiting = _split_at(events, settled)
+    passes = _window_passes(context, before, settled)
+    running, parts = _run(context, engines, ready, settled, passes)
+    yield from _counted(context, parts, measures)
+    if running is not None:
         engines = {name: engine.save() for name, engine in running.items()}
-    after = BucketState(
-        STATE_VERSION,
-        task.buckets,
-        task.form,
-        latest,
-        None if waiting is None else to_bytes(waiting, "zstd"),
-        engines,
-    )
     for name, (_, snapshot) in engines.items():
         part = context.parts.get(name)
         rules = [] if part is None else [each.name for each in part.correlations]
         for rule, size in state_sizes(name, rules, snapshot).items():
             measures.rule(rule).state_bytes += size
-    found = pa.concat_tables([result_schema(context.columns).empty_table(), *made])
-    measures.count_outputs(found)
-    return found, after
+    return BucketState(
+        STATE_VERSION,
+        task.buckets,
+        task.form,
+        found[-1].high,
+        None if waiting is None else to_bytes(waiting, "zstd"),
+        engines,
+        read=read + taken,
+        dissent=dissent,
+    )
+
+
+def _between(came: pa.Table, found: Sequence[Stretch]) -> Any:
+    """Which events lie in a stretch that is read."""
+    times = came.column(TIME).to_numpy()
+    lows, highs = [each.low for each in found], [each.high for each in found]
+    place = np.searchsorted(highs, times)
+    return (place < len(found)) & (times >= np.array([*lows, np.inf])[place])
+
+
+def _run(
+    context: GroupContext,
+    saved: Mapping[str, Saved],
+    ready: pa.Table | None,
+    settled: int,
+    passes: bool,
+) -> tuple[dict[str, Engine] | None, Iterator[pa.Table]]:
+    """The engines that read events and let time pass, and what they put out; None if none has to.
+
+    `passes` says that keys may have come to hold nothing by the time alone. The engines are up to
+    date once all of what they put out was taken.
+    """
+    texts = context.texts
+    changed = any(saved.get(name, (text,))[0] != text for name, text in texts.items())
+    gone = saved.keys() - texts.keys()
+    if ready is None and not (saved and (changed or gone or passes or context.group.has_timers)):
+        return None, iter(())
+    running = engines_of(context, saved)
+
+    def outputs() -> Iterator[pa.Table]:
+        for engine in running.values():
+            if ready is not None:
+                yield from engine.read(ready)
+            yield from engine.advance(settled)
+
+    return running, outputs()
+
+
+def _counted(
+    context: GroupContext, parts: Iterator[pa.Table], measures: Measures
+) -> Iterator[pa.Table]:
+    """Outputs as rows of the result, which are counted."""
+    schema = result_schema(context.columns)
+    for part in parts:
+        if part.num_rows:
+            made = pa.concat_tables([schema.empty_table(), _as_outputs(part)])
+            measures.count_outputs(made)
+            yield made
 
 
 def _window_passes(context: GroupContext, before: BucketState | None, settled: int) -> bool:
@@ -320,13 +409,17 @@ def _late_rows(context: GroupContext, late: pa.Table, settled: int, measures: Me
 
 
 def _ahead_rows(
-    context: GroupContext, ahead: pa.Table, latest: int, measures: Measures
+    context: GroupContext, ahead: pa.Table, found: Sequence[Stretch], measures: Measures
 ) -> pa.Table:
     """Events to which the clock may not jump, each reported once."""
     events = list(context.events(ahead.filter(ahead.column(REPORTS))))
     measures.rejected += len(events)
     task = context.task
-    problems = [[jump_problem(event.time, latest, task.max_jump)] for event in events]
+    reached = [max(each.high for each in found if each.high < event.time) for event in events]
+    problems = [
+        [jump_problem(event.time, latest, task.max_jump)]
+        for event, latest in zip(events, reached, strict=True)
+    ]
     shown = [encode(event) for event in events]
     if task.of_records:
         told = zip(shown, problems, strict=True)

@@ -19,16 +19,20 @@ from pyspark.sql import functions as sf
 from ensue.errors import LibraryError, UsageError
 from ensue.library import Library, parse
 from ensue.spark.streaming.checkpoint_folder import local_folder
+from ensue.spark.streaming.signing import signed_text, unsigned_text
 
 RULES_FILE = "ensue_rules"
 
 
 def rules_of_planned_batch(
-    spark: SparkSession, checkpoint: str, library: Library
+    spark: SparkSession, checkpoint: str, library: Library, key: bytes | None = None
 ) -> Library | None:
-    """The rules of a micro-batch that was planned and not committed, if they are not `library`."""
+    """The rules of a micro-batch that was planned and not committed, if they are not `library`.
+
+    With a `key`, only rules that are signed with it.
+    """
     try:
-        recorded = _recorded(spark, checkpoint)
+        recorded = unsigned_text(_recorded(spark, checkpoint), key, RULES_FILE)
         if (
             recorded is None
             or recorded == str(library)
@@ -44,16 +48,19 @@ def rules_of_planned_batch(
         ) from None
 
 
-def record_rules(spark: SparkSession, checkpoint: str, library: Library) -> None:
+def record_rules(
+    spark: SparkSession, checkpoint: str, library: Library, key: bytes | None = None
+) -> None:
     """Stores the rules with which micro-batches are planned from now on."""
+    text = signed_text(str(library), key, RULES_FILE)
     folder = local_folder(checkpoint)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         new = folder / f".{RULES_FILE}.new"
-        new.write_text(str(library), "utf-8")
+        new.write_text(text, "utf-8")
         os.replace(new, folder / RULES_FILE)
         return
-    rows = spark.createDataFrame([(str(library),)], "value string").coalesce(1)
+    rows = spark.createDataFrame([(text,)], "value string").coalesce(1)
     rows.write.mode("overwrite").text(f"{checkpoint}/{RULES_FILE}")
 
 

@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.timing.jumps import UNBOUNDED, TimeRuns
+from ensue.engine.timing.agreeing import TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED
 from ensue.events.event import Event, Rejected
 from ensue.library import parse
 from ensue.spark.plan import Plan, plan_of
@@ -78,7 +79,8 @@ class StreamTask(NamedTuple):
     `form` is `columns` or `events`. In columns, `names` are the names of the shuffled columns, and
     `shuffled` has for each group the numbers of its columns, and its null attributes. `of_records`:
     what is rejected is told as a record of a topic. `idle` is after how many microseconds without
-    events the clock goes on.
+    events the clock goes on. `key` signs states. `rows_held` is how many rows Spark holds back
+    before it sends them on.
     """
 
     library: str
@@ -94,6 +96,8 @@ class StreamTask(NamedTuple):
     of_records: bool = False
     times: Times = NO_TIMES
     idle: int | None = None
+    key: bytes | None = None
+    rows_held: int = 10_000
 
 
 @lru_cache(maxsize=16)
@@ -136,9 +140,9 @@ class _Packer:
         self._max_jump = task.max_jump
         self.latest: int | None = None
 
-    def observe_run(self, low: int, high: int) -> None:
+    def observe_run(self, low: int, high: int, events: int) -> None:
         """Events have come with times from `low` to `high`, in steps of no more than a jump."""
-        self._runs.add(low, high)
+        self._runs.add(low, high, events)
         self.latest = high if self.latest is None else max(self.latest, high)
 
     def observe_times(self, times: pa.Array) -> None:
@@ -146,11 +150,11 @@ class _Packer:
         if ends["max"] is None:
             return
         if ends["max"] - ends["min"] <= self._max_jump:
-            self.observe_run(ends["min"], ends["max"])
+            self.observe_run(ends["min"], ends["max"], len(times) - times.null_count)
             return
-        found = np.unique(times.drop_null().to_numpy())
+        found = np.sort(times.drop_null().to_numpy())
         for run in np.split(found, np.flatnonzero(np.diff(found) > self._max_jump) + 1):
-            self.observe_run(int(run[0]), int(run[-1]))
+            self.observe_run(int(run[0]), int(run[-1]), len(run))
 
     def pack(
         self, group: StreamGroup, buckets: Any, rows: Any, table: pa.Table
@@ -310,7 +314,7 @@ def pack_read(
         for rows, router, group in zip(held, routers, packer.groups, strict=True)
     ]
     low: int | None = None
-    high = waiting = 0
+    high = waiting = in_run = 0
     for arrival, event in records:
         if isinstance(event, Rejected):
             rejected.append(event)
@@ -320,12 +324,14 @@ def pack_read(
             low = high = time
         elif not low <= time <= high:
             if time - high > task.max_jump or low - time > task.max_jump:
-                packer.observe_run(low, high)
+                packer.observe_run(low, high, in_run)
                 low = high = time
+                in_run = 0
             elif time > high:
                 high = time
             else:
                 low = time
+        in_run += 1
         payload = None
         for rows, router, count in destinations:
             found = router.buckets(event)
@@ -354,7 +360,7 @@ def pack_read(
             yield from packer.reject(rejected)
             rejected = []
     if low is not None:
-        packer.observe_run(low, high)
+        packer.observe_run(low, high, in_run)
     yield from packer.reject(rejected)
     yield from packer.measured(_measures_of(read))
     yield from _packed_events(packer, task, held)

@@ -18,6 +18,7 @@ columns of the source fit the rules is told when the source has been opened, bef
     lateness = "10 s"
     idle = "1 min"              # after so long without events the wall clock moves timers
     max_jump = "1 d"            # an event further ahead of the stream is rejected; or "none"
+    key = "${env:STREAM_KEY}"   # signs the state in the checkpoint; or "${file:PATH}"
     trigger = "5 s"             # or "available now": read what is there, and end
 
     [rules]                     # in place of files: a table with columns `name` and `text`
@@ -51,6 +52,7 @@ from ensue.errors import EnsueError, UsageError
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
+from ensue.spark.streaming.signing import key_by_reference
 
 KAFKA = "kafka"
 CONSOLE = "console"
@@ -131,6 +133,12 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arrival: str | None = None
     idle: str | None = None
     max_jump: str = AUTO
+    key: str | None = None
+
+    @property
+    def signing_key(self) -> bytes | None:
+        """The key that `key` refers to. Raises `UsageError` if it cannot be had."""
+        return key_by_reference(self.key)
 
     @property
     def trigger_milliseconds(self) -> int | None:
@@ -227,6 +235,7 @@ def parse_config(text: str) -> PipelineConfig:
         _check_duration("idle", config.stream.idle)
     if config.stream.max_jump not in (AUTO, NONE):
         _check_duration("max_jump", config.stream.max_jump, f', `"{AUTO}"` or `"{NONE}"`')
+    _ = config.stream.signing_key
     if config.rules is not None:
         _check_rules(config.rules)
     if config.stream.trigger != AVAILABLE_NOW:

@@ -35,6 +35,9 @@ from ensue.spark.plan import Group, Plan
 from ensue.spark.streaming.chunks import EXTRAS, PAYLOAD, StreamTask, planned
 from ensue.spark.worker.event_rows import DEFAULT_SOURCE, disagreement, read_event, write_event
 
+OUTPUTS_AT_ONCE = 8192
+"""Outputs of rules that run event by event become a table when there are so many."""
+
 Saved = tuple[str, bytes]
 """The text of the rules of an engine, and its snapshot."""
 
@@ -137,9 +140,9 @@ def _read_columns(table: pa.Table, types: TypeSystem) -> Iterator[Event]:
 class Engine(Protocol):
     """Reads events that are in order, lets time pass, and saves itself."""
 
-    def read(self, table: pa.Table) -> pa.Table: ...
+    def read(self, table: pa.Table) -> Iterator[pa.Table]: ...
 
-    def advance(self, time: int) -> pa.Table: ...
+    def advance(self, time: int) -> Iterator[pa.Table]: ...
 
     def save(self) -> Saved: ...
 
@@ -183,21 +186,22 @@ class ColumnEngine:
             states = states_from_step(self._engine, before, saved, None, moved)
             self._engine.go_on(self._engine.clock, states)
 
-    def read(self, table: pa.Table) -> pa.Table:
-        made = self._engine.push_batch(self._context.as_columns(table), DEFAULT_SOURCE)
+    def read(self, table: pa.Table) -> Iterator[pa.Table]:
+        for made in self._engine.push_in_parts(self._context.as_columns(table), DEFAULT_SOURCE):
+            yield self._table(made)
         if self._engine.rejected or self._engine.late:
             raise disagreement(self._engine.rejected)
-        return self._table(made)
 
     def _table(self, made: pa.Table) -> pa.Table:
         return self._context.columns.table(selected_rows(made, self._context.plan.selected))
 
-    def advance(self, time: int) -> pa.Table:
+    def advance(self, time: int) -> Iterator[pa.Table]:
         if not self._has_timers:
             # Without timers, time alone makes no outputs; but windows pass.
             self._engine.reach(time)
-            return self._context.columns.schema.empty_table()
-        return self._table(self._engine.finish(time))
+            return
+        for made in self._engine.finish_in_parts(time):
+            yield self._table(made)
 
     def save(self) -> Saved:
         return print_library(self._part.tree), self._engine.snapshot()
@@ -221,24 +225,29 @@ class EventEngine:
         if not same:
             self._stream.change(part)
 
-    def read(self, table: pa.Table) -> pa.Table:
-        read = self._stream.read
-        return self._table(
-            [output for event in self._context.events(table) for output in read(event)]
-        )
+    def read(self, table: pa.Table) -> Iterator[pa.Table]:
+        read = self._stream.read_in_parts
+        events = self._context.events(table)
+        yield from self._tables(part for event in events for part in read(event))
 
-    def advance(self, time: int) -> pa.Table:
+    def advance(self, time: int) -> Iterator[pa.Table]:
         self._now = time
-        return self._table(self._stream.advance(time))
+        yield from self._tables(self._stream.advance_in_parts(time))
 
     def save(self) -> Saved:
         saved = save_stream(self._stream, self._now)
         return print_library(self._part.tree), msgspec.msgpack.encode(saved)
 
-    def _table(self, outputs: Sequence[Event]) -> pa.Table:
+    def _tables(self, parts: Iterator[list[Event]]) -> Iterator[pa.Table]:
         selected = frozenset(self._context.plan.selected)
-        chosen = [(b"", each) for each in outputs if each.extensions["correlation"] in selected]
-        return pa.Table.from_batches([self._context.columns.batch(chosen)])
+        chosen: list[tuple[bytes, Event]] = []
+        for part in parts:
+            chosen += [(b"", each) for each in part if each.extensions["correlation"] in selected]
+            if len(chosen) >= OUTPUTS_AT_ONCE:
+                yield pa.Table.from_batches([self._context.columns.batch(chosen)])
+                chosen = []
+        if chosen:
+            yield pa.Table.from_batches([self._context.columns.batch(chosen)])
 
 
 def engines_of(context: GroupContext, saved: Mapping[str, Saved]) -> dict[str, Engine]:

@@ -63,11 +63,13 @@ from ensue.spark.streaming.figures import (
     observed_measures,
 )
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
+from ensue.spark.streaming.signing import checked_key
 from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import GroupTask, rejected_rows
 
 MICROSECONDS_A_TICK = 1_000_000
+MOST_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 BUCKETS_PER_PARTITION = 4
 """Several buckets for each partition even out the hashing of keys..."""
 MANY_BUCKETS = 64
@@ -87,6 +89,7 @@ class StreamOptions:
     timezone: str | None = None
     max_jump: JumpLike = None
     idle: str | timedelta | None = None
+    key: bytes | None = None
 
     @property
     def idle_microseconds(self) -> int | None:
@@ -123,6 +126,7 @@ def correlate_stream(
     timezone: str | None = None,
     idle: str | timedelta | None = None,
     max_jump: JumpLike = None,
+    key: bytes | None = None,
 ) -> DataFrame:
     """The outputs of a library over a stream of events: the columns of `correlate`, and three more.
 
@@ -131,7 +135,8 @@ def correlate_stream(
     stream than `max_jump`. Late events and rejected rows
     stand in `ensue_left_out` as JSON, with the reasons in `ensue_problems`; `split` separates them
     from the outputs. A checkpoint keeps the number of `buckets` that it was begun with, and with or
-    without `idle`. Start the query with the output mode `append`.
+    without `idle`. With a `key` the state in it is signed, and goes on only with
+    that key. Start the query with the output mode `append`.
     """
     if not events.isStreaming:
         raise UsageError(
@@ -139,7 +144,7 @@ def correlate_stream(
             " `ensue.spark.correlate`"
         )
     options = StreamOptions(
-        lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump, idle
+        lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump, idle, key
     )
     with only_one_in_a_query():
         outputs = StreamJob.of(events, library, columns, options).outputs()
@@ -160,6 +165,12 @@ def bucket_outputs(packed: DataFrame, task: StreamTask, columns: OutputColumns) 
     )
     results = results.observe(OBSERVED_MEASURES, *observed_measures(sf.col("measures")))
     return results.mapInArrow(chunk_opener(), result_ddl(columns))
+
+
+def rows_held(events: DataFrame) -> int:
+    """How many rows of a function Spark collects before it sends them on."""
+    most = int(events.sparkSession.conf.get(MOST_ROWS, "10000") or "10000")
+    return most if most > 0 else 0
 
 
 @contextmanager
@@ -264,6 +275,8 @@ class StreamJob:
             times=mapped.times,
             idle=options.idle_microseconds,
             max_jump=max_jump(loaded.checked, options.max_jump),
+            key=checked_key(options.key),
+            rows_held=rows_held(events),
         )
         if not python_reasons:
             names = tuple(dict.fromkeys(name for each in scans for name, _ in each.shuffled))

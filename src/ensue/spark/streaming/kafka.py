@@ -38,7 +38,8 @@ from ensue.spark.streaming.figures import (
     OBSERVED_INPUT,
     observed_input,
 )
-from ensue.spark.streaming.job import StreamOptions, bucket_outputs
+from ensue.spark.streaming.job import StreamOptions, bucket_outputs, rows_held
+from ensue.spark.streaming.signing import checked_key
 from ensue.spark.worker.remote_call import for_workers
 
 RECORD_DDL = "key binary, value binary, headers array<struct<key: string, value: binary>>"
@@ -57,6 +58,7 @@ def correlate_kafka(
     whole_events: bool = False,
     idle: str | timedelta | None = None,
     max_jump: JumpLike = None,
+    key: bytes | None = None,
 ) -> DataFrame:
     """The outputs of a library over Kafka records: the columns of `correlate` over a stream.
 
@@ -64,7 +66,7 @@ def correlate_kafka(
     fit its type, or lies further ahead of the stream than `max_jump`. `split` separates outputs
     from late events, and `refused` gives the rejected records. With `whole_events` a column `event`
     has each output as JSON, which `records_of` needs. Events of equal times are read by topic,
-    partition and offset.
+    partition and offset. With a `key` the state in the checkpoint is signed.
     """
     _check(records)
     loaded = as_library(library).plain()
@@ -81,6 +83,8 @@ def correlate_kafka(
         idle=options.idle_microseconds,
         max_jump=jumps.max_jump(loaded.checked, max_jump),
         of_records=True,
+        key=checked_key(key),
+        rows_held=rows_held(records),
     )
     packed = records.select(*COLUMNS).mapInArrow(for_workers(pack_records, task), CHUNK_DDL)
     packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))

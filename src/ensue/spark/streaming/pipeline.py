@@ -47,6 +47,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
             whole_events=whole_events,
             idle=stream.idle,
             max_jump=stream.max_jump,
+            key=stream.signing_key,
         )
     return correlate_stream(
         events,
@@ -61,6 +62,7 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
         timezone=config.source.timezone,
         idle=stream.idle,
         max_jump=stream.max_jump,
+        key=stream.signing_key,
     )
 
 
@@ -84,10 +86,12 @@ def start(
     with_partition_columns(made, config.sink)
     if alone:
         lock(config.stream.checkpoint)
-    planned_with = rules_of_planned_batch(spark, config.stream.checkpoint, library)
+    planned_with = rules_of_planned_batch(
+        spark, config.stream.checkpoint, library, config.stream.signing_key
+    )
     if planned_with is not None:
         _start(spark, planned_with, config, finishing=True).awaitTermination()
-    record_rules(spark, config.stream.checkpoint, library)
+    record_rules(spark, config.stream.checkpoint, library, config.stream.signing_key)
     return _start(spark, library, config, made)
 
 

@@ -24,6 +24,7 @@ from ensue.events.types import TypeSystem
 from ensue.spark.worker import positions
 from ensue.spark.worker.routing import EventRouter
 
+BEGIN = "ensue_begin"
 REACH = "ensue_reach"
 """The column that has in every row the time of the last event to which the clock may jump."""
 ARRIVAL = "ensue_arrival"

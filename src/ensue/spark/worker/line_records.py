@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.timing.jumps import jump_problem
+from ensue.engine.timing.jumps import far_problem
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
@@ -25,7 +25,7 @@ from ensue.events.mapping import Mapping, Origin
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
 from ensue.library import Library
-from ensue.spark.worker.event_rows import REACH, read_event, write_event
+from ensue.spark.worker.event_rows import BEGIN, REACH, read_event, write_event
 from ensue.spark.worker.line_places import (
     LINE_DDL,
     LINE_FIELDS,
@@ -153,22 +153,23 @@ def _cells_record(
 
 
 def refuse_ahead(given: tuple[bytes, float], batches: Batches) -> Batches:
-    """Records, of which those that lie beyond the reach of the clock are rejected."""
+    """Records, of which those that lie before or beyond the reach of the clock are rejected."""
     library, allowed = given
     types = types_of(library)
     for batch in batches:
         kept = batch.select(_SCHEMA.names)
         reach = (batch.column(REACH)[0].as_py() if batch.num_rows else None) or 0
+        begin = (batch.column(BEGIN)[0].as_py() if batch.num_rows else None) or 0
         times = batch.column("time").cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         good = batch.column("problems").is_null().to_numpy(zero_copy_only=False)
-        ahead = np.flatnonzero(good & (times > reach))
-        if not len(ahead):
+        far = np.flatnonzero(good & ((times > reach) | (times < begin)))
+        if not len(far):
             yield kept
             continue
         rows = kept.to_pylist()
-        for number in ahead.tolist():
+        for number in far.tolist():
             row = rows[number]
             event = read_event(row["payload"], types)
             row |= {"raw": encode(event), "payload": None, "time": None}
-            row["problems"] = [jump_problem(event.time, reach, allowed)]
+            row["problems"] = [far_problem(event.time, begin, reach, allowed)]
         yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)

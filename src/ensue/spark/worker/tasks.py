@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch import BatchEngine
 from ensue.engine.counts import Counts
-from ensue.engine.timing.jumps import UNBOUNDED, TimeRuns, check_advance, jump_problem
+from ensue.engine.timing.agreeing import TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED, check_advance, far_problem
 from ensue.events.arrow import read_batches
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
@@ -31,6 +32,7 @@ from ensue.spark.plan import Group, Plan, plan_of
 from ensue.spark.worker import positions
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
+    BEGIN,
     DEFAULT_SOURCE,
     NO_TIMES,
     REACH,
@@ -119,12 +121,12 @@ def run_columns(given: tuple[Any, ...], batches: Batches) -> Batches:
 
 
 def _near(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The rows, which are in order, without those that lie too far ahead."""
+    """The rows, which are in order, without those that lie too far ahead or behind."""
     for table in tables:
         if REACH in table.schema.names and len(table):
-            reach = table.column(REACH)[0].as_py()
-            near = int(np.searchsorted(_microseconds(table.column("time")), reach, "right"))
-            table = table.drop_columns([REACH]).slice(0, near)
+            ends = table.column(BEGIN)[0].as_py(), table.column(REACH)[0].as_py() + 1
+            first, last = np.searchsorted(_microseconds(table.column("time")), ends).tolist()
+            table = table.drop_columns([BEGIN, REACH]).slice(first, last - first)
         if len(table):
             yield table
 
@@ -305,7 +307,11 @@ def _over_events(
             for row in batch.to_pylist():
                 clock = row[CLOCK] if has_clock else None
                 event = read_event(row["payload"], plan.library.types)
-                if has_reach and row["author"] is None and event.time > row[REACH]:
+                if (
+                    has_reach
+                    and row["author"] is None
+                    and not row[BEGIN] <= event.time <= row[REACH]
+                ):
                     continue
                 yield from running.read(row["position"], event, row["author"], row["mask"])
     yield from running.finish(clock)
@@ -364,14 +370,15 @@ def rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
 def _refused(
     task: GroupTask, types: TypeSystem, batch: pa.RecordBatch, with_arrival: bool
 ) -> Iterator[tuple[int, Rejected]]:
-    """The rows that are no events, do not fit, or lie too far ahead, with their arrivals."""
-    has_reach = REACH in batch.schema.names
-    reach = batch.column(REACH)[0].as_py() if has_reach and batch.num_rows else None
+    """The rows that are no events, do not fit, or lie too far off, with their arrivals."""
+    has_reach = REACH in batch.schema.names and batch.num_rows
+    begin = (batch.column(BEGIN)[0].as_py() if has_reach else None) or 0
+    reach = batch.column(REACH)[0].as_py() if has_reach else None
     for arrival, each in read_rows(iter([batch]), types, task.times, with_arrival=with_arrival):
         if isinstance(each, Rejected):
             yield arrival, each
-        elif reach is not None and each.time > reach:
-            why = jump_problem(each.time, reach, task.max_jump)
+        elif reach is not None and not begin <= each.time <= reach:
+            why = far_problem(each.time, begin, reach, task.max_jump)
             yield arrival, Rejected(0, encode(each), (why,))
 
 
@@ -406,23 +413,23 @@ def time_runs(given: tuple[Any, ...], batches: Batches) -> Batches:
     runs = TimeRuns(task.max_jump)
     for _, record in read_rows(batches, types, with_arrival=False):
         if isinstance(record, Event):
-            runs.add(record.time, record.time)
+            runs.add(record.time, record.time, 1)
     if runs.merged:
-        low, high = zip(*runs.merged, strict=True)
-        yield pa.RecordBatch.from_pydict(
-            {"low": pa.array(low, pa.int64()), "high": pa.array(high, pa.int64())}
-        )
+        columns = [pa.array(each, pa.int64()) for each in zip(*runs.merged, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, names=["low", "high", "count"])
 
 
 def find_reach(given: tuple[int, int | None], batches: Batches) -> Batches:
-    """How far the clock comes over all runs of times, which stand in one row."""
+    """Between which times the clock goes, of all runs of times, which stand in one row."""
     allowed, until = given
     runs = TimeRuns(allowed)
     for batch in batches:
-        for found in batch.column("runs").to_pylist():
-            for each in found:
-                runs.add(each["low"], each["high"])
-    reach = runs.reach(None)
+        for listed in batch.column("runs").to_pylist():
+            for each in listed:
+                runs.add(each["low"], each["high"], each["count"])
+    found = runs.largest()
+    begin, reach = (None, None) if found is None else (found.low, found.high)
     if reach is not None and until is not None:
         check_advance(until, reach, allowed)
-    yield pa.RecordBatch.from_pydict({REACH: pa.array([reach], pa.int64())})
+    ends = {REACH: pa.array([reach], pa.int64()), BEGIN: pa.array([begin], pa.int64())}
+    yield pa.RecordBatch.from_pydict(ends)

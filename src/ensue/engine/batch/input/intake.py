@@ -1,7 +1,7 @@
 """Events in columns on their way in: checked, put in the order of their times, and cut to size.
 
 In comes a chunk of a file or a table of events; out come batches that are in order and fit their
-types. A row that does not fit, or lies too far ahead of those before it, is kept in `rejected`, and
+types. A row that does not fit, or lies too far from most others, is kept in `rejected`, and
 one from before the time that an earlier table has reached in `late`: neither stops anything. Rows
 that columns do not show are read by themselves, and put back among the others.
 """
@@ -19,7 +19,8 @@ from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.table_reading import TableReading
 from ensue.engine.core.cells import Instants
 from ensue.engine.counts import Counts
-from ensue.engine.timing.jumps import UNBOUNDED, jump_problem
+from ensue.engine.timing.agreeing import TimeRun, TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED, far_problem
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, encode
 from ensue.events.columns import EXTENSION_PREFIX
@@ -56,6 +57,7 @@ class Intake:
         self._counts = counts
         self._max_jump = max_jump
         self._reached: int | None = None
+        self._stretch: TimeRun | None = None
         self.change(types)
 
     def change(self, types: TypeSystem) -> None:
@@ -119,8 +121,14 @@ class Intake:
             order = np.concatenate(kept)[np.argsort(np.concatenate(times), kind="stable")]
             table, numbers = table.take(pa.array(order)).combine_chunks(), numbers[order]
             checked = list(self._checked(chunks, table, numbers))
+        if clock is None and self._max_jump != UNBOUNDED:
+            runs = TimeRuns(self._max_jump)
+            for each in checked:
+                add_times(runs, each.batch.times, self._max_jump)
+            self.keep_to(runs.largest())
         for each in checked:
             yield from self._in_time(each.batch, clock)
+        self.keep_to(None)
 
     def _checked(self, chunks: TableChunks, table: pa.Table, numbers: Rows) -> Iterator[Checked]:
         first = 0
@@ -138,30 +146,43 @@ class Intake:
             batch = batch.since(early)
         yield from self.in_reach(batch)
 
+    def keep_to(self, stretch: TimeRun | None) -> None:
+        """Read the times of a stretch from now on, and refuse those before and after it."""
+        self._stretch = stretch
+
     def in_reach(self, batch: Batch) -> Iterator[Batch]:
-        """The rows, in order, that do not lie too far ahead; the others are rejected."""
+        """The rows, in order, that do not lie too far ahead or behind; the others are rejected."""
         self._counts.events += len(batch)
-        near = self._near(batch.times)
-        if near < len(batch):
-            self._refuse_ahead([batch.event(row) for row in range(near, len(batch))])
-            batch = batch.since(0, near)
+        first, last = self._near(batch.times)
+        if last - first < len(batch):
+            far = [*range(first), *range(last, len(batch))]
+            self._refuse_far([batch.event(row) for row in far])
+            batch = batch.since(first, last)
         if len(batch):
             self._reached = int(batch.times[-1])
             yield batch
 
-    def _near(self, times: Instants) -> int:
-        """How many of these times, which are in order, the clock may jump to."""
+    def _near(self, times: Instants) -> tuple[int, int]:
+        """Between which places, of times in order, the clock may go."""
         if self._max_jump == UNBOUNDED or not len(times):
-            return len(times)
+            return 0, len(times)
+        if self._stretch is not None:
+            ends = np.array([self._stretch.low, self._stretch.high + 1])
+            first, last = np.searchsorted(times, ends).tolist()
+            return first, last
         before = times[0] if self._reached is None else self._reached
         far = np.diff(times, prepend=before) > self._max_jump
-        return int(far.argmax()) if far.any() else len(times)
+        return 0, int(far.argmax()) if far.any() else len(times)
 
-    def _refuse_ahead(self, events: Sequence[Event]) -> None:
-        reached = 0 if self._reached is None else self._reached
+    def _refuse_far(self, events: Sequence[Event]) -> None:
+        if self._stretch is not None:
+            begins, ends = self._stretch.low, self._stretch.high
+        else:
+            ends = 0 if self._reached is None else self._reached
+            begins = ends
         self._counts.events -= len(events)
         self.rejected += [
-            Rejected(0, encode(each), (jump_problem(each.time, reached, self._max_jump),))
+            Rejected(0, encode(each), (far_problem(each.time, begins, ends, self._max_jump),))
             for each in events
         ]
 
@@ -170,6 +191,18 @@ class Intake:
         if known is None:
             known = self._readings[tuple(names)] = TableReading(names, self._types)
         return known
+
+
+def add_times(runs: TimeRuns, times: Instants, allowed: float) -> None:
+    """Add times, in any order, to runs of times."""
+    if not len(times):
+        return
+    if times.max() - times.min() <= allowed:
+        runs.add(int(times.min()), int(times.max()), len(times))
+        return
+    ordered = np.sort(times)
+    for run in np.split(ordered, np.flatnonzero(np.diff(ordered) > allowed) + 1):
+        runs.add(int(run[0]), int(run[-1]), len(run))
 
 
 def _as_table(table: Any) -> pa.Table:

@@ -28,6 +28,8 @@ from ensue.machine.analyses.conditions.terms import (
 )
 
 MOST_ALTERNATIVES = 64
+MOST_INEQUALITIES = 128
+"""An alternative with more of them is not looked at."""
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -107,11 +109,17 @@ class _Search:
             case Comparison(first, ((operator, second),)):
                 return self._compared(operator if wanted else OPPOSITE[operator], first, second)
             case Call("BETWEEN", (value, low, high)) if wanted:
-                return self._all(
+                return self._of_all(
                     [self._compared(">=", value, low, x), self._compared("<=", value, high, x)]
                 )
             case In(operand, options, negated) if wanted is not negated:
-                return self._any(self._compared("=", operand, each, x) for each in options)
+                if len(options) > MOST_ALTERNATIVES:
+                    raise _TooManyError
+                return [
+                    alternative
+                    for each in options
+                    for alternative in self._compared("=", operand, each, x)
+                ]
             case Literal(bool() as value):
                 return OPEN if value is wanted else ()
             case Name():
@@ -122,34 +130,34 @@ class _Search:
     def _logic(
         self, operands: Sequence[Expression], operators: Sequence[str], wanted: bool
     ) -> Sequence[Alternative]:
+        if len(operands) > MOST_INEQUALITIES:
+            raise _TooManyError
         # Read from the right: `a AND b OR c` is `a AND (b OR c)`.
-        if not operators:
-            return self._holding(operands[0], wanted)
-        left = [self._holding(operands[0], each) for each in (False, True)]
-        rest = [self._logic(operands[1:], operators[1:], each) for each in (False, True)]
-        match operators[0]:
-            case "AND" if wanted:
-                return self._all([left[True], rest[True]])
-            case "AND":
-                return self._any([left[False], rest[False]])
-            case "OR" if wanted:
-                return self._any([left[True], rest[True]])
-            case "OR":
-                return self._all([left[False], rest[False]])
-        differ = self._any(
-            [self._all([left[True], rest[False]]), self._all([left[False], rest[True]])]
-        )
-        alike = self._any(
-            [self._all([left[True], rest[True]]), self._all([left[False], rest[False]])]
-        )
-        return differ if wanted else alike
+        *others, rest = [self._both(each) for each in operands]
+        for other, operator in zip(others[::-1], operators[::-1], strict=True):
+            rest = _joined(operator, other, rest)
+        found = rest[wanted]
+        if found is None:
+            raise _TooManyError
+        return found
 
-    def _all(self, parts: Sequence[Sequence[Alternative]]) -> Sequence[Alternative]:
-        joined = [sum(each, ()) for each in product(*parts)]
-        return _bounded(joined)
+    def _both(self, x: Expression) -> Both:
+        """What must be so for an expression to be false, and to be true."""
+        found: list[Sequence[Alternative] | None] = []
+        for wanted in (False, True):
+            try:
+                found.append(self._holding(x, wanted))
+            except _TooManyError:
+                found.append(None)
+        return found[0], found[1]
 
-    def _any(self, parts: Iterable[Sequence[Alternative]]) -> Sequence[Alternative]:
-        return _bounded([each for part in parts for each in part])
+    def _of_all(self, parts: Sequence[Sequence[Alternative]]) -> Sequence[Alternative]:
+        found: Sequence[Alternative] | None = OPEN
+        for part in parts:
+            found = _all(found, part)
+        if found is None:
+            raise _TooManyError
+        return found
 
     def _compared(
         self,
@@ -206,7 +214,32 @@ def _inequality(left: Form, right: Form, operator: str, source: int) -> Inequali
     return found.sharpened() if {left.kind, right.kind} == {"integer"} else found
 
 
-def _bounded(alternatives: list[Alternative]) -> list[Alternative]:
-    if len(alternatives) > MOST_ALTERNATIVES:
-        raise _TooManyError
-    return alternatives
+Both = tuple[Sequence[Alternative] | None, Sequence[Alternative] | None]
+"""Alternatives for false, and for true; None where there are too many."""
+
+
+def _joined(operator: str, left: Both, right: Both) -> Both:
+    if operator == "AND":
+        return _any(left[False], right[False]), _all(left[True], right[True])
+    if operator == "OR":
+        return _all(left[False], right[False]), _any(left[True], right[True])
+    alike = _any(_all(left[True], right[True]), _all(left[False], right[False]))
+    differ = _any(_all(left[True], right[False]), _all(left[False], right[True]))
+    return alike, differ
+
+
+def _all(
+    left: Sequence[Alternative] | None, right: Sequence[Alternative] | None
+) -> Sequence[Alternative] | None:
+    if left is None or right is None or len(left) * len(right) > MOST_ALTERNATIVES:
+        return None
+    joined = [one + other for one, other in product(left, right)]
+    return None if any(len(each) > MOST_INEQUALITIES for each in joined) else joined
+
+
+def _any(
+    left: Sequence[Alternative] | None, right: Sequence[Alternative] | None
+) -> Sequence[Alternative] | None:
+    if left is None or right is None or len(left) + len(right) > MOST_ALTERNATIVES:
+        return None
+    return [*left, *right]
