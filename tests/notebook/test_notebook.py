@@ -146,7 +146,7 @@ def test_the_last_event_is_shown_even_if_nothing_follows_it() -> None:
         "import time; time.sleep(1)",
     )
 
-    assert "3 events, 1 outputs" in html(outputs[0][0])
+    assert "3 events, 1 output," in html(outputs[0][0])
 
 
 def test_a_view_of_a_channel_follows_it() -> None:
@@ -231,4 +231,4 @@ def test_a_view_outside_of_a_notebook_still_counts() -> None:
         view.push(ensue.Event.of("A", time=0))
         time.sleep(0.01)
 
-    assert repr(view) == "Echo: 1 events, 1 outputs, stopped"
+    assert repr(view) == "Echo: 1 event, 1 output, stopped"

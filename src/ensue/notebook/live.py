@@ -191,7 +191,12 @@ class LiveView:
 
     def __repr__(self) -> str:
         state = "running" if self.is_running else "stopped"
-        return f"{self.title}: {self.events:,} events, {self.outputs:,} outputs, {state}"
+        return f"{self.title}: {self._counted()}, {state}"
+
+    def _counted(self) -> str:
+        events, outputs = f"{self.events:,} event", f"{self.outputs:,} output"
+        plural = ("" if self.events == 1 else "s"), ("" if self.outputs == 1 else "s")
+        return f"{events}{plural[0]}, {outputs}{plural[1]}"
 
     def _repr_html_(self) -> str:
         with self._lock:
@@ -207,7 +212,7 @@ class LiveView:
         return (
             f"<div><strong>{escape(self.title)}</strong> "
             f'<span style="color:{colour}">{state}</span>'
-            f"<p>{self.events:,} events, {self.outputs:,} outputs, {rate:,.1f} a second</p>"
+            f"<p>{self._counted()}, {rate:,.1f} a second</p>"
             f"{problem}{rules}{rows_html(shown, count)}</div>"
         )
 

@@ -221,7 +221,7 @@ def memory(events: int) -> Figure:
     part = max(1, len(resident) // 4)
     early, late = max(resident[:part]), max(resident[-part:])
     return cost(
-        f"memory over an hour of {events:,} events, growth", "MiB", [max(0.0, late - early)],
+        f"memory over an hour of {events:,} events, growth", "MiB", [max(0.0, late - early)], 32.0,
         note=f"the most of the last quarter against the first, {late:.0f} MiB in the end",
     )  # fmt: skip
 

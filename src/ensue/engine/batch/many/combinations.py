@@ -68,7 +68,7 @@ class Combinations:
         while self._listed < self._count:
             self._listed = row_combinations.list_visits(
                 self._known, self._listed, self._count, self._reader_from, self._readers,
-                self._letters, *self.visits,
+                self._letters, self.visits,
             )  # fmt: skip
             if self._listed < self._count:
                 begins, rules, letters = self.visits
