@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from ensue.federation.adapters import KINDS, adapter_class, capabilities
-from ensue.federation.configuration import GATEWAY_KEYS, MAP_KEYS, SERVICE_KEYS, SUBSCRIBE_KEYS
+from ensue.federation.configuration import (
+    GATEWAY_KEYS,
+    MAP_KEYS,
+    SERVICE_KEYS,
+    SITE_KEYS,
+    SUBSCRIBE_KEYS,
+)
 from ensue.federation.messages.attributes import KNOWN
+from ensue.federation.placement import sites
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "federation.md").read_text("utf-8")
@@ -21,6 +28,11 @@ def test_the_table_of_kinds_is_that_of_the_code() -> None:
 @pytest.mark.parametrize("key", [*GATEWAY_KEYS, *SERVICE_KEYS, *SUBSCRIBE_KEYS, *MAP_KEYS])
 def test_every_key_is_on_the_page(key: str) -> None:
     assert f"`{key}`" in PAGE
+
+
+@pytest.mark.parametrize("key", [*SITE_KEYS, *sites.SITE_KEYS, *sites.PLACE_KEYS])
+def test_every_key_of_sites_is_on_their_page(key: str) -> None:
+    assert f"`{key}`" in (DOCS / "placement.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("attribute", [each.name for each in KNOWN])

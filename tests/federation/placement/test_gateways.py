@@ -152,6 +152,28 @@ def test_rules_over_sites_run_over_real_brokers(
     asyncio.run(story(Plant(tmp_path, {"kind": kind, "url": server(kind).url})))
 
 
+def test_an_event_that_comes_too_late_is_refused_and_counted(tmp_path: Path) -> None:
+    async def late() -> dict[str, Any]:
+        plant = Plant(tmp_path, {"kind": "memory"})
+        await asyncio.gather(*(each.start() for each in plant.gateways))
+        old = Event.of("Failed", time=0, id="old", source="p", data={"user": "ann"})
+        hub(f"{plant.mark}/doors").publish(Outgoing(old))
+        gate = plant.gateways[0]
+
+        def of_site() -> dict[str, Any]:
+            return next(each for each in gate.status() if each["service"] == "gate")
+
+        await plant.until(lambda: bool(of_site()["dropped"]))
+        found = of_site()
+        await asyncio.gather(*(each.stop() for each in plant.gateways))
+        return found
+
+    found = asyncio.run(late())
+
+    assert found["dropped"].keys() == {"refused"}
+    assert "comes too late" in found["last_error"]
+
+
 def test_mistakes_in_the_table_of_a_site_are_told_at_once() -> None:
     tables = {
         "gateway": {"name": "g"},
