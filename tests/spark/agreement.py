@@ -19,12 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import ensue
+from ensue.engine.batch.output.schema import CONTEXT, PROVENANCE
 from ensue.events.arrow import table_of
 from ensue.events.arrow_types import arrow_type
 from ensue.events.columns import is_attribute_column
 from ensue.events.times import datetime_of
 from ensue.spark import correlate
-from ensue.spark.outputs import CONTEXT, PROVENANCE, output_columns
+from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
 from tests.oracle.agreement import observe_oracle, read_events
 from tests.oracle.filters import TooManyError

@@ -18,11 +18,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import ensue
+from ensue.engine.batch.output.schema import CONTEXT, PROVENANCE
 from ensue.events.arrow import table_of
 from ensue.events.arrow_types import arrow_type
 from ensue.events.columns import is_attribute_column
 from ensue.events.event import Event
-from ensue.spark.outputs import CONTEXT, PROVENANCE, output_columns
+from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.bucket import KIND, LEFT_OUT, PROBLEMS
 from ensue.spark.streaming.job import StreamJob, StreamOptions
