@@ -14,9 +14,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine import jumps
-from ensue.engine.jumps import JumpLike
-from ensue.engine.run import time_microseconds
+from ensue.engine.inputs import time_microseconds
+from ensue.engine.timing import jumps
+from ensue.engine.timing.jumps import JumpLike
 from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.lang.matching.wanted import unusable_keys
 from ensue.library import LibraryLike, as_library

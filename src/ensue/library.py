@@ -14,20 +14,22 @@ from os import PathLike
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar, overload
 
-from ensue.engine import jumps
 from ensue.engine.changing import checked_source
 from ensue.engine.choosing import choose_bounded_engine
-from ensue.engine.jumps import JumpLike
-from ensue.engine.run import EventLike, Instant, Publications, Run, as_event, run_bounded
+from ensue.engine.inputs import EventLike, Instant, as_event
+from ensue.engine.run import Run, run_bounded
+from ensue.engine.running.publications import Publications
+from ensue.engine.timing import jumps
+from ensue.engine.timing.jumps import JumpLike
 from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
 from ensue.events.types import EventType
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.derived.plain import plain_library
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.binding import Binding
 from ensue.lang.parsing.parser import read_source
-from ensue.lang.plain import plain_library
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from ensue.lang.syntax import Correlation
@@ -257,7 +259,7 @@ def as_library(given: LibraryLike) -> Library:
 
 
 def _holds_tables(path: str | PathLike[str]) -> bool:
-    """Told by its first bytes, whatever the file is called. Problems are told by who reads it."""
+    """Whether a file begins as tables do. A file that cannot be read is reported by its reader."""
     try:
         with Path(path).open("rb") as file:
             return file.read(len(TABLES_MAGIC)) == TABLES_MAGIC

@@ -14,7 +14,7 @@ from ensue.errors import LinkError
 from ensue.events.event import Event
 from ensue.federation.adapters import adapter_class
 from ensue.federation.adapters.base import ANYTHING, Adapter, Incoming, Outgoing, Service
-from ensue.federation.attributes import identity_of
+from ensue.federation.messages.attributes import identity_of
 
 from .conftest import StartServer
 from .services import KINDS, service_of

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ensue.federation import capabilities
-from ensue.federation.adapters import KINDS, adapter_class
-from ensue.federation.attributes import KNOWN
+from ensue.federation.adapters import KINDS, adapter_class, capabilities
 from ensue.federation.configuration import GATEWAY_KEYS, MAP_KEYS, SERVICE_KEYS, SUBSCRIBE_KEYS
+from ensue.federation.messages.attributes import KNOWN
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "federation.md").read_text("utf-8")

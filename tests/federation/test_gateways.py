@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ensue.errors import UsageError
-from ensue.federation import control
 from ensue.federation.gateway import Gateway
+from ensue.federation.routing import control
 
 from .simulation import World
 

@@ -17,16 +17,16 @@ from ensue.events.times import parse_time
 from ensue.lang.expressions.comparing import stands_in
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.scopes import MISSING, EventScope
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.tree import (
     After,
     Before,
     Compared,
     ConceptTerm,
     During,
+    Expression,
     Related,
     TemporalTerm,
 )
-from ensue.lang.expressions.tree import Expression
 
 Placed = tuple[int, int | None]
 """A start and an end."""

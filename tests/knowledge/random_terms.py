@@ -5,17 +5,17 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from ensue.lang.expressions.terms import (
-    Concept,
-    ConceptBag,
+from ensue.lang.expressions.terms import Concept, ConceptBag, Quantifier
+from ensue.lang.expressions.tree import (
     ConceptTerm,
     IsA,
+    Literal,
+    Name,
     OntologyProperty,
-    Quantifier,
     SameAs,
     Subsumes,
+    Value,
 )
-from ensue.lang.expressions.tree import Literal, Name, Value
 from tests.knowledge.judging import HOME
 
 NAME = Name(("thing",))

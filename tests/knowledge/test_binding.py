@@ -17,10 +17,9 @@ from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.asking import AskingScope, concept_holds
 from ensue.lang.expressions.binding import bound, plain
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.terms import BoundTerm
 from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.lang.expressions.text.printing import print_expression
-from ensue.lang.expressions.tree import Expression, Not
+from ensue.lang.expressions.tree import BoundTerm, Expression, Not
 from ensue.lang.source import Source
 from tests.knowledge.judging import HOME, iri, random_ontology
 from tests.knowledge.random_terms import random_term, random_value

@@ -14,7 +14,7 @@ from ensue.knowledge import Ontology
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
 from ensue.lang.expressions.binding import Binding
-from ensue.lang.files import read_source
+from ensue.lang.parsing.files import read_source
 from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source
 

@@ -13,7 +13,7 @@ from ensue.errors import UsageError
 from ensue.lang import builder as b
 from ensue.lang import expressions, syntax
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.expressions.terms import BoundTerm
+from ensue.lang.expressions.tree import BoundTerm
 from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source, Span
 from tests import rebuilding

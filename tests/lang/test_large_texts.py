@@ -6,7 +6,7 @@ from itertools import chain, combinations, product
 
 import ensue
 from ensue.lang.checking.pushing import cases_that_may_run
-from ensue.lang.label_logic import label_value
+from ensue.lang.derived.label_logic import label_value
 from ensue.lang.syntax import FilterCorrelation
 
 TYPES = "eventtype A { attribute long v; } eventtype Out {} "

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ensue.errors import UsageError
 from ensue.lang import syntax
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.files import read_source
 from ensue.lang.limits import Limits
+from ensue.lang.parsing.files import read_source
 from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source

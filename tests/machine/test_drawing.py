@@ -107,3 +107,11 @@ def test_states_that_stand_for_equal_parts_are_told_apart_by_their_names() -> No
     assert machine.names.count("wait a") == 2
     assert {"wait a", "wait a (2)", "wait b"} <= {*machine.distinct_names}
     assert len({*machine.distinct_names}) == len(machine.names)
+
+
+def test_a_notebook_shows_a_plan_as_its_machine_if_it_has_one() -> None:
+    drawn = plan(filter_of("l1:(a + b) | l2:c"))
+    from_memory = plan(filter_of("a ; b having count(a) > 1"))
+
+    assert drawn._repr_svg_() == to_svg(drawn.needed_machine, drawn.correlation.name)
+    assert from_memory._repr_svg_() is None

@@ -19,7 +19,7 @@ from ensue.errors import EventError
 from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
-from ensue.lang.relating import relates_events
+from ensue.lang.derived.relating import relates_events
 
 from . import oracle
 from .values_agreement import as_text, difference, events_of, of_engine

@@ -81,9 +81,12 @@ def put(url: str, name: str, text: str) -> None:
     assert answer.status_code in (200, 201), answer.text
 
 
+MANY = "[limits]\nanswers = 1000000\n"
+
+
 @pytest.mark.parametrize("batch", [7, 500])
 def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, batch: int) -> None:
-    server = ServerProcess(tmp_path)
+    server = ServerProcess(tmp_path, MANY)
     put(server.url, "heat", RULES)
     put(server.url, "quiet", TIMED)
     acknowledged = 0
@@ -96,15 +99,15 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, batch
         time.sleep(0.15)
         server.kill()
         load.join(20)
-        server = ServerProcess(tmp_path)
+        server = ServerProcess(tmp_path, MANY)
         # The batch that was on its way may be in the journal, all of it, or not at all.
-        position = httpx.get(f"{server.url}/v1/history", params={"limit": 10_000}).json()["events"]
+        position = httpx.get(f"{server.url}/v1/history", params={"limit": 500_000}).json()["events"]
         assert len(position) in (load.next, load.next + batch)
         # Sent again, as a sender does that got no answer, it is read once.
         again = httpx.post(f"{server.url}/v1/events", json=events(load.next, batch)).json()
         assert again["accepted"] + again["duplicates"] == batch
         acknowledged = load.next + batch
-    outputs = httpx.get(f"{server.url}/v1/outputs", params={"limit": 10_000}).json()["outputs"]
+    outputs = httpx.get(f"{server.url}/v1/outputs", params={"limit": 500_000}).json()["outputs"]
     sent = events(0, acknowledged)
     assert got(outputs) == expected(sent, RULES, TIMED)
     counts = {each["rule"]: each["outputs"] for each in httpx.get(f"{server.url}/v1/rules").json()}

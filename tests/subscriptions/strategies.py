@@ -22,7 +22,7 @@ from ensue.lang.expressions import (
     Negate,
     Not,
 )
-from ensue.lang.expressions.terms import Has
+from ensue.lang.expressions.tree import Has
 
 NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 LATER = datetime(2024, 1, 2, tzinfo=UTC)

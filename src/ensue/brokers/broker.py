@@ -21,7 +21,7 @@ from ensue.brokers.messages import Link, Message, Parted, Published, Said, Taken
 from ensue.brokers.standing import HERE, Standing
 from ensue.brokers.turns import Turns
 from ensue.brokers.weakening import needs_of, without_concepts
-from ensue.engine.run import EventLike, as_event
+from ensue.engine.inputs import EventLike, as_event
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.history import History
@@ -182,7 +182,7 @@ class Broker:
             self._asked.connect(link.far)
 
     def receive(self, far: str, message: Message) -> None:
-        """What a neighbour has said. Links call it, in the order in which it was said."""
+        """Take a message of a neighbour. Links call this in the order of the messages."""
         with self.turn():
             if far not in self._links:
                 return

@@ -11,12 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ensue.lang.expressions.nesting import parts_of
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.tree import (
     BoundTerm,
     ConceptTerm,
+    Exists,
+    Expression,
+    Literal,
+    Logic,
+    Name,
     TemporalTerm,
 )
-from ensue.lang.expressions.tree import Exists, Expression, Literal, Logic, Name
 from ensue.subscriptions import Filter
 
 Kinds = tuple[type, ...]

@@ -22,19 +22,17 @@ from ensue.cli.commands import (
     bench,
     check,
     compare,
-    context,
     demo,
     explain,
+    fmt,
     history,
-    publish,
-    request,
-    rules,
+    lsp,
+    mcp,
     run,
     serve,
-    tail,
     test,
-    top,
 )
+from ensue.cli.commands.remote import context, publish, request, rules, tail, top
 from ensue.cli.commands.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
@@ -147,6 +145,7 @@ app.command("run")(run.run)
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare_correlations)
 app.command("test")(test.run_cases)
+app.command("fmt")(fmt.fmt)
 app.command("stream")(run_stream)
 app.command("serve")(serve.serve)
 app.command("publish")(publish.publish)
@@ -155,6 +154,8 @@ app.add_typer(rules.app)
 app.command("top")(top.top)
 app.add_typer(context.app)
 app.command("request")(request.request)
+app.command("lsp")(lsp.lsp)
+app.command("mcp")(mcp.mcp)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 app.add_typer(history.app)

@@ -20,7 +20,7 @@ from ensue.cli.outputs import Outputs
 from ensue.cli.progress import Progress
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import check_advance
+from ensue.engine.timing.jumps import check_advance
 from ensue.events.cloudevents import decode
 from ensue.events.event import Rejected
 from ensue.events.mapping import Mapping
@@ -73,7 +73,7 @@ def load_pyarrow() -> None:
 
 
 class ColumnRun:
-    """One run in columns, and what it has seen."""
+    """A run in columns, with its counts and its refused records."""
 
     def __init__(
         self,

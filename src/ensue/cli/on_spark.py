@@ -24,8 +24,8 @@ import typer
 from ensue.cli import hints
 from ensue.cli.asides import MOST_NAMED, RefusedRecords
 from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say
-from ensue.engine.jumps import AUTO, UNBOUNDED
 from ensue.engine.run import Run
+from ensue.engine.timing.jumps import AUTO, UNBOUNDED
 from ensue.errors import UsageError
 from ensue.events.files.whole_file import WholeFile
 from ensue.events.mapping import Mapping
@@ -110,7 +110,7 @@ def _refuse(given: Sequence[str | bool]) -> None:
 
 @dataclass(frozen=True)
 class FilesOnSpark:
-    """What was asked for."""
+    """The options of `ensue run --engine spark`."""
 
     library: Library
     paths: tuple[str, ...]

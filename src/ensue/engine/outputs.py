@@ -17,9 +17,9 @@ from ensue.events.event import Event
 from ensue.events.nesting import is_nested, nested
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.checking.feeding import outputs_of
+from ensue.lang.derived.keys import key_places
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import PortScope, StretchScope, TimerScope, evaluate
-from ensue.lang.keys import key_places
 from ensue.lang.syntax import Correlation, EclCorrelation, PushNew
 
 TIMER = "timer"
@@ -192,7 +192,7 @@ def carries_key_inside(correlation: Correlation, types: TypeSystem) -> bool:
 def port_scope(
     bound: Mapping[str, Reading], stretches: Mapping[str, Sequence[Reading]] | None = None
 ) -> PortScope:
-    """What `having` and the values of a transformer are read from."""
+    """The scope in which `having` and the values of a transformer are evaluated."""
     bindings = {port: _asked(read) for port, read in bound.items()}
     if not stretches:
         return PortScope(bindings)

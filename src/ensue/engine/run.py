@@ -1,28 +1,24 @@
 """A run of a library over one stream: order, clock, late events, snapshots; around any engine.
 
 In come events as they arrive, each checked against its type; out come outputs in their order, whole
-or as they are made. A run puts events in order within its lateness, keeps those that come later
-than that in `late`, and refuses those that lie too far ahead (`jumps`). What an event means is the
-engine's. Rules come and go while it runs; what of it is kept, and what bytes a snapshot is, is told
-in `changing` and `snapshots`. Calls from several threads are taken one after the other.
+or as they are made. A run puts events in order within its lateness, keeps events that come later in
+`late`, and refuses events that lie too far ahead (`timing/jumps`). What an event means is the
+engine's. Rules come and go while it runs: `changing` says which of them keep their state. What
+bytes a snapshot is stands in `running/snapshots`. Calls from several threads wait for each other.
+
+The module is long because it is the whole surface of a run; the work behind it is in `running`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime
-from functools import partial
 from itertools import chain
 from threading import RLock
-from typing import Any, Protocol, overload
+from typing import overload
 
-import msgspec
-
-from ensue.engine.changing import HasTree, checked_source, with_definitions, without
+from ensue.engine.changing import HasTree, with_definitions, without
 from ensue.engine.choosing import (
-    ENGINES,
     Engine,
     KnowsTimers,
     ReadsMany,
@@ -30,23 +26,27 @@ from ensue.engine.choosing import (
     engine_with_history,
     make_engine,
 )
-from ensue.engine.core.saved.rules import damaged, restore_event, save_event
+from ensue.engine.core.saved.rules import restore_event
 from ensue.engine.counts import Counts
-from ensue.engine.explaining import Explainer, WhyNot, WhyOutput
-from ensue.engine.jumps import (
-    UNBOUNDED,
-    JumpLike,
-    check_advance,
-    first_ahead,
-    jump_problem,
-    max_jump,
+from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
+from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
+from ensue.engine.running.admission import Admission
+from ensue.engine.running.handout import Handout
+from ensue.engine.running.publications import Publications, asking
+from ensue.engine.running.resuming import (
+    ResumeTerms,
+    check_restored,
+    first_library,
+    named_library,
+    restore_counts,
+    restore_engine,
+    restore_order,
+    saved_counts,
+    saved_order,
+    terms_of,
 )
-from ensue.engine.ordering import Ordering
-from ensue.engine.snapshots import (
-    BOUND_OF_RULES,
+from ensue.engine.running.snapshots import (
     History,
-    SavedCounts,
-    SavedOrder,
     Snapshot,
     damaged_if_impossible,
     fingerprint,
@@ -55,30 +55,16 @@ from ensue.engine.snapshots import (
     write_snapshot,
 )
 from ensue.engine.step import StepStream
-from ensue.engine.step.saving import restore_stream, save_stream
-from ensue.errors import EnsueError, EventError, SnapshotError, UsageError
-from ensue.events import cloudevents
-from ensue.events.conformance import conform
-from ensue.events.event import Event, instant_of
+from ensue.engine.step.saving import save_stream
+from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, check_advance
+from ensue.engine.timing.ordering import Ordering
+from ensue.errors import EnsueError, SnapshotError, UsageError
+from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.expressions.asking import AskingScope, TemporalStore
-from ensue.lang.expressions.evaluation import SCOPE_OF
 from ensue.lang.printer import print_library
-from ensue.lang.source import Source
 
-EventLike = Event | Mapping[str, Any] | str | bytes
-
-Instant = int | datetime | str
-"""Microseconds since 1970, an aware datetime, or RFC 3339 text."""
-
-
-class Publications(TemporalStore, Protocol):
-    """A history that a run asks, and keeps its events in."""
-
-    def check(self, event: Event) -> None:
-        """Raises `EventError` if an event cannot be kept."""
-
-    def add(self, event: Event) -> None: ...
+QuickWays = Mapping[str, Callable[[Event], list[Event]]]
+"""For types of events, a function that reads an event with all checks of `push`."""
 
 
 class Run:
@@ -100,11 +86,9 @@ class Run:
         if publications is not None:
             engine = engine_with_history(engine, explain)
         self._lock = RLock()
-        self._left: Iterator[Event] | None = None
         self._is_resumed = False
         self._publications = publications
         self.counts = Counts()
-        self.late: list[Event] = []
         self._library = library
         self._engine_name = choose_engine(engine)
         self._explainer = Explainer(library, self.counts) if explain else None
@@ -115,7 +99,15 @@ class Run:
         self._history: History | None = None
         if not isinstance(self._engine, (StepStream, ReadsMany)):
             self._history = [("library", print_library(library.tree))]
-        self._quick = self._pushes = self._routines()
+        self._admission = Admission(
+            library.types, self.counts, self._ordering, publications, self._history
+        )
+        self._handout = Handout(
+            self._lock, self.counts, self._told_as_damage, self._open_quick_ways
+        )
+        self._quick: QuickWays = {}
+        self._pushes: QuickWays = {}
+        self._find_quick_ways()
 
     # --- events, and time -------------------------------------------------------------------------
 
@@ -145,18 +137,21 @@ class Run:
         called next hands them out first.
         """
         with self._lock:
-            if self._left is None and isinstance(event, Event) and not self._is_due(event.time):
+            is_free = self._handout.is_empty
+            if is_free and isinstance(event, Event) and not self._is_due(event.time):
                 return iter(self.push(event))
-            self._admit(as_event(event))
+            self._admission.admit(as_event(event))
             return self._hand_out(self._read_ready())
 
     def _push(self, event: Event) -> list[Event]:
         """The general way in, for whatever an event may turn out to be."""
-        if self._left is not None:
+        if not self._handout.is_empty:
             return list(self.push_iter(event))
-        if not self._admit(event):
+        if not self._admission.admit(event):
             return []
-        return self._count([output for part in self._read_ready() for output in part])
+        outputs = [output for part in self._read_ready() for output in part]
+        self.counts.outputs += len(outputs)
+        return outputs
 
     def _is_due(self, time: int) -> bool:
         """Whether a timer may fire up to a time; true where it is not known."""
@@ -166,6 +161,15 @@ class Run:
     def reads_many(self) -> bool:
         """Whether the engine is better off with many events at once."""
         return isinstance(self._engine, ReadsMany)
+
+    @property
+    def late(self) -> list[Event]:
+        """Events that came too late. An owner that has dealt with them empties the list."""
+        return self._admission.late
+
+    @late.setter
+    def late(self, events: list[Event]) -> None:
+        self._admission.late = events
 
     @property
     def max_jump(self) -> float:
@@ -185,15 +189,7 @@ class Run:
         if not isinstance(self._engine, ReadsMany):
             return (output for event in events for output in self.push_iter(event))
         with self._lock:
-            # All of them first: what is taken into the order and then not read would be lost.
-            conformed = [conform(as_event(event), self._library.types) for event in events]
-            latest = self._ordering.latest
-            for event in conformed:
-                if event.time - latest > self.max_jump and latest > -math.inf:
-                    raise EventError([jump_problem(event.time, int(latest), self.max_jump)])
-                latest = max(latest, event.time)
-            for event in conformed:
-                self._is_in_time(event)
+            self._admission.admit_all(map(as_event, events))
             return self._hand_out(self._read_ready())
 
     def too_far_ahead(self, events: Sequence[Event]) -> int:
@@ -201,33 +197,7 @@ class Run:
 
         Their number if none lies too far ahead of the one before it.
         """
-        latest = self._ordering.latest
-        known = None if isinstance(latest, float) else latest
-        return first_ahead([event.time for event in events], known, self.max_jump)
-
-    def _admit(self, event: Event) -> bool:
-        """Take an event that fits, or raise `EventError`. False if it comes too late."""
-        ready = conform(event, self._library.types)
-        if self._ordering.is_ahead(ready.time):
-            latest = int(self._ordering.latest)
-            raise EventError([jump_problem(ready.time, latest, self.max_jump)])
-        if self._publications is not None:
-            self._publications.check(ready)
-        if self._history is not None:
-            self._history.append(("event", cloudevents.encode(ready).decode()))
-        return self._is_in_time(ready)
-
-    def _is_in_time(self, event: Event) -> bool:
-        """Count an event, and put it among those that are read, or among the late ones."""
-        self.counts.events += 1
-        if self._ordering.is_late(event.time):
-            self.counts.late += 1
-            self.late.append(event)
-            if self._publications is not None:
-                self._publications.add(event)
-            return False
-        self._ordering.add(event)
-        return True
+        return self._admission.first_refused(events)
 
     def advance(self, time: Instant) -> list[Event]:
         """Tell the run that its stream has come to a time, and return what follows from that.
@@ -294,38 +264,17 @@ class Run:
                 yield from self._engine.read_in_parts(event)
             else:
                 # An event is read with the history as it stands before it, and then kept there.
-                yield from _asking(self._engine.read_in_parts(event), self._publications)
+                yield from asking(self._engine.read_in_parts(event), self._publications)
                 self._publications.add(event)
 
     def _hand_out(self, parts: Iterator[list[Event]]) -> Iterator[Event]:
-        """The outputs that are left from earlier calls, and then these."""
-        outputs = chain.from_iterable(parts)
-        self._left = outputs if self._left is None else chain(self._left, outputs)
         # The quick ways in know nothing of outputs that are left.
         self._pushes = {}
-        return self._handed_out()
-
-    def _handed_out(self) -> Iterator[Event]:
-        while True:
-            with self._lock, self._told_as_damage():
-                output = None if self._left is None else next(self._left, None)
-                if output is None:
-                    self._left = None
-                    self._pushes = self._quick
-                    return
-                self.counts.outputs += 1
-            yield output
+        return self._handout.hand_out(parts)
 
     def _told_as_damage(self) -> AbstractContextManager[None]:
-        """What a state brings about that cannot be is told of the snapshot that it came from."""
+        """Turns failures of a resumed state into a `SnapshotError` about its snapshot."""
         return damaged_if_impossible() if self._is_resumed else nullcontext()
-
-    def _require_nothing_left(self) -> None:
-        if self._left is not None:
-            raise UsageError(
-                "outputs of this run are still to be taken: take all that `push_iter` and its like"
-                " hand out first"
-            )
 
     # --- rules that come and go -----------------------------------------------------------------
 
@@ -333,6 +282,11 @@ class Run:
     def text(self) -> str:
         """The library that runs now, as text. A snapshot is resumed with a library of this text."""
         return print_library(self._library.tree)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that run now."""
+        return tuple(each.name for each in self._library.correlations)
 
     def add(self, definitions: str | HasTree) -> None:
         """Run more rules from now on: a text, or a library, of types and correlations.
@@ -345,7 +299,7 @@ class Run:
             self._change(with_definitions(self._library, definitions, replacing=False))
 
     def replace(self, definitions: str | HasTree) -> None:
-        """Run these in place of those with the same names; what has a new name is added.
+        """Run definitions in place of those with equal names; definitions with new names are added.
 
         A replaced rule takes the place of the old one and starts afresh; a rule that means the same
         as before keeps its state, and so do all others. Raises `LibraryError`, and leaves what
@@ -365,23 +319,34 @@ class Run:
 
     def change(self, library: HasTree) -> None:
         """Run another library from now on. A rule that means the same keeps its state."""
-        self._change(library.checked)
+        with self._lock:
+            self._change(library.checked)
 
     def _change(self, library: CheckedLibrary) -> None:
-        self._require_nothing_left()
+        self._handout.require_empty()
         self._engine.change(library)
         self._library = library
-        self._quick = self._pushes = self._routines()
+        self._admission.types = library.types
+        self._find_quick_ways()
         if self._history is not None:
             self._history.append(("library", print_library(library.tree)))
 
-    def _routines(self) -> Mapping[str, Callable[[Event], list[Event]]]:
-        """Quick ways in, where the engine has them and events need not be put in order."""
-        if self._publications is not None:
-            return {}
-        if isinstance(self._engine, StepStream) and self._ordering.lateness == 0:
-            return self._engine.pushes(self._ordering, self._push)
-        return {}
+    def _find_quick_ways(self) -> None:
+        """Ask the engine for quick ways in, where events need not be put in order."""
+        is_quick = self._publications is None and self._ordering.lateness == 0
+        self._quick = {}
+        if is_quick and isinstance(self._engine, StepStream):
+            self._quick = self._engine.pushes(self._ordering, self._push)
+        self._open_quick_ways()
+
+    def _open_quick_ways(self) -> None:
+        self._pushes = self._quick
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows a run."""
+        from ensue.engine.showing import run_html
+
+        return run_html(self.rules, self._engine_name, self.counts)
 
     # --- why ------------------------------------------------------------------------------------
 
@@ -425,10 +390,8 @@ class Run:
             return write_snapshot(self._saved(), key)
 
     def _saved(self) -> Snapshot:
-        self._require_nothing_left()
-        order = self._ordering
-        settled = order.settled
-        engine = self._engine
+        self._handout.require_empty()
+        engine, settled = self._engine, self._ordering.settled
         if self._publications is not None and self._history is not None:
             raise SnapshotError(
                 "a run by the definitions reads its events again when it is resumed, and its"
@@ -438,19 +401,8 @@ class Run:
             library=fingerprint(self._library),
             engine=self._engine_name,
             explains=self._explainer is not None,
-            order=SavedOrder(
-                order.lateness,
-                None if isinstance(order.latest, float) else order.latest,
-                [save_event(each) for each in order.waiting],
-                [save_event(each) for each in self.late],
-                None if order.max_jump == UNBOUNDED else int(order.max_jump),
-            ),
-            counts=SavedCounts(
-                self.counts.events,
-                self.counts.outputs,
-                self.counts.late,
-                dict(self.counts.without_key),
-            ),
+            order=saved_order(self._ordering, self.late),
+            counts=saved_counts(self.counts),
             state=save_stream(engine, settled) if isinstance(engine, StepStream) else None,
             batch=engine.snapshot() if isinstance(engine, ReadsMany) else None,
             history=self._history,
@@ -469,133 +421,61 @@ class Run:
         """Go on from a snapshot, on the engine that it was taken on or on another one."""
         saved = read_snapshot(snapshot, library, key)
         with damaged_if_impossible():
-            return cls._resumed(library, saved, engine, publications, jump)
+            terms = terms_of(saved, library, engine, jump)
+            if saved.history is None:
+                return cls._restored(library, saved, terms, publications)
+            return cls._replayed(library, saved, saved.history, terms)
 
     @classmethod
-    def _resumed(
+    def _restored(
         cls,
         library: CheckedLibrary,
         saved: Snapshot,
-        engine: str | None,
+        terms: ResumeTerms,
         publications: Publications | None,
-        jump: JumpLike,
     ) -> Run:
-        before = _saved_jump(saved.order.max_jump, library)
-        allowed = before if jump is None else max_jump(library, jump)
-        name = saved.engine if engine is None else choose_engine(engine)
-        if name not in ENGINES:
-            raise SnapshotError(f"the snapshot is of an engine `{saved.engine}` that is not here")
-        if saved.history is not None:
-            # What was read once is read again; but a history that was changed must come to an end.
-            trusted = before < UNBOUNDED or jump is not None
-            bound = max(before, allowed) if trusted else max_jump(library, None)
-            run = cls._replay(library, saved, saved.history, name, bound)
-            run._ordering.max_jump = allowed
-            run._quick = run._pushes = run._routines()
-            return run
-        if saved.state is None and saved.batch is None:
-            raise SnapshotError("the snapshot is damaged: there is no state in it")
-        if name == "reference":
-            raise SnapshotError(
-                f"a snapshot of the engine `{saved.engine}` holds its state, and the engine"
-                " `reference` goes by the events themselves: resume it with `step` or `batch`"
-            )
-        run = cls(library, name, saved.order.lateness, publications=publications, max_jump=allowed)
-        counts = saved.counts
-        run.counts.events, run.counts.outputs = counts.events, counts.outputs
-        run.counts.late = counts.late
-        run.counts.without_key.update(counts.without_key)
-        run.late = [restore_event(each) for each in saved.order.late]
-        run._ordering.restore(
-            saved.order.latest, [restore_event(each) for each in saved.order.waiting]
+        """A run in the state that a snapshot holds."""
+        run = cls(
+            library,
+            terms.engine,
+            saved.order.lateness,
+            publications=publications,
+            max_jump=terms.max_jump,
         )
-        run._restore(library, saved)
-        run._check_restored(before)
+        restore_counts(run.counts, saved.counts)
+        run.late = [restore_event(each) for each in saved.order.late]
+        restore_order(run._ordering, saved.order)
+        restore_engine(run._engine, library, saved, run._ordering.settled)
+        check_restored(run._engine, run._ordering, terms.max_jump_before)
         run._is_resumed = True
-        run._quick = run._pushes = run._routines()
+        run._find_quick_ways()
         return run
 
-    def _check_restored(self, bound: float) -> None:
-        """Raises `SnapshotError` if the clock or timers of the engine stand where they cannot.
-
-        `bound` is how far the clock could jump up to now.
-        """
-        settled, engine = self._ordering.settled, self._engine
-        clock = getattr(engine, "clock", None)
-        if clock is not None and (settled is None or clock > self._ordering.latest):
-            raise damaged("its clock is ahead of its events")
-        due = engine.next_due() if isinstance(engine, KnowsTimers) else None
-        if due is not None and (settled is None or settled - due > bound):
-            raise damaged("a timer has been due for longer than the clock may jump")
-
-    def _restore(self, library: CheckedLibrary, saved: Snapshot) -> None:
-        """Put the engine where the one that was saved has been."""
-        engine = self._engine
-        if isinstance(engine, StepStream):
-            state = saved.state
-            if saved.batch is not None:
-                from ensue.engine.batch.saved.exchanging import stream_of_batch
-
-                state = stream_of_batch(saved.batch, library, saved.library)
-            if state is not None:
-                restore_stream(engine, library, state)
-        elif isinstance(engine, ReadsMany):
-            if saved.batch is not None:
-                engine.restore(saved.batch)
-            elif saved.state is not None:
-                from ensue.engine.batch.engine import BatchEngine
-                from ensue.engine.batch.saved.exchanging import restore_from_step
-
-                assert isinstance(engine, BatchEngine)
-                restore_from_step(engine, library, saved.state, self._ordering.settled)
-
     @classmethod
-    def _replay(
-        cls,
-        library: CheckedLibrary,
-        saved: Snapshot,
-        history: History,
-        engine: str,
-        bound: float,
+    def _replayed(
+        cls, library: CheckedLibrary, saved: Snapshot, history: History, terms: ResumeTerms
     ) -> Run:
-        match history:
-            case [("library", str(text)), *rest]:
-                is_same = text == print_library(library.tree)
-                begun = library if is_same else checked_source(Source.of(text), library.ontology)
-            case _:
-                raise SnapshotError("the snapshot is damaged: its history has no beginning")
-        explains = saved.explains and engine == saved.engine
-        run = cls(begun, engine, saved.order.lateness, explains, max_jump=bound)
-        for entry in rest:
+        """A run that has read again everything that a snapshot says was read."""
+        run = cls(
+            first_library(history, library),
+            terms.engine,
+            saved.order.lateness,
+            explain=saved.explains and terms.engine == saved.engine,
+            max_jump=terms.max_jump_before,
+        )
+        for entry in history[1:]:
             match entry:
                 case "event", str(event):
                     run.push(event)
                 case "time", int(time):
                     run.advance(time)
                 case "library", str(text):
-                    run._change(checked_source(Source.of(text), library.ontology))
+                    run._change(named_library(text, library))
                 case _:
                     raise SnapshotError(f"the snapshot is damaged: `{entry[0]}` is no history")
+        run._ordering.max_jump = terms.max_jump
+        run._find_quick_ways()
         return run
-
-    def _count(self, outputs: list[Event]) -> list[Event]:
-        self.counts.outputs += len(outputs)
-        return outputs
-
-
-def _saved_jump(saved: int | None, library: CheckedLibrary) -> float:
-    """The bound that a snapshot has; one from before there was a bound has that of its rules."""
-    if saved == BOUND_OF_RULES:
-        return max_jump(library, None)
-    return UNBOUNDED if saved is None else saved
-
-
-def time_microseconds(time: Instant) -> int:
-    """An instant as engines count time. Raises `UsageError` for what is none."""
-    try:
-        return instant_of(time)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def run_bounded(
@@ -605,28 +485,3 @@ def run_bounded(
     ordered = sorted(events, key=lambda each: each.time) if sort else events
     yield from run.push_all_iter(ordered)
     yield from run.finish_iter(until)
-
-
-def _asking(parts: Iterator[list[Event]], publications: Publications) -> Iterator[list[Event]]:
-    """The same parts, each made while predicates can ask the history."""
-    while True:
-        token = SCOPE_OF.set(partial(AskingScope, history=publications))
-        try:
-            part = next(parts, None)
-        finally:
-            SCOPE_OF.reset(token)
-        if part is None:
-            return
-        yield part
-
-
-def as_event(event: EventLike) -> Event:
-    if isinstance(event, Event):
-        return event
-    if isinstance(event, Mapping):
-        try:
-            text = msgspec.json.encode(event)
-        except (TypeError, ValueError) as error:
-            raise EventError([f"the event cannot be said in JSON: {error}"]) from None
-        return cloudevents.decode(text)
-    return cloudevents.decode(event)

@@ -11,7 +11,7 @@ from typing import Literal, Protocol, assert_never
 
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.events.event import Event
-from ensue.lang.label_logic import change_of, label_value
+from ensue.lang.derived.label_logic import change_of, label_value
 from ensue.lang.syntax import (
     Change,
     FilterCorrelation,

@@ -8,13 +8,14 @@
     await gateway.stop()
 
 The way of an event: an adapter (`adapters/`) receives it, its link (`link`) hands it to the gateway
-(`gateway`), which looks up who wants it (`interest`) over the tree of gateways (`tree`), maps it
+(`gateway`), which looks up who wants it and over which links it travels (`routing/`), maps it
 (`mapping/`), and queues it at the links of its destinations; when all have it, it is acknowledged.
-Requests and what gateways say to each other are control events (`control`).
+Requests and what gateways say to each other are control events (`routing/control`); `messages/` has
+the common event and its forms.
 """
 
 from ensue.federation.adapters.local import provide
-from ensue.federation.control import Request
 from ensue.federation.gateway import Gateway
+from ensue.federation.routing.control import Request
 
 __all__ = ["Gateway", "Request", "provide"]

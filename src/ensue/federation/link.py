@@ -22,9 +22,9 @@ from typing import Any, Protocol
 from ensue.errors import EnsueError, EventError, LinkError, UsageError
 from ensue.events.event import Event
 from ensue.federation.adapters.base import Adapter, Incoming, Outgoing, RefusedError, Service
-from ensue.federation.attributes import expiry_of, identity_of
 from ensue.federation.counts import Counts, Seen
 from ensue.federation.ending import end
+from ensue.federation.messages.attributes import expiry_of, identity_of
 from ensue.subscriptions import Filter
 
 MOST_IN_FLIGHT = 4000

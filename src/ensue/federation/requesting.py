@@ -8,9 +8,9 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from ensue.errors import EventError, LinkError, UsageError
-from ensue.federation import control
 from ensue.federation.adapters import KINDS, adapter_class
 from ensue.federation.adapters.base import Service
+from ensue.federation.routing import control
 
 SCHEMES = {
     "amqp": "amqp",

@@ -25,16 +25,17 @@ from ensue.lang.expressions.asking import Ontology, as_it_stands, concept_holds
 from ensue.lang.expressions.comparing import stands_in
 from ensue.lang.expressions.evaluation import evaluate, holds
 from ensue.lang.expressions.scopes import MISSING, EventScope
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.terms import Concept
+from ensue.lang.expressions.tree import (
     Compared,
-    Concept,
     ConceptTerm,
+    Expression,
     IsA,
+    Name,
     SameAs,
     Subsumes,
     TemporalTerm,
 )
-from ensue.lang.expressions.tree import Expression, Name
 
 FEW: Final = 12
 """Publications that are looked at first: often one of them matches."""

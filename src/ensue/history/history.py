@@ -16,20 +16,20 @@ from itertools import islice
 from types import TracebackType
 from typing import Final, Self
 
-from ensue.engine.run import EventLike, Instant, as_event, time_microseconds
+from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
+from ensue.history.bodies import kept_publication
 from ensue.history.keeping import Retention, keep
-from ensue.history.publication import Publication, joined, plain, publication_of
+from ensue.history.publication import Publication, joined, publication_of
 from ensue.history.replaying import replay_filter, replay_library
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
 from ensue.history.stores.opening import open_store
 from ensue.lang.building.values import Value
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.asking import Ontology
-from ensue.lang.expressions.terms import TemporalTerm
-from ensue.lang.expressions.tree import Expression
+from ensue.lang.expressions.tree import Expression, TemporalTerm
 from ensue.library import Library
 from ensue.subscriptions import Filter
 
@@ -79,11 +79,15 @@ class History:
         """
         return cls(open_store(url), max_age, max_count, ontology)
 
+    def over(self, store: Store) -> Self:
+        """A history over another store, with the ontology of this one; it gives nothing up."""
+        return type(self)(store, ontology=self.ontology)
+
     # --- keeping --------------------------------------------------------------------------------
 
     def add(self, event: EventLike) -> None:
         """Keep an event: when this returns, it is kept. Raises `EventError`."""
-        self._keep([publication_of(plain(as_event(event)))], None)
+        self._keep([kept_publication(as_event(event))], None)
 
     def add_all(self, events: Iterable[EventLike], on_refused: OnRefused | None = None) -> int:
         """Keep many events, some thousand at once, and return how many are kept.
@@ -97,7 +101,7 @@ class History:
             batch: list[Publication] = []
             for event in given:
                 try:
-                    made = publication_of(plain(as_event(event)))
+                    made = kept_publication(as_event(event))
                 except EventError as error:
                     if on_refused is None:
                         self._keep(batch, None)
@@ -124,7 +128,7 @@ class History:
 
     def check(self, event: EventLike) -> None:
         """Raises `EventError` if an event cannot be kept, and keeps nothing."""
-        publication = publication_of(plain(as_event(event)))
+        publication = kept_publication(as_event(event))
         with self._store.reading():
             self._joined(publication)
 

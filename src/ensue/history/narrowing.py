@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from ensue.history import postings
 from ensue.history.postings import KeyRange
-from ensue.lang.expressions.terms import Has
 from ensue.lang.expressions.tree import (
     Comparison,
     Exists,
     Expression,
+    Has,
     In,
     Like,
     Literal,

@@ -56,7 +56,7 @@ def keys_of(event: Event) -> list[bytes]:
     data = event.data
     if isinstance(data, Mapping):
         # An attribute of CloudEvents hides one of the data.
-        hidden = extensions.keys() | _OWN
+        hidden = _OWN.union(extensions) if extensions else _OWN
         _list_data(data, "", hidden, keys)
     if len(keys) > MOST_NAMES:
         keys[MOST_NAMES:] = [OVERFLOW]
@@ -71,14 +71,25 @@ def _list_data(
             return
         if value is None or (not above and name in hidden):
             continue
+        keys.append(_key(above + name, value))
         if type(value) is dict:
-            keys.append(_key(above + name, value))
             _list_data(value, f"{above}{name}.", hidden, keys)
-        else:
-            keys.append(_key(above + name, value))
 
 
 def _key(name: str, value: Any) -> bytes:
+    kind = type(value)
+    if kind is str:
+        # A long text would stay in memory with its key.
+        is_short = len(value) <= LONGEST_VALUE
+        return _scalar_key(name, value) if is_short else _prefix(name) + _encoded_text(value)
+    if kind is int or kind is float or kind is bool:
+        return _scalar_key(name, value)
+    return _prefix(name) + _OTHER
+
+
+@lru_cache(maxsize=16_384)
+def _scalar_key(name: str, value: str | float) -> bytes:
+    """The key of a text or a number. Numbers that are equal (`1`, `1.0`, `true`) have one key."""
     return _prefix(name) + encoded(value)
 
 
@@ -92,7 +103,6 @@ def encoded(value: Any) -> bytes:
     return _OTHER
 
 
-@lru_cache(maxsize=4096)
 def _encoded_text(text: str) -> bytes:
     if _is_number(text):
         with suppress(FaultError):

@@ -12,33 +12,30 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Final
 
 from ensue.history.narrowing import Clauses, narrowed
-from ensue.lang.expressions.terms import (
-    After,
-    Before,
-    Compared,
-    Concept,
-    ConceptBag,
-    During,
-    Has,
-    IsA,
-    OntologyProperty,
-    Related,
-    SameAs,
-    Subsumes,
-)
+from ensue.lang.expressions.terms import Concept, ConceptBag
 from ensue.lang.expressions.tree import (
+    After,
     Arithmetic,
+    Before,
     Call,
+    Compared,
     Comparison,
+    During,
     Exists,
     Expression,
+    Has,
     In,
+    IsA,
     Like,
     Literal,
     Logic,
     Name,
     Negate,
     Not,
+    OntologyProperty,
+    Related,
+    SameAs,
+    Subsumes,
 )
 from ensue.lang.source import Span
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
-from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from ensue.errors import EventError
-from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
 from ensue.events.times import format_time, parse_time
 
@@ -23,6 +21,7 @@ END: Final = "endtime"
 START_UNTIL: Final = "timeuntil"
 END_UNTIL: Final = "endtimeuntil"
 PHASES: Final = ("start", "end", "instant")
+_TIMING: Final = frozenset({PHASE, END, START_UNTIL, END_UNTIL})
 
 
 class Times(NamedTuple):
@@ -58,6 +57,8 @@ class Publication(NamedTuple):
     key: bytes
     opening: Event | None = None
     closing: Event | None = None
+    text: bytes = b""
+    """The event as a store writes it, where that is made already (`bodies`)."""
 
     @property
     def arrived(self) -> tuple[Event, ...]:
@@ -72,50 +73,26 @@ def key_of(event: Event) -> bytes:
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def plain(event: Event) -> Event:
-    """The event as JSON gives it back: times in its data are text, as in every store.
-
-    Raises `EventError` if it holds something that JSON cannot say.
-    """
-    if all(type(each) in _SCALARS for each in event.extensions.values()) and _is_plain(event.data):
-        return event
-    return decode(encode(event))
-
-
-_SCALARS: Final = frozenset({str, bool, int})
-
-
-def _is_plain(value: Any) -> bool:
-    kind = type(value)
-    if value is None or kind is str or kind is bool:
-        return True
-    if kind is int:
-        return bool(-(2**63) <= value < 2**64)
-    if kind is float:
-        return isfinite(value)
-    if kind is dict:
-        return all(type(name) is str and _is_plain(each) for name, each in value.items())
-    return kind is list and all(map(_is_plain, value))
-
-
-def publication_of(event: Event) -> Publication:
+def publication_of(event: Event, text: bytes = b"") -> Publication:
     """The publication that one event makes by itself. Raises `EventError`."""
-    if not event.extensions:
-        return Publication(event, Times.of(event.time, event.time), key_of(event))
+    extensions = event.extensions
+    if not extensions or _TIMING.isdisjoint(extensions):
+        time = event.time
+        return Publication(event, Times(time, time, time, time), key_of(event), text=text)
     problems: list[str] = []
-    phase = _phase(event.extensions, problems)
-    end = _instant(event.extensions, END, problems)
-    start_until = _instant(event.extensions, START_UNTIL, problems)
-    end_until = _instant(event.extensions, END_UNTIL, problems)
+    phase = _phase(extensions, problems)
+    end = _instant(extensions, END, problems)
+    start_until = _instant(extensions, START_UNTIL, problems)
+    end_until = _instant(extensions, END_UNTIL, problems)
     if problems:
         raise EventError([f"`{event.id}`: {each}" for each in problems])
     if phase == "start":
         times = _opened(event, end, end_until, start_until)
-        return Publication(event, times, key_of(event), opening=event)
+        return Publication(event, times, key_of(event), opening=event, text=text)
     if phase == "end":
         return _closed(event, end, start_until)
     times = _times(event, start_until, end, end_until)
-    return Publication(event, times, key_of(event))
+    return Publication(event, times, key_of(event), text=text)
 
 
 def joined(old: Publication, new: Publication) -> Publication:
@@ -188,6 +165,8 @@ def _closed(event: Event, end: int | None, until: int | None) -> Publication:
 
 
 def _times(event: Event, start_until: int | None, end: int | None, end_until: int | None) -> Times:
+    if end is not None and start_until is None and end_until is None and end >= event.time:
+        return Times(event.time, event.time, end, end)
     last_start = event.time if start_until is None else start_until
     if end is None:
         # An instant ends when it starts, also where it is not known when.

@@ -8,23 +8,23 @@ deleted at the end if there is much of it; the history itself is only read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol, Self
 
-from ensue.engine.run import Instant, Run, time_microseconds
+from ensue.engine.inputs import Instant, time_microseconds
+from ensue.engine.run import Run
+from ensue.engine.running.publications import Publications
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history.prepared import asks_history
+from ensue.history.store import Store
 from ensue.history.stores.memory import MemoryStore
 from ensue.lang.expressions.tree import Expression
 from ensue.library import Library
-
-if TYPE_CHECKING:
-    from ensue.history.history import History
 
 HELD_IN_MEMORY: Final = 100_000
 """So many publications are replayed in memory, more in a file."""
@@ -32,12 +32,31 @@ HELD_IN_MEMORY: Final = 100_000
 OnRefused = Callable[[Event, EventError], None]
 
 
+class Replayed(Publications, Protocol):
+    """What a backtest needs of a history: its events again, and a scratch history beside it."""
+
+    def __len__(self) -> int: ...
+
+    def replay(
+        self, since: Instant | None = None, until: Instant | None = None
+    ) -> Iterator[Event]: ...
+
+    def matches(self, filter: Expression, event: Event) -> bool: ...  # noqa: A002
+
+    def add_all(self, events: Iterable[Event]) -> int: ...
+
+    def over(self, store: Store) -> Self:
+        """A history over another store, with the ontology of this one."""
+
+    def close(self) -> None: ...
+
+
 def _let_pass(event: Event, error: EventError) -> None:
     """What does not fit its type was refused in the live run too."""
 
 
 def replay_filter(
-    history: History, expression: Expression, since: Instant | None, until: Instant | None
+    history: Replayed, expression: Expression, since: Instant | None, until: Instant | None
 ) -> Iterator[Event]:
     """The events of a span that match a filter, each asked of what had come before it."""
     with _scratch(history) as scratch:
@@ -48,7 +67,7 @@ def replay_filter(
 
 
 def replay_library(
-    history: History,
+    history: Replayed,
     library: Library,
     since: Instant | None,
     until: Instant | None,
@@ -78,7 +97,7 @@ def _pushed(run: Run, event: Event, on_refused: OnRefused) -> list[Event]:
 
 
 def _after_the_rest(
-    history: History, scratch: History, since: Instant | None, until: Instant | None
+    history: Replayed, scratch: Replayed, since: Instant | None, until: Instant | None
 ) -> Iterator[Event]:
     """The events of a span, once the scratch history holds those before it."""
     events = history.replay(None, until)
@@ -99,15 +118,14 @@ def _after_the_rest(
 
 
 @contextmanager
-def _scratch(history: History) -> Iterator[History]:
-    kind = type(history)
+def _scratch(history: Replayed) -> Iterator[Replayed]:
     if len(history) <= HELD_IN_MEMORY:
-        yield kind(MemoryStore(), ontology=history.ontology)
+        yield history.over(MemoryStore())
         return
     from ensue.history.stores.sql import SqlStore
     from ensue.history.stores.sqlite import sqlite_engine
 
     with TemporaryDirectory(prefix="ensue-replay-") as folder:
         engine = sqlite_engine(str(Path(folder) / "scratch.db"), durable=False)
-        with kind(SqlStore(engine), ontology=history.ontology) as scratch:
+        with closing(history.over(SqlStore(engine))) as scratch:
             yield scratch

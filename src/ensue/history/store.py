@@ -19,8 +19,8 @@ from typing import Final, Literal, Protocol
 
 import msgspec
 
-from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
+from ensue.history.bodies import event_in, halves_in
 from ensue.history.narrowing import Clause
 from ensue.history.postings import keys_of
 from ensue.history.publication import Publication, Times
@@ -55,36 +55,16 @@ class Stored(msgspec.Struct):
     @property
     def event(self) -> Event:
         if self._event is None:
-            self._event = _read(self.body)[0]
+            self._event = event_in(self.body)
         return self._event
 
     @property
     def publication(self) -> Publication:
-        event, opening, closing = _read(self.body)
-        return Publication(event, self.times, self.key, opening, closing)
+        return Publication(self.event, self.times, self.key, *halves_in(self.body))
 
     @property
     def keys(self) -> list[bytes]:
         return keys_of(self.event)
-
-
-_BREAK: Final = b"\n"
-
-
-def body_of(publication: Publication) -> bytes:
-    """A publication as a store keeps it: the event as JSON, and its two halves behind it."""
-    lines = [encode(publication.event)]
-    if publication.opening is not None or publication.closing is not None:
-        halves = (publication.opening, publication.closing)
-        # JSON has no line ends outside of its texts, where they are escaped.
-        lines += [b"" if each is None else encode(each) for each in halves]
-    return _BREAK.join(lines)
-
-
-def _read(body: bytes) -> tuple[Event, Event | None, Event | None]:
-    event, *halves = body.split(_BREAK)
-    opening, closing = (decode(each) if each else None for each in halves or (b"", b""))
-    return decode(event), opening, closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +116,7 @@ class Store(Protocol):
     """One place of publications. `reading` and `writing` enclose what must be of one moment."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """What is asked inside sees one state of the store."""
+        """Questions inside see one state of the store."""
 
     def writing(self) -> AbstractContextManager[None]:
         """What is written inside is kept as a whole when it ends, or not at all."""
@@ -156,7 +136,7 @@ class Store(Protocol):
         """Store new ones, in the order of their arrival."""
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
-        """Store others in the place of some, which keep their numbers."""
+        """Replace stored publications; the new ones keep the numbers of the old."""
 
     def remove(self, gone: Sequence[Stored], floor: int | None = None) -> None:
         """Take some away. With `floor`, they are all that was left of those up to this number."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ensue.history.intervals import relates
 from ensue.history.publication import Times
 from ensue.history.store import FOREVER, LONG_AGO, Window
-from ensue.lang.expressions.terms import After, Before, During, Related
+from ensue.lang.expressions.tree import After, Before, During, Related
 
 
 class Search(NamedTuple):

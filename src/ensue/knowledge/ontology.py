@@ -22,7 +22,7 @@ from ensue.knowledge.codes import Codes
 from ensue.knowledge.snapshot import Snapshot
 from ensue.knowledge.sources import Source, Text, read
 from ensue.knowledge.testing import LiveTest, compiled
-from ensue.lang.expressions.terms import ConceptTerm
+from ensue.lang.expressions.tree import ConceptTerm
 
 
 class Ontology:

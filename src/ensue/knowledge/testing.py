@@ -19,16 +19,8 @@ from typing import Any, Final
 from ensue.errors import OntologyError
 from ensue.knowledge.codes import UNKNOWN, CodeSet
 from ensue.knowledge.snapshot import Snapshot
-from ensue.lang.expressions.terms import (
-    Concept,
-    ConceptBag,
-    ConceptTerm,
-    IsA,
-    OntologyProperty,
-    SameAs,
-    TextSets,
-)
-from ensue.lang.expressions.tree import Literal
+from ensue.lang.expressions.terms import Concept, ConceptBag, TextSets
+from ensue.lang.expressions.tree import ConceptTerm, IsA, Literal, OntologyProperty, SameAs
 
 _NOTHING: Final = CodeSet()
 
@@ -133,7 +125,7 @@ class LiveTest:
         self.take(snapshot, compiled(term, snapshot))
 
     def take(self, snapshot: Snapshot, test: CodeTest) -> None:
-        """Go by another snapshot. One assignment, so that every question sees one snapshot."""
+        """Test by another snapshot. One assignment, so that a question never sees two snapshots."""
         self._current = (snapshot.names.spellings.get, test.singly.bounds, test, snapshot)
 
     def holds(self, value: Any) -> bool:

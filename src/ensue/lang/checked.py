@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.wire_names import wired_correlations
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.expressions.binding import Binding
 from ensue.lang.syntax import Correlation, LibraryTree
-from ensue.lang.wire_names import wired_correlations
 
 
 @dataclass(frozen=True)
 class CheckedLibrary:
-    """`feeds` says for each correlation which others read what it puts out; it has no circles.
+    """`feeds` has for each correlation the readers of its outputs; it has no circles.
 
     `tree` is the library as it was written. In `types` and `correlations` a type goes by the name
     that its events carry, which is another one where the declaration says so (`wire_names`).

@@ -19,10 +19,10 @@ from ensue.lang.checking.filters import check_filter
 from ensue.lang.checking.ports import check_keys, check_ports, warn_unused
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.transformers import Transformer
+from ensue.lang.derived.wire_names import wire_names, wired_types
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.binding import Binding, bound
 from ensue.lang.syntax import Correlation, EclCorrelation, LibraryTree
-from ensue.lang.wire_names import wire_names, wired_types
 
 
 def check(

@@ -10,8 +10,8 @@ it again.
 from __future__ import annotations
 
 from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.derived.parts import labels_in
 from ensue.lang.expressions import Expression
-from ensue.lang.parts import labels_in
 from ensue.lang.syntax import (
     Correlation,
     EclCorrelation,

@@ -149,9 +149,3 @@ class Machine:
             seen[name] += 1
             found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
         return tuple(found)
-
-    def _repr_svg_(self) -> str:
-        """How a notebook shows a machine."""
-        from ensue.machine.drawing import to_svg
-
-        return to_svg(self)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ensue.events.types import TypeSystem
-from ensue.lang.relating import relates_events
+from ensue.lang.derived.relating import relates_events
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.building.from_ecl import machine_of_ecl
 from ensue.machine.building.from_filter import left_label_aborted, machine_of_filter, needs_memory
@@ -53,6 +53,12 @@ class Plan:
         if self.machine is None:
             raise ValueError(f"`{self.correlation.name}` runs from memory: {self.why}")
         return self.machine
+
+    def _repr_svg_(self) -> str | None:
+        """How a notebook shows a plan: as a drawing of its machine, if it has one."""
+        from ensue.machine.drawing import to_svg
+
+        return None if self.machine is None else to_svg(self.machine, self.correlation.name)
 
 
 def plan(

@@ -17,9 +17,9 @@ from ensue.history.prepared import asks_history
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import Output, outputs_of
+from ensue.lang.derived.relating import has_timeout
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions import Name
-from ensue.lang.relating import has_timeout
 from ensue.lang.syntax import (
     CommonKey,
     Correlation,

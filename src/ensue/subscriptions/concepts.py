@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ensue.lang.expressions.nesting import parts_of
-from ensue.lang.expressions.terms import (
-    Concept,
-    ConceptBag,
-    ConceptTerm,
-    TemporalTerm,
-)
-from ensue.lang.expressions.tree import Expression, Literal, Name
+from ensue.lang.expressions.terms import Concept, ConceptBag
+from ensue.lang.expressions.tree import ConceptTerm, Expression, Literal, Name, TemporalTerm
 
 
 def terms_in(expression: Expression) -> Iterator[TemporalTerm | ConceptTerm]:

@@ -29,8 +29,7 @@ from ensue.lang.expressions.asking import AskingScope, Ontology
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.nesting import names_in
 from ensue.lang.expressions.scopes import MISSING
-from ensue.lang.expressions.terms import Compared, ConceptTerm, Related, TemporalTerm
-from ensue.lang.expressions.tree import Expression
+from ensue.lang.expressions.tree import Compared, ConceptTerm, Expression, Related, TemporalTerm
 from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.tests import NEVER, Parts, View, test_of
 from ensue.subscriptions.behaviours import (
@@ -41,7 +40,7 @@ from ensue.subscriptions.behaviours import (
     is_unknown,
 )
 from ensue.subscriptions.filter import Filter, as_filter
-from ensue.subscriptions.implying import concept_implies, term_implies
+from ensue.subscriptions.implying import concept_implies, plainly_implies, term_implies
 from ensue.subscriptions.questions import (
     ANYTHING,
     ERROR,
@@ -73,7 +72,7 @@ def covers(
 
 
 def _covers(f: Expression, g: Expression, ontology: Ontology | None) -> bool | None:
-    if f == g:
+    if f == g or plainly_implies(g, f):
         return True
     question = _Question(f, g, ontology)
     if question.is_impossible():

@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.run import EventLike, as_event
+from ensue.engine.inputs import EventLike, as_event
 from ensue.errors import UsageError
 from ensue.lang.building.values import Value
 from ensue.lang.expressions.asking import Ontology, TemporalStore, as_it_stands
-from ensue.lang.expressions.terms import ConceptTerm, OntologyProperty, TemporalTerm, ValueTest
+from ensue.lang.expressions.terms import ValueTest
+from ensue.lang.expressions.tree import ConceptTerm, OntologyProperty, TemporalTerm
 from ensue.lang.matching.index import PredicateIndex
 from ensue.subscriptions.concepts import concepts_in, terms_in
 from ensue.subscriptions.filter import Filter, as_filter

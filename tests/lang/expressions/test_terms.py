@@ -13,14 +13,13 @@ from ensue.events.event import Event
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions import Comparison, Expression, Literal, Name
 from ensue.lang.expressions.evaluation import evaluate, holds
-from ensue.lang.expressions.terms import (
-    CONCEPT_TESTS,
-    RELATIONS,
+from ensue.lang.expressions.terms import CONCEPT_TESTS, RELATIONS, Concept, ConceptBag
+from ensue.lang.expressions.text.parsing import parse_expression
+from ensue.lang.expressions.text.printing import print_expression
+from ensue.lang.expressions.tree import (
     After,
     Before,
     Compared,
-    Concept,
-    ConceptBag,
     ConceptTerm,
     During,
     Has,
@@ -31,8 +30,6 @@ from ensue.lang.expressions.terms import (
     Subsumes,
     TemporalTerm,
 )
-from ensue.lang.expressions.text.parsing import parse_expression
-from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.source import Source
 
 from .trees import expressions, instants, names, texts

@@ -18,7 +18,7 @@ from typing import Any
 from ensue.channel.lookup.interests import selected_library
 from ensue.channel.lookup.wants import Correlated
 from ensue.channel.policies import Reason
-from ensue.engine.jumps import NONE, max_jump
+from ensue.engine.timing.jumps import NONE, max_jump
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.lang.syntax import Timeout, TimerPort

@@ -12,9 +12,9 @@ from ensue.cli.deadlines import Deadline, seconds_of
 from ensue.cli.libraries import LibraryFiles, OntologyFiles, load_library
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show, show_findings
 from ensue.errors import LibraryError, LimitError
+from ensue.lang.derived.relating import relates_events
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.parsing.parser import read_source
-from ensue.lang.relating import relates_events
 from ensue.library import Library
 
 COSTS_SHOWN = 10

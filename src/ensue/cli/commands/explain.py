@@ -1,35 +1,23 @@
 """`ensue explain`: what a correlation waits for and what it does then, for people.
 
-In comes a checked library and the name of one of its correlations; out go sections of plain text.
-How expressions become words and outlines is told in `wording`.
+The sections are written by `ensue.explaining`; here they meet the terminal.
 """
 
 from __future__ import annotations
 
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ensue.cli.how_it_runs import how_it_runs, machine_lines
 from ensue.cli.libraries import OntologyFiles, load_library, require_correlation
+from ensue.cli.placements import explain_placement
 from ensue.cli.terminal import show, width
-from ensue.cli.wording import draw, in_words, outline
 from ensue.errors import UsageError
-from ensue.lang import syntax
-from ensue.lang.durations import print_duration
-from ensue.lang.expressions.text.printing import print_expression
-from ensue.lang.printer import print_key, print_labels
+from ensue.explaining.explanation import FORMATS, Page, drawing, explanation
 from ensue.library import Library
-from ensue.machine.drawing import to_dot, to_json, to_mermaid, to_svg
-from ensue.machine.plan import Plan, plan
-from ensue.machine.prepared import plan_in
-
-FORMATS = ("text", "json", "mermaid", "dot", "svg")
-LONGEST_HEAD = 24
 
 
 def explain(
@@ -48,6 +36,16 @@ def explain(
     unoptimised: Annotated[
         bool, typer.Option("--unoptimised", help="Show the machine as it is first built.")
     ] = False,
+    placement: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Show which site runs what, over the sites of a file."),
+    ] = None,
+    events: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--events", "-e", metavar="FILE", help="With --placement: count what crosses links."
+        ),
+    ] = None,
     ontology: OntologyFiles = None,
 ) -> None:
     """Explain a correlation in words, or draw its machine.
@@ -56,11 +54,15 @@ def explain(
     out and when; which correlations feed it, and which it feeds; how each engine runs it, and why;
     what the passes have left of its machine. The other formats draw that machine.
 
+    With --placement: where each correlation runs if its events arise at several sites, what travels
+    there, and why it does not split; with events, also how many messages cross the links.
+
     \b
     Example:
       ensue explain rules.cor DoubleMatch
       ensue explain types.cor rules.cor DoubleMatch
       ensue explain rules.cor DoubleMatch --format svg > machine.svg
+      ensue explain rules.cor --placement sites.toml --events log.jsonl
 
     \b
     Exit codes:
@@ -69,12 +71,21 @@ def explain(
     """
     if format not in FORMATS:
         raise UsageError(f"there is no format `{format}`; there is {_listed(FORMATS)}")
+    if placement is not None:
+        if format not in ("text", "json"):
+            raise UsageError(f"a placement is no `{format}`: it is shown as `text` or `json`")
+        library, asked = _library_and_some_name(arguments, ontology)
+        explain_placement(library, placement, asked, events or [], format == "json")
+        return
+    if events:
+        raise UsageError("`--events` counts what crosses links: give `--placement` with it")
     library, name = _library_and_name(arguments, ontology)
     require_correlation(library, name)
     if format != "text":
         sys.stdout.write(drawing(library, library.correlations[name], format, unoptimised))
         return
-    for line in explanation(library, library.correlations[name], unoptimised):
+    page = Page(width(), (sys.stdout.encoding or "").lower().startswith("utf"))
+    for line in explanation(library, library.correlations[name], unoptimised, page):
         show(line, "bold" if line and not line[0].isspace() else "")
 
 
@@ -100,305 +111,17 @@ def _library_and_name(
     return library, names[0]
 
 
+def _library_and_some_name(
+    arguments: Sequence[str], ontology: Sequence[Path] | None
+) -> tuple[Library, str | None]:
+    """The library of all files, and a correlation of it where the last argument is one."""
+    *files, last = arguments
+    if not Path(last).is_file() and files and not _is_a_path(last):
+        library = load_library([Path(file) for file in files], ontology)
+        require_correlation(library, last)
+        return library, last
+    return load_library([Path(file) for file in arguments], ontology), None
+
+
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-def drawing(
-    library: Library,
-    correlation: syntax.Correlation,
-    format: str,  # noqa: A002
-    unoptimised: bool,
-) -> str:
-    """The machine of a correlation, as text of a format."""
-    planned = _planned(library, correlation, unoptimised)
-    machine = planned.built if unoptimised else planned.machine
-    if machine is None:
-        raise UsageError(
-            f"`{correlation.name}` has no machine to draw: {planned.why}; "
-            "`--format text` explains it in words"
-        )
-    match format:
-        case "json":
-            about = {"correlation": correlation.name, "form": planned.form, "why": planned.why}
-            runs = {
-                word.strip() or "note": text
-                for word, text in how_it_runs(library.checked, correlation, unoptimised)
-            }
-            return to_json(machine, **about, runs=runs) + "\n"
-        case "mermaid":
-            return to_mermaid(machine)
-        case "dot":
-            return to_dot(machine, correlation.name)
-        case _:
-            return to_svg(machine, correlation.name)
-
-
-def explanation(
-    library: Library, correlation: syntax.Correlation, unoptimised: bool = False
-) -> Iterator[str]:
-    """The lines of the explanation; a line that is not indented starts a section."""
-    kind = "an ECL expression" if isinstance(correlation, syntax.EclCorrelation) else "a filter"
-    yield f"{correlation.name}, {kind} that puts out {correlation.output}"
-    yield ""
-    yield "Waits for"
-    yield from _waits_for(correlation)
-    yield ""
-    yield "Ports"
-    yield from _columns([_port(library, port) for port in correlation.ports])
-    if clauses := list(_clauses(correlation)):
-        yield ""
-        yield "Clauses"
-        yield from _columns(clauses)
-    if isinstance(correlation, syntax.FilterCorrelation):
-        if labels := list(_labels(correlation)):
-            yield ""
-            yield "Labels"
-            yield from _columns(labels)
-        if correlation.initially:
-            yield ""
-            yield "At its start"
-            yield from _columns([("", _statement(each)) for each in correlation.initially])
-        yield ""
-        yield "When it triggers"
-        yield from _columns(list(_cases(correlation)))
-    yield ""
-    yield "Puts out"
-    yield from list(_puts_out(library, correlation)) or ["  nothing: it never pushes"]
-    yield ""
-    yield "Between correlations"
-    yield from _columns(list(_neighbours(library, correlation)))
-    yield ""
-    yield "How it runs"
-    yield from _columns(list(how_it_runs(library.checked, correlation, unoptimised)))
-    yield from _machine(library, correlation, unoptimised)
-
-
-def _waits_for(correlation: syntax.Correlation) -> Iterator[str]:
-    roots: tuple[syntax.Filter | syntax.Ecl, ...]
-    if isinstance(correlation, syntax.FilterCorrelation):
-        roots = correlation.branches
-    else:
-        roots = (correlation.body,)
-    can_draw = _can_draw()
-    for number, root in enumerate(roots, 1):
-        if len(roots) > 1:
-            yield f"  branch {number}, which triggers by itself:"
-        words = in_words(root)
-        if words is not None:
-            yield from textwrap.wrap(words, width(), initial_indent="  ", subsequent_indent="  ")
-            yield ""
-        yield from (f"    {line}" for line in draw(outline(root), can_draw, width() - 4))
-        if number < len(roots):
-            yield ""
-
-
-def _port(library: Library, port: syntax.Port) -> tuple[str, str]:
-    if isinstance(port, syntax.TimerPort):
-        period = print_duration(port.period)
-        if port.kind == "every":
-            return port.name, f"a timer that fires every {period}"
-        return port.name, f"a timer that fires after {period} without a trigger"
-    below = [name for name in library.checked.types.subtypes(port.type) if name != port.type]
-    text = f"{port.type} events"
-    if below:
-        text += f" (also {', '.join(below)})"
-    if port.source is not None:
-        text += f" from {port.source!r}"
-    if port.where is not None:
-        text += f" where {print_expression(port.where)}"
-    return port.name, text
-
-
-def _clauses(correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:
-    clauses = correlation.clauses
-    if clauses.within is not None:
-        time = print_duration(clauses.within)
-        yield f"within {time}", f"events older than {time} do not count any more"
-    if clauses.by:
-        keys = ", ".join(print_key(key) for key in clauses.by)
-        yield f"by {keys}", "each value has a memory of its own, labels included"
-    if clauses.bind == "latest":
-        yield "bind latest", "ports stand for the events of the latest match, which go together"
-    elif clauses.bind is not None:
-        yield f"bind {clauses.bind}", f"a port stands for the {clauses.bind} event that matches it"
-    if clauses.having is not None:
-        condition = print_expression(clauses.having)
-        yield f"having {condition}", "asked at each match; if it is not true nothing happens"
-    if clauses.unless:
-        void = " or ".join(f"`{each.name}`" for each in clauses.unless)
-        yield (
-            f"unless {', '.join(each.name for each in clauses.unless)}",
-            (f"{void} makes it forget all events that came before"),
-        )
-    if clauses.keep is not None:
-        yield f"keep {clauses.keep}", _KEPT[clauses.keep]
-
-
-_KEPT = {
-    "none": "after a trigger all events are forgotten",
-    "last": "after a trigger only the event that completed it is remembered",
-    "all": "a trigger forgets nothing, so an event can serve in several matches",
-}
-
-
-def _labels(correlation: syntax.FilterCorrelation) -> Iterator[tuple[str, str]]:
-    for label in _labels_in(correlation.branches):
-        users = [
-            f"case {print_labels(case.condition)}"
-            for case in correlation.cases
-            if label.label in _names_in(case.condition)
-        ]
-        changed = [
-            f"{statement.kind} in {where}"
-            for where, statements in [
-                ("the start", correlation.initially),
-                *(
-                    (f"case {print_labels(case.condition)}", case.statements)
-                    for case in correlation.cases
-                ),
-            ]
-            for statement in statements
-            if isinstance(statement, syntax.Change)
-            and label.label in {each.name for each in statement.labels}
-        ]
-        used = f"used by {'; '.join(users)}" if users else "used by no case"
-        waits = in_words(label.body) or "its part of the outline"
-        yield label.label, "; ".join([f"active if {waits} was met", used, *changed])
-
-
-def _labels_in(parts: Iterable[syntax.Filter]) -> Iterator[syntax.Labelled]:
-    for part in parts:
-        match part:
-            case syntax.Labelled(_, body):
-                yield part
-                yield from _labels_in([body])
-            case syntax.Times(body, _):
-                yield from _labels_in([body])
-            case syntax.Both(inside) | syntax.Either(inside) | syntax.Then(inside):
-                yield from _labels_in(inside)
-
-
-def _names_in(condition: syntax.LabelExpression) -> set[str]:
-    match condition:
-        case syntax.LabelTrue():
-            return set()
-        case syntax.LabelName(name):
-            return {name}
-        case syntax.LabelNot(body):
-            return _names_in(body)
-        case syntax.LabelAnd(parts) | syntax.LabelOr(parts):
-            return {name for part in parts for name in _names_in(part)}
-
-
-def _cases(correlation: syntax.FilterCorrelation) -> Iterator[tuple[str, str]]:
-    if not correlation.cases:
-        yield "", "nothing: it has no case"
-    for case in correlation.cases:
-        heading = f"case {print_labels(case.condition)}:"
-        for statement in case.statements:
-            yield heading, _statement(statement)
-            heading = ""
-        if not case.statements:
-            yield heading, "nothing"
-
-
-def _statement(statement: syntax.Statement) -> str:
-    match statement:
-        case syntax.PushPort(port):
-            return f"sends on the event that `{port}` stands for"
-        case syntax.PushNew(type_, assignments):
-            values = [f"{each.name} = {print_expression(each.value)}" for each in assignments]
-            return f"puts out a new {type_}" + (f" with {', '.join(values)}" if values else "")
-        case syntax.Change(kind, labels):
-            names = _listed(label.name for label in labels)
-            effects = {
-                "abort": f"leaves {names} out from now on",
-                "revive": f"takes {names} in again, afresh",
-                "toggle": f"leaves {names} out, or takes it in again if it was out",
-            }
-            return effects[kind]
-
-
-def _puts_out(library: Library, correlation: syntax.Correlation) -> Iterator[str]:
-    for type_ in dict.fromkeys(_pushed_types(correlation)):
-        attributes = library.checked.types.attributes(type_)
-        fields = ", ".join(f"{name} ({each})" for name, each in attributes.items())
-        text = f"{type_} events with {fields or 'no attributes'}"
-        yield from textwrap.wrap(text, width(), initial_indent="  ", subsequent_indent="    ")
-
-
-def _pushed_types(correlation: syntax.Correlation) -> Iterator[str]:
-    if isinstance(correlation, syntax.EclCorrelation):
-        for type_ in _types_in(correlation.body):
-            yield type_ or correlation.output
-        return
-    ports = {p.name: p.type for p in correlation.ports if isinstance(p, syntax.EventPort)}
-    for statements in (correlation.initially, *(case.statements for case in correlation.cases)):
-        for statement in statements:
-            if isinstance(statement, syntax.PushNew):
-                yield statement.type
-            elif isinstance(statement, syntax.PushPort):
-                yield ports.get(statement.port, correlation.output)
-
-
-def _types_in(node: syntax.Ecl) -> Iterator[str | None]:
-    """What an ECL expression pushes, in the order of its text; None stands for `notify`."""
-    match node:
-        case syntax.Push(type_, body):
-            yield type_
-            yield from _types_in(body)
-        case syntax.Group(_, parts):
-            for part in parts:
-                yield from _types_in(part)
-        case syntax.Unless(body, stop):
-            yield from _types_in(body)
-            yield from _types_in(stop)
-        case syntax.Fail(body) | syntax.Round(_, body):
-            yield from _types_in(body)
-        case syntax.Modes(modes):
-            for mode in modes:
-                yield from _types_in(mode.guard)
-                yield from _types_in(mode.body)
-
-
-def _neighbours(library: Library, correlation: syntax.Correlation) -> Iterator[tuple[str, str]]:
-    feeds = library.checked.feeds
-    feeders = [name for name, readers in feeds.items() if correlation.name in readers]
-    yield "fed by", ", ".join(feeders) or "none: it reads events from outside only"
-    yield "feeds", ", ".join(feeds.get(correlation.name, ())) or "none"
-
-
-def _planned(library: Library, correlation: syntax.Correlation, unoptimised: bool) -> Plan:
-    """Tables bring no machine as it was built: that is made again."""
-    return plan(correlation) if unoptimised else plan_in(library.checked, correlation)
-
-
-def _machine(library: Library, correlation: syntax.Correlation, unoptimised: bool) -> Iterator[str]:
-    planned = _planned(library, correlation, unoptimised)
-    machine = planned.built if unoptimised else planned.machine
-    if machine is None:
-        return
-    yield ""
-    yield f"Its machine, {'as it is built' if unoptimised else 'optimised'}"
-    arrow = "→" if _can_draw() else "->"
-    for line in machine_lines(machine, arrow):
-        yield from textwrap.wrap(line, width(), initial_indent="  ", subsequent_indent="      ")
-
-
-def _can_draw() -> bool:
-    return (sys.stdout.encoding or "").lower().startswith("utf")
-
-
-def _columns(rows: list[tuple[str, str]]) -> Iterator[str]:
-    """Two columns, the second wrapped."""
-    longest = max((len(left) for left, _ in rows), default=0)
-    room = min(LONGEST_HEAD, longest)
-    indent = " " * (room + 4 if room else 2)
-    for left, right in rows:
-        lines = textwrap.wrap(right, width(), initial_indent=indent, subsequent_indent=indent)
-        if len(left) > room:
-            yield f"  {left}"
-        elif lines and room:
-            lines[0] = f"  {left:{room}}  {lines[0].lstrip()}".rstrip()
-        yield from lines

@@ -27,7 +27,7 @@ from ensue.cli.libraries import (
 from ensue.cli.on_spark import SPARK, missing_for_spark
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine.choosing import ENGINES
-from ensue.engine.run import EventLike
+from ensue.engine.inputs import EventLike
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected

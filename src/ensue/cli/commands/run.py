@@ -40,10 +40,10 @@ from ensue.cli.progress import progress_bars
 from ensue.cli.running import Report, Running
 from ensue.cli.stopping import noted_signals
 from ensue.cli.terminal import EXIT_FINDINGS, say
-from ensue.engine import jumps
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
-from ensue.engine.jumps import AUTO
 from ensue.engine.run import Run
+from ensue.engine.timing import jumps
+from ensue.engine.timing.jumps import AUTO
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.following import follow as follow_inputs
@@ -278,7 +278,7 @@ def run(
                 refused=refused,
                 late=late_events,
                 outputs=outputs,
-                # Whoever feeds events by hand or by a live pipe wants to see what comes of them.
+                # Events typed by hand, or from a live pipe, want their outputs shown at once.
                 is_live=follow or any(each.size is None for each in inputs) or outputs.is_terminal,
                 by_wall_clock=live,
                 strict=strict,

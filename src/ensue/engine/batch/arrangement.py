@@ -19,7 +19,7 @@ from ensue.engine.counts import Counts
 from ensue.engine.outputs import carries_key_inside
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.relating import relates_events
+from ensue.lang.derived.relating import relates_events
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.model import Machine
 from ensue.machine.plan import Plan

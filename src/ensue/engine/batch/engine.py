@@ -1,39 +1,32 @@
 """The batch engine: tables of events in, tables of outputs out.
 
-A batch goes through the correlations one after the other, each after those that feed it; what they
-put out is put in order at the end. The state between batches is in the correlations, and a snapshot
-of it is bytes. Events that are in Python already take the same way (`read_all`).
+A table is cut into batches (`input.intake`), each batch goes through all correlations
+(`ordered_pass`), and outputs leave in the form that is asked for (`output.forms`). The state
+between batches is in the correlations; a snapshot of it is bytes (`saved`). Events that are in
+Python already take this way too (`read_all`).
 
 A batch is put in the order of its times. Rows that do not fit their types, or lie further ahead
-than the clock may jump (`jumps`), are kept in `rejected`, and rows from before the time that an
-earlier batch has reached in `late`: neither stops anything.
+than the clock may jump (`timing/jumps`), are kept in `rejected`, and rows from before the time that
+an earlier batch has reached in `late`: neither stops anything.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
-from ensue.engine.batch.arrangement import Arrangement, Running
+from ensue.engine.batch.arrangement import Running
 from ensue.engine.batch.input.batches import Batch, EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
 from ensue.engine.batch.many.group import CellGroup, Member
-from ensue.engine.batch.output.columns import Made, MadeInTurn, join_tables
-from ensue.engine.batch.output.order import (
-    depth_of,
-    event_positions,
-    output_positions,
-    reading_order,
-)
-from ensue.engine.batch.output.placing import Places, Roots
-from ensue.engine.batch.output.schema import OutputSchema, output_schema
-from ensue.engine.batch.output.whole import BatchOutputs, Output, order_of_outputs
+from ensue.engine.batch.ordered_pass import OrderedPass
+from ensue.engine.batch.output.forms import OutputForms
+from ensue.engine.batch.output.schema import OutputSchema
+from ensue.engine.batch.output.whole import BatchOutputs, Output
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
     FORMAT,
@@ -46,10 +39,13 @@ from ensue.engine.batch.saved.snapshots import (
     has_left_table,
 )
 from ensue.engine.batch.single.by_event import EventCorrelation
-from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, Positions, Segment
+from ensue.engine.batch.single.correlation import ColumnCorrelation, Path
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import UNBOUNDED, shortest_period
+from ensue.engine.instance import ENDLESS
+from ensue.engine.timing.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
+from ensue.engine.timing.jumps import UNBOUNDED, shortest_period
+from ensue.engine.timing.sweeping import Sweeps, longest_wait
 from ensue.events.event import Event, Rejected
 from ensue.events.files.chunk import Chunk
 from ensue.events.mapping import Mapping as ColumnMapping
@@ -64,7 +60,8 @@ OUTPUTS_AT_ONCE = 1 << 17
 KEYS_BEFORE_A_SWEEP = 1 << 18
 """How many keys have numbers before those that hold nothing are dropped."""
 
-_NOWHERE = Places(np.empty(0, np.int64), np.empty(0, np.int64))
+KEYS_BEFORE_A_TIMED_SWEEP = 1 << 16
+"""How many there are before it is worth looking for those whose time has passed."""
 
 
 class BatchEngine:
@@ -83,20 +80,16 @@ class BatchEngine:
         self.clock: int | None = None
         self._intake = Intake(library.types, self.counts, max_jump)
         self._positioned = 0
-        self._most_keys = KEYS_BEFORE_A_SWEEP
         self._set_up(library)
+        self._sweeps = self._new_sweeps()
 
     def _set_up(self, library: CheckedLibrary) -> None:
         self._library = library
         self._types = library.types
-        self._depth = depth_of(library.feeds) if any(library.feeds.values()) else 1
-        self._arranged = Arrangement(library, self._depth, self.counts)
-        names = [correlation.name for correlation in library.correlations]
-        self._numbers = {name: number for number, name in enumerate(names)}
-        self._reading_order = reading_order(names, library.feeds)
-        self._is_linked = any(library.feeds.values())
+        self._pass = OrderedPass(library, self.counts)
+        self._arranged = self._pass.arranged
+        self._forms = OutputForms(library, self._pass.is_linked, self._given_columns)
         self._shortest = shortest_period(library)
-        self._columns = self._given_columns or output_schema(library.types, library.correlations)
 
     @property
     def correlations(self) -> dict[str, Running]:
@@ -123,11 +116,14 @@ class BatchEngine:
     @property
     def has_timers(self) -> bool:
         """Whether time alone can make outputs."""
-        by_event = [
+        return any(each.has_timers for each in self._timed())
+
+    def _timed(self) -> Iterator[EventCorrelation | CellGroup]:
+        """What can have timers: rules that run event by event, and groups."""
+        yield from (
             each for each in self.correlations.values() if isinstance(each, EventCorrelation)
-        ]
-        timed: list[EventCorrelation | CellGroup] = [*by_event, *self._arranged.groups]
-        return any(each.has_timers for each in timed)
+        )
+        yield from self._arranged.groups
 
     # --- tables -----------------------------------------------------------------------------------
 
@@ -138,15 +134,21 @@ class BatchEngine:
 
         A mapping says which of its columns are what.
         """
-        return self._joined(list(self.push_in_parts(table, source, mapping)))
+        return self._forms.joined(list(self.push_in_parts(table, source, mapping)))
 
     def push_in_parts(
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[pa.Table]:
         """What `push_batch` returns, in parts as they are made, each with the columns it needs."""
         for batch in self._intake.batches(table, source, self.clock, mapping):
-            yield from self._counted(self._run_in_steps(batch, self._table))
+            yield from self._counted(self._run_in_steps(batch, self._forms.table))
         self._clear_up()
+
+    def _counted(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        for table in tables:
+            if len(table):
+                self.counts.outputs += len(table)
+                yield table
 
     # --- chunks of files --------------------------------------------------------------------------
 
@@ -160,34 +162,31 @@ class BatchEngine:
         Rows that lie too far ahead are in `rejected` afterwards.
         """
         for near in self._intake.in_reach(batch):
-            for found in self._run_in_steps(near, self._whole):
+            for found in self._run_in_steps(near, self._forms.whole):
                 self.counts.outputs += len(found)
                 yield found
         self._clear_up()
 
     def advance_to(self, time: int) -> Iterator[BatchOutputs]:
         """Let the clock go on; out goes what follows from that."""
-        for found in self._advance_in_steps(time, self._whole):
+        for found in self._advance_in_steps(time, self._forms.whole):
             self.counts.outputs += len(found)
             yield found
 
-    def _whole(self, outputs: Sequence[Output]) -> BatchOutputs:
-        return BatchOutputs(outputs, self._types, self._columns, self._is_linked)
-
     def no_outputs(self) -> pa.Table:
         """A table of outputs without any: the columns that outputs of this library have."""
-        return self._columns.schema.empty_table()
+        return self._forms.empty()
 
     # --- the end ----------------------------------------------------------------------------------
 
     def finish(self, until: int | None = None) -> pa.Table:
         """End the stream: let the clock go on to `until`, and return what follows from that."""
-        return self._joined(list(self.finish_in_parts(until)))
+        return self._forms.joined(list(self.finish_in_parts(until)))
 
     def finish_in_parts(self, until: int | None = None) -> Iterator[pa.Table]:
         """What `finish` returns, in parts as they are made; there may be none."""
         if until is not None:
-            yield from self._counted(self._advance_in_steps(until, self._table))
+            yield from self._counted(self._advance_in_steps(until, self._forms.table))
 
     # --- events that are in Python already --------------------------------------------------------
 
@@ -197,7 +196,7 @@ class BatchEngine:
 
     def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]:
         batch = EventBatch(events, self._types)
-        yield from self._run_in_steps(batch, self._events, OUTPUTS_OF_A_STEP)
+        yield from self._run_in_steps(batch, self._forms.events, OUTPUTS_OF_A_STEP)
         self._clear_up()
 
     def read(self, event: Event) -> list[Event]:
@@ -210,14 +209,14 @@ class BatchEngine:
         return [output for part in self.advance_in_parts(time) for output in part]
 
     def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
-        yield from self._advance_in_steps(time, self._events, OUTPUTS_OF_A_STEP)
+        yield from self._advance_in_steps(time, self._forms.events, OUTPUTS_OF_A_STEP)
 
     # --- steps of the clock -----------------------------------------------------------------------
 
     def _advance_in_steps(
         self, time: int, form: Callable[[Sequence[Output]], Form], most: int = OUTPUTS_AT_ONCE
     ) -> Iterator[Form]:
-        """What time alone brings about, in a form of outputs."""
+        """The outputs of timers up to a time, in one of the forms."""
         nothing = EventBatch([], self._types)
         yield from advance_in_steps(
             time, self.next_due, lambda to: form(self._run(nothing, to)), most
@@ -259,16 +258,18 @@ class BatchEngine:
             return None
         return max(1, OUTPUTS_AT_ONCE * self._shortest // keys)
 
+    def reach(self, time: int) -> None:
+        """Let the clock go on, where no rule has timers: nothing is put out."""
+        self.clock = time if self.clock is None else max(self.clock, time)
+
     def may_be_due(self, time: int) -> bool:
         due = self.next_due()
         return due is not None and due <= time
 
     def next_due(self) -> int | None:
         """When the first timer is due, if no event comes before."""
-        running = self.correlations.values()
-        by_event = [each for each in running if isinstance(each, EventCorrelation)]
-        timed: list[EventCorrelation | CellGroup] = [*by_event, *self._arranged.groups]
-        return min((due for each in timed if (due := each.next_due()) is not None), default=None)
+        due = [each.next_due() for each in self._timed()]
+        return min((each for each in due if each is not None), default=None)
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -323,6 +324,7 @@ class BatchEngine:
         self._set_up(library)
         self._intake.change(library.types)
         self._take_over(states)
+        self._sweeps = self._new_sweeps()
 
     def _take_over(self, states: Mapping[str, bytes]) -> None:
         """Go on from the states of correlations, by their names."""
@@ -342,106 +344,33 @@ class BatchEngine:
     # --- one batch --------------------------------------------------------------------------------
 
     def _run(self, batch: Batch, until: int | None) -> list[Output]:
-        """Every correlation over one batch, each after those that feed it."""
-        if len(batch):
-            last = int(batch.times[-1])
-            self.clock = last if self.clock is None else max(self.clock, last)
-        if until is not None:
-            self.clock = until if self.clock is None else max(self.clock, until)
-        read_rows = _Rows(batch, self._positioned, self._depth, self._is_linked)
+        """What follows from a batch, and from the clock that goes on to `until` behind it."""
+        reached = [int(batch.times[-1])] if len(batch) else []
+        reached += [each for each in (until, self.clock) if each is not None]
+        self.clock = max(reached, default=None)
+        first = self._positioned
         self._positioned += len(batch)
-        fed: dict[str, list[Segment]] = {name: [] for name in self.correlations}
-        outputs: list[Output] = []
-        own: dict[str, int] = {}
-        for group in list(self._arranged.groups):
-            if len(batch) or group.has_timers:
-                outputs += self._read_in_group(group, read_rows, own)
-        for name in self._reading_order:
-            running = self.correlations[name]
-            if isinstance(running, Member):
-                continue
-            done = own.get(name, 0)
-            try:
-                made, read = self._read_alone(running, read_rows, done, fed[name])
-            except LeavesColumnsError as error:
-                running = self._arranged.leave_columns(name, str(error))
-                made, read = self._read_alone(running, read_rows, done, fed[name])
-            is_timed = isinstance(running, EventCorrelation)
-            if not len(made):
-                continue
-            number = self._numbers[name]
-            if not self._is_linked:
-                outputs.append((made, read_rows.places(read, number, is_timed)))
-                continue
-            positions = output_positions(read, number)
-            outputs.append((made, positions))
-            feeds = self._library.feeds.get(name, ())
-            if feeds:
-                segment = Segment(EventBatch(made.events(), self._types), positions)
-                for reader in feeds:
-                    fed[reader].append(segment)
-        for group in [each for each in self._arranged.groups if not each.has_room]:
-            self._arranged.leave(group)
-        return outputs
-
-    def _read_alone(
-        self,
-        running: ColumnCorrelation | RelatedCorrelation | EventCorrelation,
-        rows: _Rows,
-        done: int,
-        fed: list[Segment],
-    ) -> tuple[Made, Positions]:
-        """What a rule alone puts out; the first rows are behind it already."""
-        is_timed = isinstance(running, EventCorrelation)
-        segments = [rows.segment(is_timed, done), *fed] if len(rows.batch) else fed
-        if isinstance(running, ColumnCorrelation):
-            return running.read(segments)
-        return running.read(segments, self.clock)
-
-    def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
-        """What a group puts out; members that leave it have the rows to `own` behind them."""
-        found: list[tuple[MadeInTurn, Roots | int]] = []
-        done = 0
-        while True:
-            made, roots, read = group.read(rows.segment(False, done), self.clock)
-            if len(made):
-                found.append((made, done if roots is None else roots.later(done)))
-            if not group.leaving:
-                break
-            done += read
-            for name in group.leaving:
-                self._arranged.release(group, name)
-                own[name] = done
-            if not group.members:
-                break
-        if not self._is_linked and len(group.members) == len(self.correlations):
-            # No other rule puts out anything, so these stand in the order of all already.
-            return [(made, _NOWHERE) for made, _ in found]
-        return [(made, self._places_in_group(group, made, of, rows)) for made, of in found]
-
-    def _places_in_group(
-        self, group: CellGroup, made: MadeInTurn, roots: Roots | int, rows: _Rows
-    ) -> Positions | Places:
-        if self._is_linked:
-            positions = rows.segment(False).positions
-            numbers = group.numbers[made.rules]
-            if isinstance(roots, int):
-                return output_positions(positions[made.at + roots], numbers)
-            return output_positions(roots.positions(positions), numbers)
-        if isinstance(roots, int):
-            return Places.of_rows(made.at + roots, group.numbers[made.rules])
-        return Places.of_roots(roots, rows.batch.times)
+        return self._pass.run(batch, first, self.clock)
 
     def _clear_up(self) -> None:
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
-        if self._key_count() > self._most_keys:
+        sweeps, keys, clock = self._sweeps, self._key_count(), self.clock
+        if clock is None:
+            return
+        if sweeps.due == -ENDLESS:
+            sweeps.begin(clock)
+        is_due = clock >= sweeps.due and keys > KEYS_BEFORE_A_TIMED_SWEEP
+        if is_due or keys > sweeps.most_keys:
             # Keys keep their numbers as long as a run goes on, also those that hold nothing.
             states = self._states()
             self._set_up(self._library)
             self._take_over(states)
-            self._most_keys = max(KEYS_BEFORE_A_SWEEP, 4 * self._key_count())
+            sweeps.done(keys, self._key_count(), clock)
+
+    def _new_sweeps(self) -> Sweeps:
+        return Sweeps(KEYS_BEFORE_A_SWEEP, longest_wait(self._library.correlations), growth=4)
 
     def _key_count(self) -> int:
         """How many keys have numbers, and with them cells, in all correlations."""
@@ -451,54 +380,3 @@ class BatchEngine:
             if not isinstance(each, EventCorrelation)
         }
         return sum(numbered.values())
-
-    def _events(self, outputs: Sequence[Output]) -> list[Event]:
-        if len(outputs) == 1 and not self._is_linked:
-            return outputs[0][0].events()
-        every = [event for made, _ in outputs for event in made.events()]
-        return [every[place] for place in order_of_outputs(outputs)]
-
-    def _table(self, outputs: Sequence[Output]) -> pa.Table:
-        found = self._whole(outputs).table()
-        return self.no_outputs() if found is None else found
-
-    def _joined(self, tables: Sequence[pa.Table]) -> pa.Table:
-        return self._columns.whole(join_tables(tables)) if tables else self.no_outputs()
-
-    def _counted(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        for table in tables:
-            if len(table):
-                self.counts.outputs += len(table)
-                yield table
-
-
-class _Rows:
-    """The rows of a batch as those who read them want them.
-
-    Where no correlation feeds another a row says all by its number, unless timers come in between.
-    """
-
-    def __init__(self, batch: Batch, first: int, depth: int, is_linked: bool) -> None:
-        self.batch = batch
-        self._first = first
-        self._depth = depth
-        self._is_linked = is_linked
-
-    @cached_property
-    def _in_stream(self) -> Segment:
-        return Segment(self.batch, event_positions(self.batch.times, self._first, self._depth))
-
-    @cached_property
-    def _by_number(self) -> Segment:
-        return Segment(self.batch, np.arange(len(self.batch)).reshape(-1, 1))
-
-    def segment(self, is_timed: bool, done: int = 0) -> Segment:
-        """The rows from some on, for what has timers or has none."""
-        whole = self._in_stream if is_timed or self._is_linked else self._by_number
-        return Segment(self.batch.since(done), whole.positions[done:]) if done else whole
-
-    def places(self, read: Positions, number: int, is_timed: bool) -> Places:
-        """The places of outputs, from the readings that made them; no correlation feeds another."""
-        if is_timed:
-            return Places.of_positions(read, number, self._first, self.batch.times)
-        return Places.of_rows(read[:, 0], number)

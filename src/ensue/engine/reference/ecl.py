@@ -21,9 +21,9 @@ from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
+from ensue.lang.derived.keys import key_places
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import TimerScope, evaluate, holds
-from ensue.lang.keys import key_places
 from ensue.lang.syntax import (
     Constant,
     Ecl,
@@ -76,12 +76,11 @@ class EclInstance(Instance):
     def __init__(
         self,
         correlation: EclCorrelation,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs,
         started: int,
     ) -> None:
-        super().__init__(number, timers, outputs, started)
+        super().__init__(timers, outputs, started)
         self._correlation = correlation
         self._key_places = key_places(correlation.clauses.by)
         self._top = Part(correlation.body, started)
@@ -298,7 +297,7 @@ class Sequential(UnderWay):
 
 
 class Around(UnderWay):
-    """What has one part, and changes how its completion shows outside."""
+    """An operator with one part, which changes how the completion of the part shows outside."""
 
     def __init__(self, body: Ecl, time: int) -> None:
         self._body = Part(body, time)

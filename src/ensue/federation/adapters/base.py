@@ -25,7 +25,7 @@ import msgspec
 
 from ensue.errors import EnsueError, LinkError, UsageError
 from ensue.events.event import Event
-from ensue.federation.bindings import Mode
+from ensue.federation.messages.bindings import Mode
 from ensue.subscriptions import Filter
 
 Guarantee = Literal["at most once", "at least once"]

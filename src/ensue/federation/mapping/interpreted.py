@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ensue.events.event import Event
-from ensue.federation.event import CommonEvent, Fields
 from ensue.federation.mapping.rules import Mapped, Mapping, MappingError, computed, retyped
+from ensue.federation.messages.event import CommonEvent, Fields
 
 
 def interpreted(mapping: Mapping) -> Mapped:

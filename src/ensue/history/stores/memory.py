@@ -15,6 +15,7 @@ from threading import RLock
 from typing import TypeVar
 
 from ensue.events.event import Event
+from ensue.history.bodies import body_of
 from ensue.history.narrowing import Clause
 from ensue.history.postings import keys_of
 from ensue.history.publication import Publication
@@ -24,7 +25,6 @@ from ensue.history.store import (
     State,
     Stored,
     Window,
-    body_of,
     span_of,
     width_of,
 )

@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Index,
+    Integer,
     LargeBinary,
     MetaData,
     SmallInteger,
@@ -21,10 +22,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql
 
-FORMAT = 1
-"""Raised when tables of an older layout can no longer be read as they are."""
+FORMAT = 2
+"""Raised when an older version of ensue could not read what this one writes. Older formats are
+read: in 1, bodies were CloudEvents."""
 
 metadata = MetaData()
+
+
+# In SQLite an INTEGER that is the primary key is the number of the row, and needs no index.
+_NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 
 
 def _bytes(length: int) -> Any:
@@ -34,7 +40,7 @@ def _bytes(length: int) -> Any:
 publications = Table(
     "ensue_publications",
     metadata,
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq", _NUMBER, primary_key=True, autoincrement=False),
     Column("identity", _bytes(16), nullable=False, unique=True),
     Column("start", BigInteger, nullable=False),
     Column("start_until", BigInteger, nullable=False),
@@ -60,7 +66,7 @@ postings = Table(
 revisions = Table(
     "ensue_revisions",
     metadata,
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("seq", _NUMBER, primary_key=True, autoincrement=False),
     Column("version", BigInteger, nullable=False, index=True),
 )
 

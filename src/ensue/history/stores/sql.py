@@ -9,6 +9,7 @@ runs with a write-ahead log and `synchronous=FULL`, the servers with what they d
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
@@ -25,6 +26,7 @@ from sqlalchemy.exc import DBAPIError
 
 from ensue.errors import HistoryError, UsageError
 from ensue.events.event import Event
+from ensue.history.bodies import body_of
 from ensue.history.narrowing import Clause
 from ensue.history.postings import OVERFLOW, keys_of
 from ensue.history.publication import Publication, Times
@@ -35,7 +37,6 @@ from ensue.history.store import (
     State,
     Stored,
     Window,
-    body_of,
     span_of,
 )
 from ensue.history.stores import schema, statements
@@ -43,6 +44,9 @@ from ensue.history.stores.schema import OPEN_BIT, OVERFLOW_BIT, UNCERTAIN_BIT
 
 _AT_ONCE: Final = 500
 """Values in one list of a statement; every database takes as many."""
+_ROWS: Final = 50
+"""Rows of one INSERT."""
+_SPAN: Final = list(schema.publications.c.keys()).index("span")
 
 
 class SqlStore:
@@ -135,10 +139,12 @@ class SqlStore:
                 connection.execute(
                     insert(schema.state), [{**zeros, "id": 1, "format": schema.FORMAT}]
                 )
-            elif found.format != schema.FORMAT:
+            elif found.format < schema.FORMAT:
+                connection.execute(update(schema.state), [{"format": schema.FORMAT}])
+            elif found.format > schema.FORMAT:
                 raise UsageError(
                     f"the history is of format {found.format}, and this version of ensue reads"
-                    f" format {schema.FORMAT}: use the version that has written it"
+                    f" formats up to {schema.FORMAT}: use the version that has written it"
                 )
 
     def state(self) -> State:
@@ -158,9 +164,9 @@ class SqlStore:
     def by_keys(self, keys: Sequence[bytes]) -> Mapping[bytes, Stored]:
         found: dict[bytes, Stored] = {}
         for begin in range(0, len(keys), _AT_ONCE):
-            rows = self._open.execute(
-                statements.BY_KEYS, {"identities": keys[begin : begin + _AT_ONCE]}
-            )
+            some = tuple(keys[begin : begin + _AT_ONCE])
+            statement = statements.by_keys(self._engine.dialect, len(some))
+            rows = self._open.exec_driver_sql(statement, some)
             found |= {each.key: each for each in map(_stored, rows)}
         return found
 
@@ -171,26 +177,36 @@ class SqlStore:
         if not publications:
             return
         state = dict(self._state)
-        rows: list[tuple[Any, ...]] = []
-        entries: list[tuple[Any, ...]] = []
+        values: list[Any] = []
+        entries = _Entries()
         for seq, each in enumerate(publications, state["last"] + 1):
-            rows.append(_row(seq, each))
-            entries += [(key, seq) for key in self._keys(each, state)]
-            _note_span(each.times, state)
+            row = _row(seq, each)
+            values += row
+            _note_span(row[_SPAN], state)
+            entries.add(keys_of(each.event), seq)
         state["last"] += len(publications)
         state["count"] += len(publications)
         self._state = state
-        self._insert(schema.publications, rows)
-        self._insert(schema.postings, entries)
+        self._insert(schema.publications, values)
+        self._post(entries)
 
-    def _insert(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
-        """Rows in the order of the table's columns, handed to the driver as they are."""
-        names = [each.name for each in table.c]
-        compiled = insert(table).compile(dialect=self._engine.dialect, column_keys=names)
-        if compiled.positiontup == names:
-            self._open.exec_driver_sql(compiled.string, rows)
-        else:
-            self._open.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
+    def _post(self, entries: _Entries) -> None:
+        if OVERFLOW in entries.by_key:
+            self._state = {**self._state, "others": self._state["others"] | OVERFLOW_BIT}
+        self._insert(schema.postings, entries.values())
+
+    def _insert(self, table: Table, values: list[Any]) -> None:
+        """Rows one after the other, in the order of the table's columns, as a driver takes them."""
+        begin = 0
+        for rows in (_ROWS, 1):
+            width = rows * len(table.c)
+            stop = len(values) - (len(values) - begin) % width
+            if stop > begin:
+                self._open.exec_driver_sql(
+                    statements.insertion(table, self._engine.dialect, rows),
+                    [tuple(values[at : at + width]) for at in range(begin, stop, width)],
+                )
+            begin = stop
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
         if not changed:
@@ -198,18 +214,19 @@ class SqlStore:
         state = dict(self._state)
         self._unpost([old for old, _ in changed])
         rows: list[dict[str, Any]] = []
-        entries: list[tuple[Any, ...]] = []
+        entries = _Entries()
         for old, new in changed:
-            rows.append(dict(zip(statements.REVISED, _row(old.seq, new), strict=True)))
-            entries += [(key, old.seq) for key in self._keys(new, state)]
-            _note_span(new.times, state)
+            row = _row(old.seq, new)
+            rows.append(dict(zip(statements.REVISED, row, strict=True)))
+            _note_span(row[_SPAN], state)
+            entries.add(keys_of(new.event), old.seq)
         seqs = [{"old_seq": old.seq} for old, _ in changed]
         version = state["version"]
-        self._open.execute(statements.REVISE, rows)
-        self._insert(schema.postings, entries)
-        self._open.execute(statements.FORGET_REVISION, seqs)
-        self._insert(schema.revisions, [(old.seq, version) for old, _ in changed])
         self._state = {**state, "revised": version}
+        self._open.execute(statements.REVISE, rows)
+        self._post(entries)
+        self._open.execute(statements.FORGET_REVISION, seqs)
+        self._insert(schema.revisions, [each for old, _ in changed for each in (old.seq, version)])
 
     def remove(self, gone: Sequence[Stored], floor: int | None = None) -> None:
         if not gone:
@@ -230,12 +247,6 @@ class SqlStore:
         entries = [{"old_entry": key, "old_seq": row.seq} for row in rows for key in row.keys]
         self._open.execute(statements.UNPOST, entries)
 
-    def _keys(self, publication: Publication, state: dict[str, int]) -> list[bytes]:
-        keys = keys_of(publication.event)
-        if OVERFLOW in keys:
-            state["others"] |= OVERFLOW_BIT
-        return keys
-
     # --- finding --------------------------------------------------------------------------------
 
     def page(
@@ -243,6 +254,8 @@ class SqlStore:
     ) -> Sequence[Stored]:
         values = {"low": window.low, "high": window.high, "limit": limit}
         span = 0
+        if window.kind == "arrived":
+            values["last_seq"] = FOREVER
         if after is not None:
             span = span_of(after.times)
             values |= {
@@ -345,6 +358,28 @@ def _in_words(what: str) -> Iterator[None]:
         ) from None
 
 
+class _Entries:
+    """Keys of publications, and the numbers under each; written in the order of the keys.
+
+    In that order each page of the index is visited once a batch, however large the index is.
+    """
+
+    def __init__(self) -> None:
+        self.by_key: defaultdict[bytes, list[int]] = defaultdict(list)
+
+    def add(self, keys: Sequence[bytes], seq: int) -> None:
+        for key in keys:
+            self.by_key[key].append(seq)
+
+    def values(self) -> list[Any]:
+        """Rows of postings, one after the other."""
+        values: list[Any] = []
+        for key in sorted(self.by_key):
+            for seq in self.by_key[key]:
+                values += (key, seq)
+        return values
+
+
 # --- rows ---------------------------------------------------------------------------------------
 
 
@@ -372,8 +407,7 @@ def _stored(row: Any) -> Stored:
     )
 
 
-def _note_span(times: Times, state: dict[str, int]) -> None:
-    span = span_of(times)
+def _note_span(span: int, state: dict[str, int]) -> None:
     if span == UNCERTAIN_SPAN:
         state["others"] |= UNCERTAIN_BIT
     elif span == OPEN_SPAN:

@@ -2,7 +2,8 @@
 
 What varies from call to call are values, which are filled in when a statement runs; a shape is a
 kind of window, whether a page follows another, the spans that there are, and how many keys a
-clause has. Nothing is executed here.
+clause has. What is run for every event (`by_keys`, `insertion`) is text that a driver takes with
+values as they are. Nothing is executed here.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ from typing import Any, Final
 
 from sqlalchemy import (
     BindParameter,
+    Dialect,
     Select,
+    Table,
     and_,
     bindparam,
     delete,
     exists,
     func,
+    insert,
     literal,
     or_,
     select,
     union_all,
     update,
 )
-from sqlalchemy.types import NullType
 
 from ensue.history.store import UNCERTAIN_SPAN, width_of
 from ensue.history.stores import schema
@@ -33,9 +36,9 @@ _P: Final = schema.publications.c
 _WIDEST: Final = 2**61
 
 
-def _value(name: str, expanding: bool = False, plain: bool = False) -> BindParameter[Any]:
-    """A value that is filled in when a statement runs; a driver gets a `plain` one as it is."""
-    return bindparam(name, expanding=expanding, type_=NullType() if plain else None)
+def _value(name: str) -> BindParameter[Any]:
+    """A value that is filled in when a statement runs."""
+    return bindparam(name)
 
 
 COLUMNS: Final = (
@@ -48,9 +51,6 @@ COLUMNS: Final = (
     _P.body,
 )
 STATE: Final = select(schema.state)
-BY_KEYS: Final = select(*COLUMNS).where(
-    _P.identity.in_(_value("identities", expanding=True, plain=True))
-)
 REVISED: Final = [f"new_{each.name}" for each in schema.publications.c]
 UNPOST: Final = delete(schema.postings).where(
     schema.postings.c.entry == _value("old_entry"),
@@ -81,6 +81,27 @@ COUNT_POSTED: Final = select(func.count()).select_from(
     .limit(_value("limit"))
     .subquery()
 )
+
+
+@lru_cache(maxsize=256)
+def by_keys(dialect: Dialect, count: int) -> str:
+    """Publications of some identities, for a driver."""
+    found = select(*COLUMNS).where(_P.identity.in_([]))
+    head, middle, _ = str(found.compile(dialect=dialect)).partition(" IN ")
+    return f"{head}{middle}({_marks(dialect, count)})"
+
+
+@lru_cache(maxsize=64)
+def insertion(table: Table, dialect: Dialect, rows: int) -> str:
+    """An INSERT of some rows, in the order of the table's columns, for a driver."""
+    head, middle, _ = str(insert(table).compile(dialect=dialect)).partition(" VALUES ")
+    row = f"({_marks(dialect, len(table.c))})"
+    return f"{head}{middle}{', '.join([row] * rows)}"
+
+
+def _marks(dialect: Dialect, count: int) -> str:
+    """Places of values that a driver fills by their order."""
+    return ", ".join(["?" if dialect.paramstyle == "qmark" else "%s"] * count)
 
 
 @lru_cache(maxsize=16)
@@ -118,7 +139,7 @@ def page(kind: str, is_next: bool, probes: tuple[int, ...]) -> Select[Any]:
             query = query.order_by(_P.seq.desc())
             if kind == "uncertain":
                 query = query.where(_P.span == UNCERTAIN_SPAN)
-            if is_next:
+            if is_next or kind == "arrived":
                 query = query.where(_P.seq < seq)
     return _probed(query, probes)
 

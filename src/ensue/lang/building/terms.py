@@ -22,22 +22,24 @@ from ensue.lang.expressions import tree
 from ensue.lang.expressions.terms import (
     CONCEPT_TESTS,
     RELATIONS,
+    Concept,
+    ConceptBag,
+    Quantifier,
+    Reference,
+)
+from ensue.lang.expressions.text.term_reading import LARGEST_COUNT
+from ensue.lang.expressions.tree import (
     After,
     Before,
     Compared,
-    Concept,
-    ConceptBag,
     During,
     Has,
     IsA,
     OntologyProperty,
-    Quantifier,
-    Reference,
     Related,
     SameAs,
     Subsumes,
 )
-from ensue.lang.expressions.text.term_reading import LARGEST_COUNT
 
 Inner = str | bool | Value
 Length = str | timedelta

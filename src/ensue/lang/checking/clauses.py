@@ -11,8 +11,8 @@ from ensue.lang.checking.filters import FilterFacts
 from ensue.lang.checking.ports import Ports, find_port
 from ensue.lang.checking.predicates import check_having
 from ensue.lang.checking.scope import LibraryScope
+from ensue.lang.derived.relating import aggregates_of, has_timeout, relating_clauses
 from ensue.lang.expressions.aggregates import AGGREGATES
-from ensue.lang.relating import aggregates_of, has_timeout, relating_clauses
 from ensue.lang.syntax import Change, FilterCorrelation
 
 

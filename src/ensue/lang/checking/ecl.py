@@ -13,7 +13,7 @@ from ensue.lang.checking.ports import Ports, event_ports, find_port
 from ensue.lang.checking.predicates import check_holds
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.transformers import check_output
-from ensue.lang.keys import key_places
+from ensue.lang.derived.keys import key_places
 from ensue.lang.source import Span
 from ensue.lang.syntax import (
     CommonKey,

@@ -19,7 +19,7 @@ from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.pushing import cases_that_may_run
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
-from ensue.lang.parts import ports_in
+from ensue.lang.derived.parts import ports_in
 from ensue.lang.syntax import (
     Constant,
     Correlation,
@@ -156,7 +156,7 @@ class Feeding:
 def check_feeding(
     correlations: Sequence[Correlation], scope: LibraryScope
 ) -> Mapping[str, tuple[str, ...]]:
-    """Report every circle; out goes who feeds whom."""
+    """Report rules that feed each other in a circle. Returns the readers of each rule's outputs."""
     feeding = Feeding(correlations, scope.types)
     for circle in circles(len(correlations), feeding.successors, CIRCLES_SHOWN):
         names = [correlations[index].name for index in circle]

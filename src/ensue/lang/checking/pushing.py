@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain, combinations
 
-from ensue.lang.label_logic import label_value
-from ensue.lang.parts import labels_in
+from ensue.lang.derived.label_logic import label_value
+from ensue.lang.derived.parts import labels_in
 from ensue.lang.syntax import (
     Case,
     Change,

@@ -15,21 +15,20 @@ from typing import Any, Protocol
 from ensue.events.event import Event
 from ensue.lang.expressions.comparing import quantified, stands_in
 from ensue.lang.expressions.scopes import MISSING, EventScope
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.terms import Concept, ConceptBag
+from ensue.lang.expressions.tree import (
     After,
     Before,
     Compared,
-    Concept,
-    ConceptBag,
     ConceptTerm,
     During,
     IsA,
+    Literal,
     OntologyProperty,
     Related,
     SameAs,
     TemporalTerm,
 )
-from ensue.lang.expressions.tree import Literal
 
 
 class TemporalStore(Protocol):
@@ -75,7 +74,7 @@ class Ontology(Protocol):
 
 
 def as_it_stands(ontology: Ontology | None) -> Ontology | None:
-    """What an ontology says now, for several questions: its `snapshot`, where it has them."""
+    """The ontology fixed for several questions: its present `snapshot`, if it makes snapshots."""
     return getattr(ontology, "snapshot", ontology)
 
 

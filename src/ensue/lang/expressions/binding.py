@@ -14,18 +14,22 @@ from typing import Any, Protocol, TypeVar
 
 from ensue.errors import OntologyError
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.terms import TextSets, ValueTest
+from ensue.lang.expressions.tree import (
     BoundTerm,
     ConceptTerm,
+    Expression,
     Has,
+    In,
     IsA,
+    Literal,
+    Logic,
+    Name,
+    Not,
     OntologyProperty,
     SameAs,
     Subsumes,
-    TextSets,
-    ValueTest,
 )
-from ensue.lang.expressions.tree import Expression, In, Literal, Logic, Name, Not
 
 Tree = TypeVar("Tree")
 

@@ -28,29 +28,26 @@ from ensue.lang.expressions.comparing import COMPARISONS, has, is_among
 from ensue.lang.expressions.scopes import (
     MISSING,
     Answering,
+    ComputedScope,
     EventScope,
     PortScope,
     Scope,
     StretchScope,
     TimerScope,
 )
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.tree import (
     After,
+    Arithmetic,
     Before,
     BoundTerm,
+    Call,
     Compared,
+    Comparison,
     ConceptTerm,
     During,
-    Has,
-    Related,
-    TemporalTerm,
-)
-from ensue.lang.expressions.tree import (
-    Arithmetic,
-    Call,
-    Comparison,
     Exists,
     Expression,
+    Has,
     In,
     Like,
     Literal,
@@ -58,6 +55,8 @@ from ensue.lang.expressions.tree import (
     Name,
     Negate,
     Not,
+    Related,
+    TemporalTerm,
 )
 from ensue.lang.expressions.values import (
     CASTS,
@@ -259,6 +258,11 @@ def _aggregate(name: str, arguments: Sequence[Expression], scope: Scope) -> Outc
                 return Outcome(AGGREGATES[name].compute(scope.stretch(parts)))
             except FaultError as fault:
                 return Outcome(fault.value, frozenset({fault.kind}))
+        case [Name(parts)] if isinstance(scope, ComputedScope):
+            found = scope.computed[name, parts]
+            if isinstance(found, FaultError):
+                return Outcome(found.value, frozenset({found.kind}))
+            return Outcome(found)
     return _failed("boolean", "missingFunction")
 
 

@@ -1,4 +1,4 @@
-"""What can be told about an expression before it runs.
+"""Checks of an expression before it runs, and the kind of its result.
 
 In comes a tree and a way to ask for the declared type of a name; into the `Diagnostics` go calls
 of functions that do not exist, numbers out of range, operands that no cast can save, and chains
@@ -18,23 +18,19 @@ from ensue.lang.diagnostics import Diagnostics, did_you_mean
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.builtins.elsewhere import ELSEWHERE
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
-from ensue.lang.expressions.terms import (
-    After,
-    Before,
-    BoundTerm,
-    Compared,
-    During,
-    Has,
-    Related,
-    Term,
-)
 from ensue.lang.expressions.text.printing import print_expression, quote
 from ensue.lang.expressions.tree import (
+    After,
     Arithmetic,
+    Before,
+    BoundTerm,
     Call,
+    Compared,
     Comparison,
+    During,
     Exists,
     Expression,
+    Has,
     In,
     Like,
     Literal,
@@ -42,6 +38,8 @@ from ensue.lang.expressions.tree import (
     Name,
     Negate,
     Not,
+    Related,
+    Term,
 )
 from ensue.lang.expressions.values import CASTS, LARGEST_INTEGER, FaultError, kind_of
 from ensue.lang.source import NOWHERE

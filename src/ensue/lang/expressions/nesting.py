@@ -10,31 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.tree import (
     After,
+    Arithmetic,
     Before,
     BoundTerm,
-    Compared,
-    During,
-    Has,
-    IsA,
-    OntologyProperty,
-    Related,
-    SameAs,
-    Subsumes,
-)
-from ensue.lang.expressions.tree import (
-    Arithmetic,
     Call,
+    Compared,
     Comparison,
+    During,
     Exists,
     Expression,
+    Has,
     In,
+    IsA,
     Like,
     Logic,
     Name,
     Negate,
     Not,
+    OntologyProperty,
+    Related,
+    SameAs,
+    Subsumes,
 )
 from ensue.lang.limits import DEFAULT_LIMITS, Limits, report_limit
 from ensue.lang.source import Span

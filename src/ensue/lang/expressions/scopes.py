@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
-from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
+from ensue.lang.expressions.tree import ConceptTerm, TemporalTerm
 
 
 class Missing:
@@ -45,7 +45,7 @@ class Answering(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventScope:
-    """One event."""
+    """Names in one event: its context attributes, then its data."""
 
     event: Event
 
@@ -117,6 +117,16 @@ class StretchScope(PortScope):
             return [True] * len(events)
         scopes = (EventScope(each) if isinstance(each, Event) else each for each in events)
         return [each.lookup(tuple(rest)) for each in scopes]
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedScope(PortScope):
+    """What is bound to the ports, and aggregates that are computed already.
+
+    An aggregate is found by its function and the parts of its name; it is a value or a fault.
+    """
+
+    computed: Mapping[tuple[str, tuple[str, ...]], Any]
 
 
 def _walk(data: Any, parts: tuple[str, ...]) -> Any:

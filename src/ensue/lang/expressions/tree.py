@@ -2,8 +2,14 @@
 
 Chains are flat, so that an expression of ten thousand terms is no deeper than one of two:
 `a + b - c` is `Arithmetic(a, (("+", b), ("-", c)))`, read from the left; `a AND b OR c` is
-`Logic((a, b, c), ("AND", "OR"))`, which CESQL reads from the right: `a AND (b OR c)`. The nodes of
-history, ontologies and bags stand in `terms`.
+`Logic((a, b, c), ("AND", "OR"))`, which CESQL reads from the right: `a AND (b OR c)`.
+
+Terms ask more than the publication's own values. Temporal terms (`After`, `Before`, `During`,
+`Compared`, `Related`) ask the publications that a history has stored; concept terms (`IsA`,
+`Subsumes`, `SameAs`, `OntologyProperty`) ask an ontology; `Has` asks a bag, a sequence in the data.
+What a term means is told where it is asked: `evaluation` for `Has`, a history or an ontology for
+the others, reached through `scopes.Answering`. Every node is immutable, hashable and compares by
+meaning.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ensue.lang.expressions.terms import Term
+from ensue.lang.expressions.terms import Concept, ConceptBag, Quantifier, Reference, ValueTest
 from ensue.lang.source import NOWHERE, Span
 
 Value = bool | int | float | str | datetime
@@ -119,6 +125,152 @@ class Call:
     arguments: tuple[Expression, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
+
+# --- temporal terms ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class After:
+    """`start AFTER(10 s, 3 TIMES) (filter)`: at least `times` stored Y end before the reference.
+
+    `limit` is in microseconds: Y ended at most so long before; None, written `start AFTER (...)`,
+    lets any time pass.
+    """
+
+    reference: Reference
+    limit: int | None
+    filter: Expression
+    times: int = 1
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """`end BEFORE(10 s) (filter)`: at least `times` stored Y start after the reference.
+
+    `limit` is in microseconds: Y starts at most so long after; None lets any time pass.
+    """
+
+    reference: Reference
+    limit: int | None
+    filter: Expression
+    times: int = 1
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class During:
+    """`start DURING (filter)`: the reference lies between the start and the end of a stored Y.
+
+    Both ends belong to Y; a Y without an end goes on. At least `times` of them.
+    """
+
+    reference: Reference
+    filter: Expression
+    times: int = 1
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """`name FILTER(op, limit) (filter)`: X's value of `name` stands in `op` to a stored Y's value.
+
+    `operator` is a comparison of CESQL or one of `CONCEPT_TESTS`. Y is one of the `limit` latest
+    stored publications, by arrival, that match the filter; any of them where `limit` is None.
+    """
+
+    name: Name
+    operator: str
+    limit: int | None
+    filter: Expression
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """`OVERLAPS (filter)`: the interval of X stands in a relation of Allen to that of a stored Y.
+
+    With a reference (`start MEETS (filter)`), the instant at that end of X takes the place of X.
+    `reference AFTER`, `BEFORE` and `DURING` are the operators of those names, not relations.
+    """
+
+    relation: str
+    filter: Expression
+    reference: Reference | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+# --- concept terms, and bags -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IsA:
+    """`name IS_A concept`: the value is that concept, an equivalent or a more specific one."""
+
+    name: Name
+    concept: Concept | ConceptBag
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Subsumes:
+    """`name SUBSUMES concept`: the value is that concept, an equivalent or a less specific one."""
+
+    name: Name
+    concept: Concept | ConceptBag
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SameAs:
+    """`name SAME_AS concept`: the value is that concept or an equivalent one."""
+
+    name: Name
+    concept: Concept | ConceptBag
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OntologyProperty:
+    """`ONTPROP<property>(name) operator concept`: some value of the property stands in `operator`.
+
+    The property is read at the concept that is the value of `name`. `operator` is one of
+    `CONCEPT_TESTS`, or a comparison: of concepts only `=` and `!=`, of constants any.
+    """
+
+    property: str
+    name: Name
+    operator: str
+    concept: Concept | ConceptBag | Literal
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundTerm:
+    """A concept term that is bound to an ontology. It reads and prints as the term."""
+
+    term: IsA | Subsumes | SameAs | OntologyProperty
+    test: ValueTest = field(repr=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def name(self) -> Name:
+        return self.term.name
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """`name HAS ALL ('a', 'b')`: a test of a sequence in the data; a single value is one of one."""
+
+    name: Name
+    quantifier: Quantifier
+    options: tuple[Literal, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+TemporalTerm = After | Before | During | Compared | Related
+ConceptTerm = IsA | Subsumes | SameAs | OntologyProperty
+Term = TemporalTerm | ConceptTerm | BoundTerm | Has
 
 Expression = (
     Literal

@@ -17,11 +17,11 @@ from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.evaluation import Outcome, evaluate
 from ensue.lang.expressions.nesting import names_in, parts_of
 from ensue.lang.expressions.scopes import MISSING
-from ensue.lang.expressions.terms import ConceptTerm, TemporalTerm
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
     Comparison,
+    ConceptTerm,
     Exists,
     Expression,
     Literal,
@@ -29,6 +29,7 @@ from ensue.lang.expressions.tree import (
     Name,
     Negate,
     Not,
+    TemporalTerm,
 )
 from ensue.lang.expressions.values import FaultError, to_boolean
 

@@ -16,26 +16,23 @@ from typing import Any
 
 from ensue.lang.expressions.asking import Ontology
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
-from ensue.lang.expressions.terms import (
-    Compared,
-    Concept,
-    ConceptBag,
-    Has,
-    OntologyProperty,
-    SameAs,
-    Subsumes,
-)
+from ensue.lang.expressions.terms import Concept, ConceptBag
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
+    Compared,
     Comparison,
     Expression,
+    Has,
     In,
     Like,
     Logic,
     Name,
     Negate,
     Not,
+    OntologyProperty,
+    SameAs,
+    Subsumes,
 )
 from ensue.lang.expressions.values import CASTS, FaultError
 from ensue.lang.matching.attribute import (

@@ -13,8 +13,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ensue.events.times import microseconds_of
-from ensue.lang.expressions.terms import Has, IsA
-from ensue.lang.expressions.tree import Comparison, Exists, Expression, In, Like, Name
+from ensue.lang.expressions.tree import Comparison, Exists, Expression, Has, In, IsA, Like, Name
 from ensue.lang.expressions.values import (
     LARGEST_INTEGER,
     SMALLEST_INTEGER,

@@ -23,10 +23,10 @@ from lark.exceptions import UnexpectedInput
 from lark.utils import TextSlice
 
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.files import read_source
 from ensue.lang.limits import DEFAULT_LIMITS, Limits, report_limit
 from ensue.lang.parsing import cutting, recovering
 from ensue.lang.parsing.cutting import Piece
+from ensue.lang.parsing.files import read_source
 from ensue.lang.parsing.kept_parser import parser_of
 from ensue.lang.parsing.reading import LibraryReading
 from ensue.lang.parsing.syntax_errors import place_of, report_syntax_error

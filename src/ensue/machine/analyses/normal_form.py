@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ensue.lang.parts import labels_in
-from ensue.lang.relating import relates_events
+from ensue.lang.derived.parts import labels_in
+from ensue.lang.derived.relating import relates_events
 from ensue.lang.syntax import (
     Both,
     Correlation,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ensue.events.types import TypeSystem
-from ensue.lang.parts import labels_in
+from ensue.lang.derived.parts import labels_in
 from ensue.lang.syntax import (
     Correlation,
     FilterCorrelation,

@@ -23,10 +23,10 @@ from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import outputs_of
+from ensue.lang.derived.relating import relates_events
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
 from ensue.lang.durations import print_duration
 from ensue.lang.printer import print_labels
-from ensue.lang.relating import relates_events
 from ensue.lang.source import Source
 from ensue.lang.syntax import (
     Both,

@@ -2,15 +2,15 @@
 
 A label that is aborted to the left of a `;` changes which earlier events count for the right side.
 A machine has forgotten them; such a correlation runs from remembered events. So does one that asks
-how events relate (`ensue.lang.relating`).
+how events relate (`ensue.lang.derived.relating`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensue.lang.parts import labels_in
-from ensue.lang.relating import relating_clauses
+from ensue.lang.derived.parts import labels_in
+from ensue.lang.derived.relating import relating_clauses
 from ensue.lang.syntax import (
     Both,
     Change,

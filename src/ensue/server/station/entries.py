@@ -1,4 +1,4 @@
-"""Entries of the journal: what was read by the rules, and what came of it, in one order.
+"""Entries of the journal: inputs of the rules and their outputs, in one order.
 
 `seq` numbers entries without gaps that matter; it is what subscribers name to go on from. `EVENT`
 and `TIME` are inputs, which a recovery reads again; `OUTPUT` and `LATE` follow from them, and are
@@ -15,6 +15,8 @@ EVENT: Final = 0
 OUTPUT: Final = 1
 TIME: Final = 2
 LATE: Final = 3
+RUN: Final = 4
+"""In the journal's file only: events whose numbers follow on each other, a line of JSON each."""
 
 KIND_NAMES: Final = {EVENT: "event", OUTPUT: "output", LATE: "late"}
 """The kinds that subscribers can have, by the names that they use."""

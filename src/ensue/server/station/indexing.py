@@ -3,8 +3,10 @@
 Acknowledged is what the journal holds. The history, with its indexes, takes longer to write, so it
 is filled behind the line, in batches; the number of the last event in it is written down after it
 is. A crash in between fills some events in again, which changes nothing. Who asks the history waits
-until it has come up with the journal. While filters ask the history of every event, the line itself
-fills it, event by event, and this thread rests.
+until it has come up with the journal; as long as nobody asks, it is filled some thousand events or
+a second at a time, since small transactions cost the most, and the disk is wanted for the journal.
+While filters ask the history of every event, the line itself fills it, event by event, and this
+thread rests.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from ensue.server.station.entries import EVENT, Entry
 from ensue.server.station.journal import Journal
 
 BATCH: Final = 5_000
+GATHER_SECONDS: Final = 1.0
+"""How long events wait for others, to be put into the history in one transaction."""
 RETRY_SECONDS: Final = 1.0
 MOST_HELD: Final = 30_000
 """Events that wait in memory; more are read from the journal."""
@@ -46,10 +50,12 @@ class Indexer:
         self._goal = self.indexed = indexed
         self._ends = False
         self._rests = False
+        self._asked = 0
         self._held: deque[Written] = deque()
         self._held_events = 0
         self.problem: str | None = None
         self.refused = 0
+        self.processor_seconds = 0.0
         self._thread = threading.Thread(target=self._work, name="ensue-indexer", daemon=True)
 
     def start(self) -> None:
@@ -82,8 +88,15 @@ class Indexer:
                 self._held_events += len(written.events)
                 while self._held_events > MOST_HELD:
                     self._held_events -= len(self._held.popleft().events)
+            is_first = self._goal <= self.indexed
             self._goal = max(self._goal, seq)
-            self._changed.notify_all()
+            if is_first or self._is_due:
+                self._changed.notify_all()
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether enough waits for a transaction, or somebody waits for it."""
+        return self._ends or self._goal - self.indexed >= BATCH or self._asked > self.indexed
 
     @property
     def lag(self) -> int:
@@ -94,6 +107,8 @@ class Indexer:
         """Wait until the history holds everything up to a number. Raises `HistoryError`."""
         limit = time.monotonic() + seconds
         with self._changed:
+            self._asked = max(self._asked, seq)
+            self._changed.notify_all()
             while self.indexed < seq:
                 left = limit - time.monotonic()
                 if left <= 0 or self._ends:
@@ -140,8 +155,13 @@ class Indexer:
             with self._changed:
                 while not self._ends and (self._rests or self.indexed >= self._goal):
                     self._changed.wait()
+                gathered = time.monotonic() + GATHER_SECONDS
+                while not self._is_due and (left := gathered - time.monotonic()) > 0:
+                    self._changed.wait(left)
                 if self._ends:
                     return
+                if self._rests:
+                    continue
                 begin, goal = self.indexed, self._goal
             try:
                 self._fill(begin, goal)
@@ -162,6 +182,8 @@ class Indexer:
                 begin = rows[-1].seq if rows else goal
             with self._changed:
                 self.indexed = begin
+                if threading.current_thread() is self._thread:
+                    self.processor_seconds = time.thread_time()
                 self._changed.notify_all()
 
     def _next_held(self, begin: int) -> Written | None:

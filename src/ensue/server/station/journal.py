@@ -4,6 +4,10 @@ In come entries, written in one transaction that is on the disk when `write` ret
 log with `synchronous=FULL`); out come entries again, by number. Beside them stand the libraries
 with their versions, the state of their runs, and the audit log, so that a change of a library and
 the state that goes with it are one transaction. One thread writes (the line); any thread reads.
+
+Events that follow on each other share a row (a *run*), since a row costs more than an event: the
+row has the number of the last of them, and their JSON line by line. Outputs, which are looked for
+by rule and id, have a row each.
 """
 
 from __future__ import annotations
@@ -16,10 +20,15 @@ from threading import Lock
 from typing import Any, Final
 
 from ensue.errors import HistoryError, UsageError
-from ensue.server.station.entries import EVENT, OUTPUT, TIME, Entry
+from ensue.server.station.carrying import Carrier
+from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, Entry
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+READABLE: Final = (None, 1, FORMAT)
+"""A journal of format 1 has a row for each event, and is read as it is."""
 PAGE: Final = 2_000
+LONGEST_RUN: Final = 250
+"""Events in one row: what is read to get at one of them."""
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -64,16 +73,19 @@ class Journal:
         except sqlite3.Error as error:
             raise UsageError(f"the journal `{path}` cannot be opened: {error}") from None
         self._reading = Lock()
+        self._carrier = Carrier(path)
         found = self.mark("format")
-        if found not in (None, FORMAT):
+        if found not in READABLE:
             raise UsageError(
                 f"the journal `{path}` is of format {found}, and this version of ensue reads"
-                f" format {FORMAT}: use the version that has written it"
+                f" formats up to {FORMAT}: use the version that has written it"
             )
         with self.write():
             self.set_mark("format", FORMAT)
+        self._carrier.start()
 
     def close(self) -> None:
+        self._carrier.stop()
         with self._reading:
             self._reader.close()
         self.writer.close()
@@ -82,7 +94,7 @@ class Journal:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction; when it ends, what was written in it is on the disk."""
+        """A transaction of the journal; when it ends, its entries are on the disk."""
         writer = self.writer
         try:
             writer.execute("BEGIN IMMEDIATE")
@@ -92,6 +104,9 @@ class Journal:
                 writer.execute("ROLLBACK")
                 raise
             writer.execute("COMMIT")
+            if self._carrier.is_behind:
+                writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                self._carrier.is_behind = False
         except sqlite3.Error as error:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
@@ -101,9 +116,9 @@ class Journal:
             ) from None
 
     def append(self, entries: Sequence[Entry]) -> None:
-        """Inside of `write`."""
+        """Inside of `write`. Numbers of events that follow on each other have no gap."""
         self.writer.executemany(
-            f"INSERT INTO journal ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", entries
+            f"INSERT INTO journal ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", _rows(entries)
         )
 
     def set_mark(self, name: str, value: int) -> None:
@@ -122,9 +137,14 @@ class Journal:
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
         """The rows that a statement finds."""
+        with self._asking():
+            return self._reader.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
         with self._reading:
             try:
-                return self._reader.execute(statement, values).fetchall()
+                yield
             except sqlite3.Error as error:
                 raise HistoryError(f"the journal cannot be read: {error}; try again") from None
 
@@ -140,24 +160,35 @@ class Journal:
     @property
     def first(self) -> int:
         """The number of the first entry that is still here; 0 if there is none."""
-        return int(self.ask("SELECT coalesce(min(seq), 0) FROM journal")[0][0])
+        rows = self.ask(f"SELECT {_COLUMNS} FROM journal ORDER BY seq LIMIT 1")
+        return next(_entries(rows[0])).seq if rows else 0
 
     def page(self, after: int, until: int, limit: int = PAGE) -> list[Entry]:
         """Entries behind a number, up to another, in their order."""
-        rows = self.ask(
-            f"SELECT {_COLUMNS} FROM journal WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
-            (after, until, limit),
-        )
-        return [Entry(*row) for row in rows]
+        return self._page("", (), after, until, limit)
 
     def inputs(self, after: int, until: int | None = None, limit: int = PAGE) -> list[Entry]:
         """As `page`, of what rules have read."""
-        rows = self.ask(
-            f"SELECT {_COLUMNS} FROM journal WHERE seq > ? AND seq <= ? AND kind IN (?, ?)"
-            " ORDER BY seq LIMIT ?",
-            (after, 2**62 if until is None else until, EVENT, TIME, limit),
+        wanted = " AND kind IN (?, ?, ?)"
+        return self._page(
+            wanted, (EVENT, TIME, RUN), after, 2**62 if until is None else until, limit
         )
-        return [Entry(*row) for row in rows]
+
+    def _page(
+        self, wanted: str, values: tuple[int, ...], after: int, until: int, limit: int
+    ) -> list[Entry]:
+        statement = f"SELECT {_COLUMNS} FROM journal WHERE seq > ?{wanted} ORDER BY seq"
+        found: list[Entry] = []
+        with self._asking():
+            cursor = self._reader.execute(statement, (after, *values))
+            try:
+                for row in cursor:
+                    found += [each for each in _entries(row) if after < each.seq <= until]
+                    if len(found) >= limit or row[0] >= until:
+                        break
+            finally:
+                cursor.close()
+        return found[:limit]
 
     def all_inputs(self, after: int, until: int | None = None) -> Iterator[Entry]:
         while rows := self.inputs(after, until):
@@ -192,8 +223,10 @@ class Journal:
         return [Entry(*row) for row in rows]
 
     def entry(self, seq: int) -> Entry | None:
-        rows = self.ask(f"SELECT {_COLUMNS} FROM journal WHERE seq = ?", (seq,))
-        return Entry(*rows[0]) if rows else None
+        rows = self.ask(
+            f"SELECT {_COLUMNS} FROM journal WHERE seq >= ? ORDER BY seq LIMIT 1", (seq,)
+        )
+        return next((each for row in rows for each in _entries(row) if each.seq == seq), None)
 
     def output_by_id(self, identity: str) -> Entry | None:
         """The latest output of an id. What `push a` sends on has the id of its event."""
@@ -205,12 +238,68 @@ class Journal:
 
     def events_containing(self, text: bytes, until: int, limit: int) -> list[Entry]:
         """Events whose JSON holds a text, the latest first, up to a number."""
+        # The run that holds `until` has the number of its last event.
         rows = self.ask(
-            f"SELECT {_COLUMNS} FROM journal WHERE seq <= ? AND kind = 0 AND instr(body, ?) > 0"
-            " ORDER BY seq DESC LIMIT ?",
-            (until, text, limit),
+            f"SELECT {_COLUMNS} FROM journal WHERE seq < ? AND kind IN (?, ?)"
+            " AND instr(body, ?) > 0 ORDER BY seq DESC LIMIT ?",
+            (until + LONGEST_RUN, EVENT, RUN, text, limit),
         )
-        return [Entry(*row) for row in rows]
+        found = [
+            each
+            for row in rows
+            for each in reversed(list(_entries(row)))
+            if each.seq <= until and text in each.body
+        ]
+        return found[:limit]
+
+    def first_of_latest_events(self, count: int, until: int) -> int:
+        """The number of the first of the latest events, so many or a few more; 0 if none."""
+        statement = (
+            f"SELECT {_COLUMNS} FROM journal WHERE seq <= ? AND kind IN (?, ?) ORDER BY seq DESC"
+        )
+        found, first = 0, 0
+        with self._asking():
+            cursor = self._reader.execute(statement, (until, EVENT, RUN))
+            try:
+                while found < count and (row := cursor.fetchone()) is not None:
+                    size = row[2].count(b"\n") + 1 if row[1] == RUN else 1
+                    found += size
+                    first = row[0] - size + 1
+            finally:
+                cursor.close()
+        return first
+
+
+def _rows(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
+    """Rows of entries, with events that follow on each other in runs."""
+    rows: list[tuple[Any, ...]] = []
+    waiting: list[bytes] = []
+    last = 0
+    for entry in entries:
+        if entry.kind == EVENT:
+            waiting.append(entry.body)
+            last = entry.seq
+            if len(waiting) < LONGEST_RUN:
+                continue
+        if waiting:
+            rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
+            waiting = []
+        if entry.kind != EVENT:
+            rows.append(entry)
+    if waiting:
+        rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
+    return rows
+
+
+def _entries(row: tuple[Any, ...]) -> Iterator[Entry]:
+    """The entries of a row."""
+    if row[1] != RUN:
+        yield Entry(*row)
+        return
+    # JSON has no line ends outside of its texts, where they are escaped.
+    bodies = row[2].split(b"\n")
+    for seq, body in enumerate(bodies, row[0] - len(bodies) + 1):
+        yield Entry(seq, EVENT, body)
 
 
 def _connected(path: Path) -> sqlite3.Connection:
@@ -221,7 +310,9 @@ def _connected(path: Path) -> sqlite3.Connection:
         "synchronous=FULL",
         "cache_size=-32768",
         "temp_store=MEMORY",
-        "wal_autocheckpoint=4000",
+        # The log is carried over into the file by a thread of its own, since that takes longer than
+        # a commit may.
+        "wal_autocheckpoint=0",
     ):
         connection.execute(f"PRAGMA {setting}")
     return connection

@@ -171,8 +171,10 @@ class Line:
     def delivered(self, count: int) -> None:
         """The feed has taken so many entries."""
         with self._changed:
+            has_waited = self.backlog >= BACKLOG_EVENTS
             self.backlog -= count
-            self._changed.notify_all()
+            if has_waited:
+                self._changed.notify_all()
 
     def wake(self) -> None:
         """The due times of timers may have changed."""

@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 
 from ensue.engine.changing import without
-from ensue.engine.explaining import WhyNot
-from ensue.engine.progress import Done
+from ensue.engine.explain.explainer import WhyNot
+from ensue.engine.explain.progress import Done
 from ensue.errors import EventError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.times import format_time
@@ -65,14 +65,10 @@ def why_not(
     """What a rule waits for, for a key; without one, for the keys that came nearest."""
     run = Library(_with_feeders(library, rule)).start(explain=True)
     last = journal.last
-    rows = journal.ask(
-        "SELECT coalesce(min(seq), 0) FROM (SELECT seq FROM journal WHERE kind = 0 AND seq <= ?"
-        " ORDER BY seq DESC LIMIT ?)",
-        (last, events),
-    )
+    first = journal.first_of_latest_events(events, last)
     limit = time.monotonic() + seconds
     read, since, whole = 0, None, True
-    for entry in journal.all_inputs(int(rows[0][0]) - 1, last):
+    for entry in journal.all_inputs(first - 1, last):
         if entry.kind != EVENT:
             run.advance(int(entry.body))
             continue

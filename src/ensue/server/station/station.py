@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -29,12 +28,13 @@ from ensue.server.station.figures import Figures, Sample
 from ensue.server.station.hosted import Hosted
 from ensue.server.station.indexing import Indexer, Written
 from ensue.server.station.journal import Journal
+from ensue.server.station.known import Known
 from ensue.server.station.line import BusyError, Line, Publication
 from ensue.server.station.recovery import recovered
 from ensue.server.station.registry import Registry, Saved
 from ensue.subscriptions import Index
 
-SAVE_EVENTS: Final = 50_000
+SAVE_EVENTS: Final = 200_000
 SAVE_SECONDS: Final = 30.0
 """How far states may be behind the journal: what a recovery has to read again at most."""
 SAVE_SHARE: Final = 20
@@ -77,7 +77,8 @@ class Station:
         )
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
-        self._known: OrderedDict[tuple[Any, ...], None] = OrderedDict()
+        self._known = Known(REMEMBERED)
+        self.is_new = self._known.is_new
         self._temporal = Index(history=self.history, ontology=self.ontology)
         self._fills_history = False
         self._saved_at = time.monotonic()
@@ -226,7 +227,7 @@ class Station:
         return parse(text, name, ontology=self.ontology)
 
     async def audited(self, author: str, action: str, subject: str, detail: str = "") -> None:
-        """Write down who has done what."""
+        """Write an action of an author to the audit log."""
 
         def write() -> None:
             with self.journal.write():
@@ -256,17 +257,6 @@ class Station:
     def matched(self, event: Event) -> tuple[int, ...]:
         return tuple(self._temporal.match(event)) if len(self._temporal) else ()
 
-    def is_new(self, event: Event) -> bool:
-        known = self._known
-        # The halves of an interval have one source and id, and are told apart by phase and time.
-        identity = (event.source, event.id, event.time, event.extensions.get("phase"))
-        if identity in known:
-            return False
-        known[identity] = None
-        if len(known) > REMEMBERED:
-            known.popitem(last=False)
-        return True
-
     def next_due(self) -> int | None:
         if self.settings.server.clock != "wall":
             return None
@@ -293,26 +283,33 @@ class Station:
 
     def rest(self) -> None:
         """Save states and trim the journal, if it is time for it."""
-        behind = self.seq - min((each.saved_seq for each in self.hosted.values()), default=self.seq)
-        waited = time.monotonic() - self._saved_at
-        if waited < SAVE_SHARE * self._saving_took:
+        now = time.monotonic()
+        if now - self._saved_at < SAVE_SHARE * self._saving_took:
             return
-        if behind >= SAVE_EVENTS or (behind and waited >= SAVE_SECONDS):
-            self.save_states()
-        if time.monotonic() - self._trimmed_at > 1.0:
+        due = [
+            each
+            for each in self.hosted.values()
+            if self.seq - each.saved_seq >= SAVE_EVENTS
+            or (self.seq > each.saved_seq and now - each.saved_at >= SAVE_SECONDS)
+        ]
+        if due:
+            # One at a time: events wait meanwhile.
+            self.save_states([min(due, key=lambda each: each.saved_seq)])
+        if now - self._trimmed_at > 1.0:
             self._trim()
 
-    def save_states(self) -> None:
-        """Write the state of every run down, so that a recovery begins here."""
+    def save_states(self, runs: Sequence[Hosted] | None = None) -> None:
+        """Write the state of runs, of all if none are named, so that a recovery begins here."""
         begun = time.monotonic()
+        chosen = list(self.hosted.values()) if runs is None else runs
         with self.journal.write():
-            for each in self.hosted.values():
+            for each in chosen:
                 state, counts = each.state()
                 self.registry.save_state(Saved(each.name, each.version, self.seq, state, counts))
-        for each in self.hosted.values():
-            each.saved_seq = self.seq
         self._saved_at = time.monotonic()
         self._saving_took = self._saved_at - begun
+        for each in chosen:
+            each.saved_seq, each.saved_at = self.seq, self._saved_at
 
     def _trim(self) -> None:
         """Give up the oldest entries of the journal, but what a recovery or the history needs."""

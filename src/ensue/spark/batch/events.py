@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import NONE, UNBOUNDED, check_advance, first_ahead, jump_problem
+from ensue.engine.timing.jumps import NONE, UNBOUNDED, check_advance, first_ahead, jump_problem
 from ensue.errors import EventError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import UNBOUNDED, JumpLike
+from ensue.engine.timing.jumps import UNBOUNDED, JumpLike
 from ensue.errors import UsageError
 from ensue.events.times import datetime_of
 from ensue.library import Library

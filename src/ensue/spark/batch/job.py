@@ -18,8 +18,8 @@ from typing import Self
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ensue.engine.jumps import UNBOUNDED, JumpLike, max_jump
-from ensue.engine.run import time_microseconds
+from ensue.engine.inputs import time_microseconds
+from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.library import LibraryLike, as_library
 from ensue.spark.outputs import OutputColumns, output_columns

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
 
-from ensue.engine.jumps import UNBOUNDED, JumpLike, max_jump
+from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
 from ensue.events.columns import CONTEXT_COLUMNS, Layout, extension_column, is_attribute_column

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.jumps import TimeRuns, jump_problem
+from ensue.engine.timing.jumps import TimeRuns, jump_problem
 from ensue.errors import SnapshotError
 from ensue.events.cloudevents import encode
 from ensue.events.times import format_time
@@ -223,7 +223,8 @@ def advance_bucket(
     engines = before.engines if before is not None else {}
     changed = any(engines.get(name, (text,))[0] != text for name, text in context.texts.items())
     gone = engines.keys() - context.texts.keys()
-    if ready is not None or (engines and (changed or gone or context.group.has_timers)):
+    passes = context.group.has_timers or _window_passes(context, before, settled)
+    if ready is not None or (engines and (changed or gone or passes)):
         running = engines_of(context, engines)
         for engine in running.values():
             if ready is not None:
@@ -246,6 +247,17 @@ def advance_bucket(
     found = pa.concat_tables([result_schema(context.columns).empty_table(), *made])
     measures.count_outputs(found)
     return found, after
+
+
+def _window_passes(context: GroupContext, before: BucketState | None, settled: int) -> bool:
+    """Whether keys may have come to hold nothing, though no event of the bucket has come.
+
+    That is looked for once in the length of the longest window.
+    """
+    longest = context.longest_wait
+    if before is None or longest is None:
+        return False
+    return (before.latest - context.task.lateness) // longest < settled // longest
 
 
 _context_of = lru_cache(maxsize=64)(GroupContext.of)

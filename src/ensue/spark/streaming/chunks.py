@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.jumps import UNBOUNDED, TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED, TimeRuns
 from ensue.events.event import Event, Rejected
 from ensue.library import parse
 from ensue.spark.plan import Plan, plan_of

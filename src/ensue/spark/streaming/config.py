@@ -46,7 +46,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ensue.engine.jumps import AUTO, NONE
+from ensue.engine.timing.jumps import AUTO, NONE
 from ensue.errors import EnsueError, UsageError
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.lang.diagnostics import did_you_mean

@@ -23,6 +23,7 @@ from ensue.engine.core.saved.rules import SavedStream
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine
 from ensue.engine.step.saving import restore_stream, save_stream
+from ensue.engine.timing.sweeping import longest_wait
 from ensue.events.arrow import read_batches, table_of
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
@@ -66,6 +67,11 @@ class GroupContext:
             columnar = plain and path_of(rule.correlation)[0].name != "events"
             chosen.setdefault("batch" if columnar else "step", []).append(rule.name)
         return {name: self._part(rules) for name, rules in chosen.items()}
+
+    @cached_property
+    def longest_wait(self) -> int | None:
+        """The longest window or timeout of its rules."""
+        return longest_wait(rule.correlation for rule in self.group.rules)
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
@@ -188,7 +194,8 @@ class ColumnEngine:
 
     def advance(self, time: int) -> pa.Table:
         if not self._has_timers:
-            # Without timers, time alone makes no outputs.
+            # Without timers, time alone makes no outputs; but windows pass.
+            self._engine.reach(time)
             return self._context.columns.schema.empty_table()
         return self._table(self._engine.finish(time))
 

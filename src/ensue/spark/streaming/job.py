@@ -21,7 +21,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ensue.engine.jumps import JumpLike, max_jump
+from ensue.engine.timing.jumps import JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.library import Library, LibraryLike, as_library, duration_microseconds
 from ensue.spark.batch.job import shuffle_partitions

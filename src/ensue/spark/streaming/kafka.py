@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from ensue.engine import jumps
-from ensue.engine.jumps import JumpLike
+from ensue.engine.timing import jumps
+from ensue.engine.timing.jumps import JumpLike
 from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.library import LibraryLike, as_library

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch import BatchEngine
 from ensue.engine.counts import Counts
-from ensue.engine.jumps import UNBOUNDED, TimeRuns, check_advance, jump_problem
+from ensue.engine.timing.jumps import UNBOUNDED, TimeRuns, check_advance, jump_problem
 from ensue.events.arrow import read_batches
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected

@@ -23,10 +23,10 @@ from ensue.engine.outputs import fitting_key, value_for
 from ensue.engine.renaming import with_ports
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
+from ensue.lang.derived.keys import key_places
+from ensue.lang.derived.label_logic import label_value
 from ensue.lang.expressions import Expression, Literal, Name
 from ensue.lang.expressions.scopes import PortScope, TimerScope
-from ensue.lang.keys import key_places
-from ensue.lang.label_logic import label_value
 from ensue.lang.syntax import (
     Correlation,
     EventPort,
@@ -60,7 +60,7 @@ class Value:
         return self.port is None and not isinstance(self.expression, Literal)
 
     def computed_from(self, ports: Mapping[str, str]) -> str:
-        """What is computed, the same for all that say it of ports that are called so."""
+        """The computation as text, equal for values that compute the same; "" for plain values."""
         return repr(with_ports(self.expression, ports)) if self.is_computed else ""
 
 

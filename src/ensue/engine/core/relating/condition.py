@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ensue.events.types import ValueType
+from ensue.lang.derived.relating import aggregates_in
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.tree import (
     Arithmetic,
@@ -33,7 +34,6 @@ from ensue.lang.expressions.tree import (
     Not,
 )
 from ensue.lang.expressions.values import kind_of
-from ensue.lang.relating import aggregates_in
 
 NUMBERS = ("integer", "real")
 MOST_REGISTERS = 32
@@ -240,7 +240,7 @@ class _Compiler:
         return x[0] if x[1] == "real" else self.step(Step.TO_REAL, self.fresh(), x[0])
 
     def _logic(self, operands: Sequence[Expression], operators: Sequence[str]) -> int:
-        """From the left, up to what decides: what lies behind is not read."""
+        """`AND` and `OR` from the left; operands behind the one that decides are not read."""
         found = self.fresh()
         jumps = []
         for operand, sign in zip(operands, (*operators, None), strict=True):

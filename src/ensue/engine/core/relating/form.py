@@ -15,12 +15,12 @@ from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.engine.core.relating.condition import Condition, NotInProgramError, condition_of
 from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.label_logic import label_value
+from ensue.lang.derived.parts import parts_of
+from ensue.lang.derived.relating import aggregates_of, relates_events
 from ensue.lang.expressions import Expression, Name
 from ensue.lang.expressions.names import Parts
 from ensue.lang.expressions.rewriting import replaced
-from ensue.lang.label_logic import label_value
-from ensue.lang.parts import parts_of
-from ensue.lang.relating import aggregates_of, relates_events
 from ensue.lang.syntax import (
     Both,
     Correlation,

@@ -19,7 +19,8 @@ from ensue.engine.outputs import port_scope
 from ensue.events.types import ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.tree import Arithmetic, Comparison, Literal, Logic, Name, Not
+from ensue.lang.expressions.scopes import ComputedScope, PortScope
+from ensue.lang.expressions.tree import Arithmetic, Call, Comparison, Literal, Logic, Name, Not
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 
 Held = Callable[[Sequence[Any]], bool]
@@ -36,27 +37,68 @@ class _OutsideError(Exception):
 
 
 def having_of(
-    having: Expression, places: Sequence[str], names: Mapping[str, Mapping[str, ValueType]]
+    having: Expression,
+    places: Sequence[str],
+    names: Mapping[str, Mapping[str, ValueType]],
+    aggregates: Mapping[Expression, str] | None = None,
+    first: bool = False,
 ) -> Held:
-    """`places` are the ports of places, `names` the declared attributes of each port."""
-    pairs = list(enumerate(places))
+    """`places` are the ports of places, `names` the declared attributes of each port.
+
+    `aggregates` have the kinds of their results, which stand behind the places. Where `first` is
+    set, a port with several places stands for the first of their events.
+    """
+    scope = scopes_of(places, list(aggregates or ()), first)
 
     def asked(held: Sequence[Any]) -> bool:
-        found = bound_events(pairs, held, first=False)
-        return holds(having, port_scope({port: reading_of(each) for port, each in found.items()}))
+        return holds(having, scope(held))
 
     if len(set(places)) < len(places):
         return asked
     try:
-        return _Writing(places, names).function(having, asked)
+        return _Writing(places, names, aggregates or {}).function(having, asked)
     except _OutsideError:
         return asked
 
 
+def scopes_of(
+    places: Sequence[str], aggregates: Sequence[Expression], first: bool
+) -> Callable[[Sequence[Any]], PortScope]:
+    """A function that gives names and aggregates their values, from the events in places.
+
+    The results of aggregates, values or faults, stand behind the places.
+    """
+    pairs = list(enumerate(places))
+    asked = [(each.function, _name_in(each)) for each in aggregates if isinstance(each, Call)]
+
+    def scope(held: Sequence[Any]) -> PortScope:
+        found = bound_events(pairs, held, first=first)
+        plain = port_scope({port: reading_of(each) for port, each in found.items()})
+        if not asked:
+            return plain
+        computed = dict(zip(asked, held[len(pairs) :], strict=True))
+        return ComputedScope(plain.bindings, computed)
+
+    return scope
+
+
+def _name_in(call: Call) -> tuple[str, ...]:
+    (name,) = call.arguments
+    assert isinstance(name, Name), "an aggregate is of a name"
+    return name.parts
+
+
 class _Writing:
-    def __init__(self, places: Sequence[str], names: Mapping[str, Mapping[str, ValueType]]) -> None:
+    def __init__(
+        self,
+        places: Sequence[str],
+        names: Mapping[str, Mapping[str, ValueType]],
+        aggregates: Mapping[Expression, str],
+    ) -> None:
         self._places = list(places)
         self._names = names
+        self._kinds = aggregates
+        self._results = {each: len(places) + place for place, each in enumerate(aggregates)}
         self._events: dict[str, None] = {}
         self._values: dict[tuple[str, str], str] = {}
         self._guards: list[str] = []
@@ -110,6 +152,11 @@ class _Writing:
                 return self._constant(value), kinds[value.__class__]
             case Name((port, attribute)):
                 return self._named(port, attribute)
+            case Call() if x in self._results and self._kinds[x] in _CLASSES:
+                held, kind = f"r{self._results[x]}", self._kinds[x]
+                guard = f"if {held}.__class__ is not {_CLASSES[kind]}: return otherwise(held)"
+                self._guards += [f"{held} = held[{self._results[x]}]", guard]
+                return held, kind
             case Arithmetic(first, rest):
                 held, kind = self._number(first)
                 for sign, operand in rest:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from ensue.events.event import Event
 from ensue.lang.expressions import Expression, Like
 from ensue.lang.expressions.nesting import parts_of
-from ensue.lang.expressions.terms import BoundTerm, ConceptTerm, TemporalTerm
+from ensue.lang.expressions.tree import BoundTerm, ConceptTerm, TemporalTerm
 
 MANY_EVALUATED = 3
 MANY = {"evaluated": MANY_EVALUATED, "pattern": 25, "plain": 1_000}

@@ -31,7 +31,7 @@ from ensue.lang.expressions import (
     Not,
 )
 from ensue.lang.expressions.builtins.like import matches
-from ensue.lang.expressions.terms import BoundTerm
+from ensue.lang.expressions.tree import BoundTerm
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 
 PYTHON_TYPES: Mapping[str, type] = {"integer": int, "real": float, "boolean": bool, "string": str}

@@ -28,8 +28,8 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.attributes import EXPIRY, PRIORITY, expiry_of, priority_of
-from ensue.federation.bindings import Binding, Message
+from ensue.federation.messages.attributes import EXPIRY, PRIORITY, expiry_of, priority_of
+from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
 
 aio_pika: Any = driver("aio_pika", "amqp")

@@ -10,7 +10,7 @@ from ensue.errors import LinkError, UsageError
 from ensue.events.event import Event
 from ensue.federation.adapters.base import Capabilities, Service
 from ensue.federation.adapters.local import LocalAdapter, provided
-from ensue.federation.pushdown import content_of
+from ensue.federation.routing.pushdown import content_of
 from ensue.subscriptions import Filter
 
 

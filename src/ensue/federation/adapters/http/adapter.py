@@ -31,8 +31,8 @@ from ensue.federation.adapters.base import (
 from ensue.federation.adapters.http.messages import write_batch, write_request
 from ensue.federation.adapters.http.server import Server
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.bindings import read_structured
 from ensue.federation.ending import end
+from ensue.federation.messages.bindings import read_structured
 from ensue.subscriptions import Filter
 
 aiohttp: Any = driver("aiohttp", "http")

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.federation.bindings import (
+from ensue.federation.messages.bindings import (
     BATCH_TYPE,
     Binding,
     Message,

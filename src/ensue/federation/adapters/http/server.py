@@ -16,7 +16,7 @@ from ensue.events.event import Event
 from ensue.federation.adapters.base import Incoming, Service, driver
 from ensue.federation.adapters.http.messages import read_request
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.bindings import read_structured
+from ensue.federation.messages.bindings import read_structured
 
 web: Any = driver("aiohttp.web", "http")
 

@@ -32,8 +32,8 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.attributes import KEY
-from ensue.federation.bindings import Binding, Message
+from ensue.federation.messages.attributes import KEY
+from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
 
 kafka: Any = driver("confluent_kafka", "kafka")

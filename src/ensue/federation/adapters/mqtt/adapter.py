@@ -31,8 +31,8 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.attributes import EXPIRY, expiry_of
-from ensue.federation.bindings import STRUCTURED_TYPE, Binding, Message
+from ensue.federation.messages.attributes import EXPIRY, expiry_of
+from ensue.federation.messages.bindings import STRUCTURED_TYPE, Binding, Message
 from ensue.subscriptions import Filter
 
 aiomqtt: Any = driver("aiomqtt", "mqtt")

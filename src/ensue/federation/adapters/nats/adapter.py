@@ -30,8 +30,8 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.bindings import Binding, Message
 from ensue.federation.ending import end
+from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
 
 nats: Any = driver("nats", "nats")

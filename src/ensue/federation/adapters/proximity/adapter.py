@@ -28,7 +28,7 @@ from ensue.federation.adapters.base import (
     Service,
 )
 from ensue.federation.adapters.proximity.places import Area, Position
-from ensue.federation.attributes import PROXIMITY
+from ensue.federation.messages.attributes import PROXIMITY
 from ensue.subscriptions import Filter
 
 _SECONDS_BETWEEN_LOOKS = 0.2

@@ -28,8 +28,8 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.bindings import read_structured
 from ensue.federation.ending import end
+from ensue.federation.messages.bindings import read_structured
 from ensue.subscriptions import Filter
 
 redis: Any = driver("redis.asyncio", "redis")

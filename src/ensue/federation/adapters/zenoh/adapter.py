@@ -26,7 +26,7 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.bindings import Binding, Message
+from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
 
 zenoh: Any = driver("zenoh", "zenoh")

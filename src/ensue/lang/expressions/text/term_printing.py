@@ -12,13 +12,12 @@ from collections.abc import Callable
 
 from ensue.lang.durations import print_duration
 from ensue.lang.expressions import tree
-from ensue.lang.expressions.terms import (
+from ensue.lang.expressions.terms import Concept, ConceptBag
+from ensue.lang.expressions.tree import (
     After,
     Before,
     BoundTerm,
     Compared,
-    Concept,
-    ConceptBag,
     During,
     Has,
     IsA,

@@ -17,20 +17,10 @@ from ensue.lang.expressions import tree
 from ensue.lang.expressions.terms import (
     REFERENCES,
     RELATIONS,
-    After,
-    Before,
-    Compared,
     Concept,
     ConceptBag,
-    During,
-    Has,
-    IsA,
-    OntologyProperty,
     Quantifier,
     Reference,
-    Related,
-    SameAs,
-    Subsumes,
 )
 from ensue.lang.expressions.text.reading import (
     Child,
@@ -40,6 +30,18 @@ from ensue.lang.expressions.text.reading import (
     signs_in,
     span_over,
     unquoted,
+)
+from ensue.lang.expressions.tree import (
+    After,
+    Before,
+    Compared,
+    During,
+    Has,
+    IsA,
+    OntologyProperty,
+    Related,
+    SameAs,
+    Subsumes,
 )
 from ensue.lang.source import Span
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.relating import aggregates_in
 from ensue.lang.durations import print_duration
 from ensue.lang.expressions import Call, Expression, Literal, Name
 from ensue.lang.expressions.nesting import parts_of as operands_of
 from ensue.lang.expressions.tree import Arithmetic, Comparison, Negate
-from ensue.lang.relating import aggregates_in
 from ensue.lang.syntax import (
     Both,
     Correlation,
@@ -92,7 +92,7 @@ def _kinds_on(types: TypeSystem, type_name: str) -> Callable[[tuple[str, ...]], 
 
 
 def _facts(correlation: FilterCorrelation, having: Expression) -> Iterator[Fact]:
-    """What is so whenever `having` is asked."""
+    """Facts that hold whenever `having` is evaluated, as that a count is not negative."""
     calls = {(call.function, call.arguments): call for call in aggregates_in(having)}
     for call in calls.values():
         match call:

@@ -1,0 +1,1 @@
+"""What an assistant may ask of Ensue, over the Model Context Protocol."""

@@ -1,0 +1,1 @@
+"""Commands that speak to something that runs already: a server, or the gateways of a federation."""

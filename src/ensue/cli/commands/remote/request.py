@@ -1,0 +1,91 @@
+"""`ensue request`: one request to the gateways of a federation, over one of its services."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ensue.cli.terminal import EXIT_FINDINGS, say
+from ensue.errors import UsageError
+
+Verb = Annotated[
+    str,
+    typer.Argument(
+        metavar="VERB",
+        help="subscribe, unsubscribe, announce, unannounce or publish.",
+        show_default=False,
+    ),
+]
+
+
+def request(
+    verb: Verb,
+    via: Annotated[
+        str, typer.Option("--via", help="The service, by its name in the federation, to send over.")
+    ],
+    url: Annotated[str, typer.Option("--url", help="The address of that service.")],
+    at: Annotated[str, typer.Option("--at", help="The service that asks.")] = "",
+    services: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", "--to", help="Names, kinds or patterns of the services meant; all without."
+        ),
+    ] = None,
+    where: Annotated[str, typer.Option("--where", help="A filter; everything without.")] = "TRUE",
+    event: Annotated[
+        Path | None, typer.Option("--event", help="A file with one event to publish; - for stdin.")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--kind", help="The kind of service, where its address is unclear."),
+    ] = None,
+    control: Annotated[
+        str, typer.Option("--control", help="The control address, if the gateways have another.")
+    ] = "",
+    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for an answer.")] = 5.0,
+) -> None:
+    """Ask the gateways of a federation for something, over any of its services.
+
+    \b
+    Example:
+      ensue request subscribe --via cars --url mqtt://127.0.0.1 --at office --where "speed > 30"
+
+    \b
+    Exit codes:
+      0  a gateway has done it
+      1  no gateway has answered, or none could
+      2  a wrong call, or the service cannot be reached
+    """
+    from ensue.federation.adapters.base import Service
+    from ensue.federation.requesting import kind_of, run_request
+    from ensue.federation.routing import control as events
+    from ensue.lang.diagnostics import did_you_mean
+    from ensue.subscriptions import Filter
+
+    if verb not in events.VERBS:
+        raise UsageError(f"there is no request `{verb}`: {did_you_mean(verb, events.VERBS)}")
+    if verb in ("subscribe", "unsubscribe") and not at:
+        raise UsageError(f"`{verb}` needs `--at`: the service that asks")
+    if (verb == "publish") != (event is not None):
+        raise UsageError("`--event FILE` goes with `publish`, and `publish` needs it")
+    written: dict[str, Any] = {"where": str(Filter.parse(where))}
+    if event is not None:
+        written["event"] = _read_event(event)
+    asked = events.Request(events.new_id(), verb, at, tuple(services or ()), **written)
+    sender = f"request-{socket.gethostname()}-{os.getpid()}"
+    service = Service(via, kind_of(url, kind), url, control=control, gateway=sender)
+    if not run_request(service, asked, wait, say):
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _read_event(path: Path) -> str:
+    from ensue.events.cloudevents import encode
+    from ensue.federation.messages.bindings import read_structured
+
+    text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+    return encode(read_structured(text)).decode()

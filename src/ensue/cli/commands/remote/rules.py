@@ -1,0 +1,185 @@
+"""`ensue rules`: the libraries of a server: listed, put, tried, put back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from ensue.cli.remote import ServerContext, ServerUrl
+from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
+from ensue.remote import RefusedError, Server
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A library of the server.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The text, a *.cor file.")]
+
+app = typer.Typer(
+    name="rules",
+    help="""Libraries of a server: list, put, try, put back.
+
+    Without a subcommand, the rules that run are listed.
+
+    \b
+    Example:
+      ensue rules
+      ensue rules try heat heat.cor --since 2026-01-01T00:00:00Z
+      ensue rules put heat heat.cor --note "warmer from 40 on"
+      ensue rules rollback heat 1
+      ensue rules why heat Rise van-3
+    """,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def listed(ctx: typer.Context, url: ServerUrl = None, context: ServerContext = None) -> None:
+    """Libraries of a server: list, put, try, put back. Without a subcommand, list rules."""
+    ctx.obj = (url, context)
+    if ctx.invoked_subcommand is not None:
+        return
+    found = _server(ctx).ask("GET", "/v1/rules")
+    show(f"{'outputs':>9} {'a minute':>9}  {'library':16} {'rule':24} last")
+    for each in found:
+        last = each["last"]
+        when = f"{last['time']} {last['key'] or ''}".rstrip() if last else "never"
+        show(
+            f"{each['outputs']:>9} {each['rate'] * 60:>9.1f}  {each['library']:16}"
+            f" {each['rule']:24} {when}"
+        )
+
+
+@app.command("put")
+def put(
+    ctx: typer.Context,
+    name: Name,
+    file: File,
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Why it is changed.")] = "",
+) -> None:
+    """Put a text in force at once; rules that did not change keep their state.
+
+    Exit codes: 1 if the text has errors.
+    """
+    text = file.read_text("utf-8")
+    try:
+        done = _server(ctx).ask(
+            "PUT",
+            f"/v1/libraries/{quote(name, safe='')}",
+            content=text.encode(),
+            params={"note": note} if note else {},
+            headers={"Content-Type": "text/plain"},
+        )
+    except RefusedError as error:
+        if "diagnostics" not in error.document:
+            raise
+        for each in error.document["diagnostics"]:
+            show(f"{each['shown']}\n")
+        raise typer.Exit(EXIT_FINDINGS) from None
+    for each in done["warnings"]:
+        say(f"{each['shown']}\n", "yellow")
+    _tell(done)
+
+
+def _tell(done: dict[str, Any]) -> None:
+    state = "runs" if done["enabled"] else "rests"
+    show(f"{done['name']} version {done['version']} {state}")
+    for word in ("kept", "changed", "added", "removed"):
+        if done[word]:
+            show(f"  {word}: {', '.join(done[word])}")
+
+
+@app.command("get")
+def get(ctx: typer.Context, name: Name) -> None:
+    """Print the text in force."""
+    show(_server(ctx).ask("GET", f"/v1/libraries/{quote(name, safe='')}")["text"].rstrip("\n"))
+
+
+@app.command("versions")
+def versions(ctx: typer.Context, name: Name) -> None:
+    """List the versions of a library, the latest first."""
+    for each in _server(ctx).ask("GET", f"/v1/libraries/{quote(name, safe='')}/versions"):
+        mark = "*" if each["in_force"] else " "
+        show(
+            f"{mark} {each['version']:>4}  {each['at']}  {each['author']}  {each['note']}".rstrip()
+        )
+
+
+@app.command("rollback")
+def rollback(
+    ctx: typer.Context,
+    name: Name,
+    version: Annotated[int, typer.Argument(metavar="VERSION", help="The version to put back.")],
+) -> None:
+    """Put an earlier version in force again."""
+    path = f"/v1/libraries/{quote(name, safe='')}/rollback"
+    _tell(_server(ctx).ask("POST", path, json={"version": version}))
+
+
+@app.command("enable")
+def enable(ctx: typer.Context, name: Name) -> None:
+    """Let a library run, from a fresh start."""
+    _tell(_server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/enable"))
+
+
+@app.command("disable")
+def disable(ctx: typer.Context, name: Name) -> None:
+    """Let a library rest; what its rules were in the middle of is dropped."""
+    _tell(_server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/disable"))
+
+
+@app.command("delete")
+def delete(ctx: typer.Context, name: Name) -> None:
+    """Take a library out of force. Its versions are kept."""
+    _server(ctx).ask("DELETE", f"/v1/libraries/{quote(name, safe='')}")
+    show(f"{name} is deleted")
+
+
+@app.command("try")
+def try_(
+    ctx: typer.Context,
+    name: Name,
+    file: File,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The first time.", show_default=False)
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="The first beyond.", show_default=False)
+    ] = None,
+) -> None:
+    """Run a text over the server's history: how often it would have fired, and for which keys."""
+    body = {"text": file.read_text("utf-8"), "since": since, "until": until}
+    found = _server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/dry-run", json=body)
+    show(counted(found["outputs"], "output"))
+    for each in found["rules"]:
+        keys = ", ".join(f"{key or '-'} ({count})" for key, count in each["top_keys"][:8])
+        show(f"  {each['rule']}: {each['outputs']} for {counted(each['keys'], 'key')}  {keys}")
+    other = found["difference"]
+    if other is not None:
+        show(
+            f"compared with the version in force: {other['both']} in both,"
+            f" {other['only_new']} more, {other['only_in_force']} fewer"
+        )
+    if not found["whole"]:
+        say(found["why"], "yellow")
+
+
+@app.command("why")
+def why(
+    ctx: typer.Context,
+    name: Name,
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="A rule of the library.")],
+    key: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="A key.", show_default=False)
+    ] = None,
+) -> None:
+    """Tell why a rule has not fired: for a key, or for those that came nearest."""
+    path = f"/v1/libraries/{quote(name, safe='')}/rules/{quote(rule, safe='')}/why"
+    found = _server(ctx).ask("GET", path, params={} if key is None else {"key": key})
+    for each in found["reasons"]:
+        show(each["text"])
+    say(f"from the latest {counted(found['read'], 'event')}", "dim")
+
+
+def _server(ctx: typer.Context) -> Server:
+    return Server(*ctx.obj)

@@ -1,0 +1,1 @@
+"""What an editor shows of libraries: names, completion, hovers, renaming, layout; over LSP."""

@@ -1,0 +1,274 @@
+"""The names in a definition: which stand for what, and where they are defined.
+
+In comes Lark's parse tree of one definition, whole or repaired; out comes an `Outline`: what it
+declares, and every mention of a type, a rule, a port, a label, an attribute or a function. Names
+are not looked up here: a mention of an attribute says on which types it is to be looked for, and
+`ensue.editor.project` finds its declarations over the files of a library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lark import Token, Tree
+
+Role = Literal["type", "rule", "port", "label", "attribute", "function"]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name at a place. `types` are those on which an attribute is looked for.
+
+    `inside` tells in which part of a definition it stands, where several roles are possible there.
+    """
+
+    role: Role
+    name: str
+    start: int
+    end: int
+    defines: bool = False
+    types: tuple[str, ...] = ()
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An attribute or a port with its type; a timer port has the text of its timer as type."""
+
+    name: str
+    type: str
+    start: int
+    end: int
+    is_timer: bool = False
+
+
+@dataclass(slots=True)
+class Outline:
+    """One definition. `kind` is `eventtype`, `correlation` or `ecl`."""
+
+    kind: str
+    name: str
+    start: int
+    end: int
+    above: str | None = None
+    """The type above an event type; the output type of a rule."""
+    wire: str | None = None
+    members: list[Declared] = field(default_factory=list)
+    """Attributes, or ports."""
+    labels: list[Declared] = field(default_factory=list)
+    mentions: list[Mention] = field(default_factory=list)
+
+    def port(self, name: str) -> Declared | None:
+        return next((each for each in self.members if each.name == name), None)
+
+    @property
+    def port_types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.type for each in self.members if not each.is_timer))
+
+
+def outlines(tree: Tree[Token]) -> Iterator[Outline]:
+    """The definitions of a parse tree. What stands at a place that was put in has no name."""
+    for each in tree.children:
+        if isinstance(each, Tree):
+            yield _EventType(each).outline if each.data == "eventtype" else _Rule(each).outline
+
+
+def _span(token: Token) -> tuple[int, int]:
+    return token.start_pos or 0, token.end_pos or 0
+
+
+def _tokens(tree: Tree[Token]) -> list[Token]:
+    return [each for each in tree.children if isinstance(each, Token)]
+
+
+def _path(tokens: Sequence[Token]) -> tuple[str, int, int]:
+    """The text of a dotted name, and where it stands."""
+    return ".".join(tokens), _span(tokens[0])[0], _span(tokens[-1])[1]
+
+
+class _Definition:
+    def __init__(self, kind: str, name: Token) -> None:
+        self.outline = Outline(kind, str(name), *_span(name))
+
+    def mention(self, role: Role, token: Token, defines: bool = False, inside: str = "") -> None:
+        self.outline.mentions.append(
+            Mention(role, str(token), *_span(token), defines, inside=inside)
+        )
+
+    def attribute(self, tokens: Sequence[Token], types: tuple[str, ...], inside: str) -> None:
+        if tokens:
+            found = Mention("attribute", *_path(tokens), types=types, inside=inside)
+            self.outline.mentions.append(found)
+
+
+class _EventType(_Definition):
+    def __init__(self, tree: Tree[Token]) -> None:
+        name, wire, parent, *groups = tree.children
+        assert isinstance(name, Token)
+        super().__init__("eventtype", name)
+        self.mention("type", name, defines=True)
+        self.outline.wire = str(wire)[1:-1] if isinstance(wire, Token) else None
+        if isinstance(parent, Token):
+            self.outline.above = str(parent)
+            self.mention("type", parent, inside="parent")
+        for group in groups:
+            if isinstance(group, Tree):
+                self._attributes(group)
+
+    def _attributes(self, group: Tree[Token]) -> None:
+        type_ = ""
+        for child in group.children:
+            if not isinstance(child, Tree):
+                continue
+            if child.data != "path":
+                type_ = _type_text(child)
+                continue
+            text, start, end = _path(_tokens(child))
+            self.outline.members.append(Declared(text, type_, start, end))
+            own = (self.outline.name,)
+            self.outline.mentions.append(
+                Mention("attribute", text, start, end, True, own, "declaration")
+            )
+
+
+def _type_text(tree: Tree[Token]) -> str:
+    if tree.data == "sequence":
+        inner = next((each for each in tree.children if isinstance(each, Tree)), None)
+        return f"sequence<{_type_text(inner) if inner is not None else ''}>"
+    return " ".join(_tokens(tree))
+
+
+class _Rule(_Definition):
+    def __init__(self, tree: Tree[Token]) -> None:
+        output, name, *rest = tree.children
+        assert isinstance(output, Token)
+        assert isinstance(name, Token)
+        super().__init__(str(tree.data), name)
+        self.outline.above = str(output)
+        self.mention("type", output, inside="output")
+        self.mention("rule", name, defines=True)
+        parts = [each for each in rest if isinstance(each, Tree)]
+        self._pushed = [str(_tokens(each)[0]) for part in parts for each in part.find_data("push")]
+        for part in parts:
+            if part.data == "ports":
+                self._declare_ports(part)
+        for part in parts:
+            self._walk(part)
+
+    def _declare_ports(self, ports: Tree[Token]) -> None:
+        for port in ports.children:
+            if not isinstance(port, Tree):
+                continue
+            if port.data == "event_port":
+                type_, name = port.children[:2]
+                timer = False
+            else:
+                (kind, period, name), timer = port.children, True
+                type_ = Token("NAME", f"{kind} {period}")
+            if isinstance(name, Token) and isinstance(type_, Token):
+                declared = Declared(str(name), str(type_), *_span(name), timer)
+                self.outline.members.append(declared)
+
+    def _walk(self, root: Tree[Token]) -> None:
+        """Chains may be long and blocks deep, so nothing here recurses over what was written."""
+        waiting = [root]
+        while waiting:
+            tree = waiting.pop()
+            waiting += reversed(self._part(tree))
+
+    def _part(self, tree: Tree[Token]) -> list[Tree[Token]]:
+        """Take the mentions of one node; out come the parts that are to be looked at yet."""
+        tokens = _tokens(tree)
+        inside = [each for each in tree.children if isinstance(each, Tree)]
+        match str(tree.data):
+            case "event_port":
+                type_, name = tokens[:2]
+                self.mention("type", type_, inside="port")
+                self.mention("port", name, defines=True)
+                self._predicate(inside, (str(type_),), "where")
+                return []
+            case "timer_port":
+                self.mention("port", tokens[-1], defines=True)
+            case "port_ref" | "push_port" | "unless_ports":
+                for each in tokens:
+                    self.mention("port", each, inside=str(tree.data))
+            case "label":
+                self.mention("label", tokens[0], defines=True)
+                self.outline.labels.append(Declared(str(tokens[0]), "", *_span(tokens[0])))
+            case "label_name":
+                self.mention("label", tokens[0], inside="case")
+            case "change":
+                for each in tokens[1:]:
+                    self.mention("label", each, inside="change")
+            case "push_new":
+                self.mention("type", tokens[0], inside="push")
+                for assignment in inside:
+                    self._assignment(assignment, str(tokens[0]))
+                return []
+            case "push":
+                self.mention("type", tokens[0], inside="push")
+            case "key":
+                self._key(inside)
+                return []
+            case "having":
+                self._predicate(inside, None, "having")
+                return []
+            case "holds":
+                self._predicate(inside, self.outline.port_types, "holds")
+                return []
+        return inside
+
+    def _key(self, paths: Sequence[Tree[Token]]) -> None:
+        for path in paths:
+            first, *others = _tokens(path)
+            if others and self.outline.port(str(first)) is not None:
+                self._of_port(first, others, "key")
+                continue
+            types = self.outline.port_types
+            if self.outline.kind == "ecl" and self.outline.above:
+                # What an `ecl` puts out is filled with the key, by the name of the attribute.
+                types = tuple(dict.fromkeys((*types, self.outline.above, *self._pushed)))
+            self.attribute([first, *others], types, "key")
+
+    def _assignment(self, tree: Tree[Token], type_: str) -> None:
+        path, *value = (each for each in tree.children if isinstance(each, Tree))
+        self.attribute(_tokens(path), (type_,), "assignment")
+        self._predicate(value, None, "value")
+
+    def _of_port(self, port: Token, rest: Sequence[Token], inside: str) -> None:
+        self.mention("port", port, inside=inside)
+        declared = self.outline.port(str(port))
+        types = (declared.type,) if declared is not None and not declared.is_timer else ()
+        self.attribute(rest, types, inside)
+
+    def _predicate(
+        self, trees: Sequence[Tree[Token]], types: tuple[str, ...] | None, inside: str
+    ) -> None:
+        """The names of a predicate or a value; without `types` they begin with a port."""
+        waiting = list(reversed(trees))
+        while waiting:
+            tree = waiting.pop()
+            parts = [each for each in tree.children if isinstance(each, Tree)]
+            match str(tree.data):
+                case "name":
+                    self._name(_tokens(tree), types, inside)
+                case "call":
+                    self.mention("function", _tokens(tree)[0], inside=inside)
+                case "passed" | "during" | "related":
+                    # What a history is asked for has types of its own, and `start` is a word.
+                    parts = []
+                case "compared":
+                    parts = parts[:1]
+                case "concept_test" | "ontology_property" | "has":
+                    parts = [each for each in parts if each.data == "name"]
+            waiting += reversed(parts)
+
+    def _name(self, tokens: list[Token], types: tuple[str, ...] | None, inside: str) -> None:
+        first, *rest = tokens
+        is_port = self.outline.port(str(first)) is not None
+        if (is_port and rest) or (types is None and (is_port or rest)):
+            self._of_port(first, rest, inside)
+        else:
+            self.attribute(tokens, types or (), inside)

@@ -1,0 +1,316 @@
+"""The files of an editor's folders: which form a library, and what the names in them stand for.
+
+A library may be spread over files, and the files do not say so. A file is therefore read together
+with the files of its folder that declare event types it mentions and does not declare, and what
+those need in turn; where the editor's settings name the files of a library, that holds. Texts that
+are open in the editor go before what is on disk. Nothing is checked here (`ensue.editor.checking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ensue.editor.documents import Document, Found
+from ensue.editor.mentions import Mention, Outline, Role
+
+ENDING = ".cor"
+MOST_FILES = 2_000
+LARGEST_FILE = 4_000_000
+_SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """What a name stands for. `owner` is the rule or the type that declares it."""
+
+    role: Role
+    path: Path
+    owner: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A mention in a file."""
+
+    path: Path
+    found: Found
+
+
+@dataclass(frozen=True, slots=True)
+class TypeEntry:
+    """An event type of a library, and the file that declares it."""
+
+    path: Path
+    start: int
+    outline: Outline
+
+
+class Project:
+    """`groups` are patterns of files that form one library each, relative to the folders."""
+
+    def __init__(self) -> None:
+        self.folders: list[Path] = []
+        self.groups: list[list[str]] = []
+        self._open: dict[Path, Document] = {}
+        self._on_disk: dict[Path, tuple[int, Document]] = {}
+
+    # --- texts -----------------------------------------------------------------------------------
+
+    def open(self, path: Path, text: str) -> Document:
+        document = Document(str(path), text)
+        self._open[path] = document
+        return document
+
+    def close(self, path: Path) -> None:
+        self._open.pop(path, None)
+
+    @property
+    def opened(self) -> Mapping[Path, Document]:
+        return self._open
+
+    def document(self, path: Path) -> Document | None:
+        """The text of a file, or None if there is none that can be read."""
+        if path in self._open:
+            return self._open[path]
+        try:
+            status = path.stat()
+            known = self._on_disk.get(path)
+            if known is not None and known[0] == status.st_mtime_ns:
+                return known[1]
+            if status.st_size > LARGEST_FILE:
+                return None
+            document = Document(str(path), path.read_text("utf-8-sig"))
+        except (OSError, ValueError):
+            return None
+        self._on_disk[path] = (status.st_mtime_ns, document)
+        return document
+
+    def files(self) -> list[Path]:
+        """All files of libraries under the folders, and those that are open."""
+        found = set(self._open)
+        for folder in self.folders:
+            found.update(_under(folder, MOST_FILES - len(found)))
+        return sorted(found)
+
+    def beside(self, path: Path) -> list[Path]:
+        """The files of libraries in the folder of a file, itself included."""
+        found = {each for each in self._open if each.parent == path.parent}
+        with suppress(OSError):
+            found.update(each for each in path.parent.iterdir() if each.suffix == ENDING)
+        return sorted(found | {path})
+
+    # --- libraries -------------------------------------------------------------------------------
+
+    def library_of(self, path: Path) -> tuple[Path, ...]:
+        """The files that are read together with a file: what it needs first, itself last."""
+        group = self._group_of(path)
+        if group is not None:
+            return (*(each for each in group if each != path), path)
+        declared = self._declaring(path)
+        taken: dict[Path, None] = {}
+        waiting = [path]
+        while waiting:
+            for type_ in self._missing(waiting.pop()):
+                places = declared.get(type_, [])
+                if len(places) == 1 and places[0] != path and places[0] not in taken:
+                    taken[places[0]] = None
+                    waiting.append(places[0])
+        return (*sorted(taken), path)
+
+    def ambiguous(self, path: Path) -> Mapping[str, Sequence[Path]]:
+        """Types that a file lacks, and that several files beside it declare."""
+        if self._group_of(path) is not None:
+            return {}
+        declared = self._declaring(path)
+        missing = self._missing(path)
+        return {each: declared[each] for each in missing if len(declared.get(each, [])) > 1}
+
+    def _group_of(self, path: Path) -> list[Path] | None:
+        for patterns in self.groups:
+            files = sorted(
+                {
+                    each
+                    for folder in self.folders
+                    for pattern in patterns
+                    for each in folder.glob(pattern)
+                    if each.is_file()
+                }
+            )
+            if path in files:
+                return files
+        return None
+
+    def _declaring(self, path: Path) -> dict[str, list[Path]]:
+        found: dict[str, list[Path]] = {}
+        for each in self.beside(path):
+            for name in self._own_types(each):
+                found.setdefault(name, []).append(each)
+        return found
+
+    def _own_types(self, path: Path) -> list[str]:
+        document = self.document(path)
+        if document is None:
+            return []
+        return list(
+            dict.fromkeys(
+                outline.name
+                for definition in document.definitions
+                for outline in definition.outlines
+                if outline.kind == "eventtype"
+            )
+        )
+
+    def _missing(self, path: Path) -> list[str]:
+        document = self.document(path)
+        if document is None:
+            return []
+        own = set(self._own_types(path))
+        mentioned = (each.mention.name for each in document.found if each.mention.role == "type")
+        return [each for each in dict.fromkeys(mentioned) if each not in own]
+
+    def types(self, path: Path) -> dict[str, TypeEntry]:
+        """The event types that a file can use, by name."""
+        found: dict[str, TypeEntry] = {}
+        for each in reversed(self.library_of(path)):
+            document = self.document(each)
+            for definition in document.definitions if document is not None else ():
+                for outline in definition.outlines:
+                    if outline.kind == "eventtype" and outline.name:
+                        entry = TypeEntry(each, definition.start, outline)
+                        found.setdefault(outline.name, entry)
+        return found
+
+    # --- names -----------------------------------------------------------------------------------
+
+    def symbols_at(self, path: Path, offset: int) -> tuple[Found, list[Symbol]] | None:
+        document = self.document(path)
+        found = None if document is None else document.found_at(offset)
+        return None if found is None else (found, self.resolve(path, found, self.types(path)))
+
+    def resolve(self, path: Path, found: Found, types: Mapping[str, TypeEntry]) -> list[Symbol]:
+        """What a mention stands for: nothing if it is not declared, several where types differ."""
+        mention, outline = found.mention, found.outline
+        match mention.role:
+            case "type":
+                entry = types.get(mention.name)
+                return [Symbol("type", entry.path, "", mention.name)] if entry is not None else []
+            case "rule":
+                return [Symbol("rule", path, "", mention.name)]
+            case "port":
+                known = outline.port(mention.name) is not None
+                return [Symbol("port", path, outline.name, mention.name)] if known else []
+            case "label":
+                known = any(each.name == mention.name for each in outline.labels)
+                return [Symbol("label", path, outline.name, mention.name)] if known else []
+            case "attribute":
+                return _declarations(mention, types)
+            case "function":
+                return []
+
+    def definitions(self, symbol: Symbol) -> list[Place]:
+        """Where a symbol is declared."""
+        document = self.document(symbol.path)
+        return [
+            Place(symbol.path, each)
+            for each in (document.found if document is not None else ())
+            if each.mention.defines
+            and (each.mention.role, each.mention.name) == (symbol.role, symbol.name)
+            and symbol.owner in ("", each.outline.name)
+        ]
+
+    def references(self, symbols: Sequence[Symbol]) -> list[Place]:
+        """All mentions of some symbols, their declarations included."""
+        wanted = set(symbols)
+        return [
+            place
+            for path in self._readers(symbols)
+            for place, stands_for in self._resolved(path)
+            if wanted.intersection(stands_for)
+        ]
+
+    def linked(self, symbols: Sequence[Symbol]) -> list[Symbol]:
+        """The symbols that share mentions with some, and so must have one name with them.
+
+        `by user` names an attribute of every port at once.
+        """
+        known = dict.fromkeys(symbols)
+        resolved = [
+            set(stands_for)
+            for path in self._readers(symbols)
+            for _, stands_for in self._resolved(path)
+            if len(stands_for) > 1
+        ]
+        grown = True
+        while grown:
+            before = len(known)
+            for together in resolved:
+                if not together.isdisjoint(known):
+                    known.update(dict.fromkeys(together))
+            grown = len(known) > before
+        return list(known)
+
+    def _readers(self, symbols: Sequence[Symbol]) -> list[Path]:
+        """The files in which the symbols can be mentioned."""
+        files: dict[Path, None] = {}
+        for path in dict.fromkeys(each.path for each in symbols):
+            group = self._group_of(path) or self.beside(path)
+            files.update(dict.fromkeys(each for each in group if path in self.library_of(each)))
+        return list(files)
+
+    def _resolved(self, path: Path) -> Iterator[tuple[Place, list[Symbol]]]:
+        document = self.document(path)
+        types = self.types(path)
+        for found in document.found if document is not None else ():
+            yield Place(path, found), self.resolve(path, found, types)
+
+
+def above(name: str, types: Mapping[str, TypeEntry]) -> Iterator[TypeEntry]:
+    """A type and the types above it; a circle is walked once."""
+    seen: set[str] = set()
+    at: str | None = name
+    while at is not None and at in types and at not in seen:
+        seen.add(at)
+        yield types[at]
+        at = types[at].outline.above
+
+
+def below(name: str, types: Mapping[str, TypeEntry]) -> Iterator[TypeEntry]:
+    """The types below a type."""
+    for other, entry in types.items():
+        if other != name and any(each.outline.name == name for each in above(other, types)):
+            yield entry
+
+
+def _declarations(mention: Mention, types: Mapping[str, TypeEntry]) -> list[Symbol]:
+    found: dict[Symbol, None] = {}
+    for type_ in mention.types:
+        chain = [each for each in above(type_, types) if each.outline.port(mention.name)]
+        for entry in chain[:1] or [
+            each for each in below(type_, types) if each.outline.port(mention.name)
+        ]:
+            symbol = Symbol("attribute", entry.path, entry.outline.name, mention.name)
+            found[symbol] = None
+    return list(found)
+
+
+def _under(folder: Path, most: int) -> Iterator[Path]:
+    """Files of libraries under a folder; hidden folders and those of packages are left out."""
+    waiting = [folder]
+    while waiting and most > 0:
+        at = waiting.pop()
+        try:
+            entries = sorted(at.iterdir())
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name.startswith(".") or entry.name in _SKIPPED:
+                continue
+            if entry.is_dir() and not entry.is_symlink():
+                waiting.append(entry)
+            elif entry.suffix == ENDING and most > 0:
+                most -= 1
+                yield entry

@@ -1,0 +1,180 @@
+"""One batch through every correlation of a library, each after the correlations that feed it.
+
+In come rows in the order of their times, and the time that the clock has reached; out go outputs,
+each with its place in the order of the stream. Groups read first, for no rule of a group feeds
+another. A rule that cannot go on as it runs goes on in another way at the same row
+(`arrangement`). Nothing here cuts a stream into batches, and nothing puts outputs into their order:
+that is the engine's and `output.whole`'s.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from ensue.engine.batch.arrangement import Arrangement
+from ensue.engine.batch.input.batches import Batch, EventBatch
+from ensue.engine.batch.many.group import CellGroup, Member
+from ensue.engine.batch.output.columns import Made, MadeInTurn
+from ensue.engine.batch.output.order import (
+    depth_of,
+    event_positions,
+    output_positions,
+    reading_order,
+)
+from ensue.engine.batch.output.placing import Places, Roots
+from ensue.engine.batch.output.whole import Output
+from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
+from ensue.engine.batch.single.by_event import EventCorrelation
+from ensue.engine.batch.single.correlation import ColumnCorrelation, Positions, Segment
+from ensue.engine.counts import Counts
+from ensue.lang.checked import CheckedLibrary
+
+_NOWHERE = Places(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+class OrderedPass:
+    """The correlations of one library, and the order in which they read a batch.
+
+    `is_linked` says whether any correlation feeds another.
+    """
+
+    def __init__(self, library: CheckedLibrary, counts: Counts) -> None:
+        self.is_linked = any(library.feeds.values())
+        self._types = library.types
+        self._feeds = library.feeds
+        self._depth = depth_of(library.feeds) if self.is_linked else 1
+        self.arranged = Arrangement(library, self._depth, counts)
+        names = [correlation.name for correlation in library.correlations]
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._reading_order = reading_order(names, library.feeds)
+
+    def run(self, batch: Batch, first: int, clock: int | None) -> list[Output]:
+        """What follows from a batch; its first row has the number `first` in the stream."""
+        rows = _Rows(batch, first, clock, self._depth, self.is_linked)
+        fed: dict[str, list[Segment]] = {name: [] for name in self._reading_order}
+        outputs: list[Output] = []
+        own: dict[str, int] = {}
+        for group in list(self.arranged.groups):
+            if len(batch) or group.has_timers:
+                outputs += self._read_in_group(group, rows, own)
+        for name in self._reading_order:
+            if isinstance(self.arranged.running[name], Member):
+                continue
+            made, read, is_timed = self._read_alone(name, rows, own.get(name, 0), fed[name])
+            if not len(made):
+                continue
+            number = self._numbers[name]
+            if not self.is_linked:
+                outputs.append((made, rows.places(read, number, is_timed)))
+                continue
+            positions = output_positions(read, number)
+            outputs.append((made, positions))
+            readers = self._feeds.get(name, ())
+            if readers:
+                segment = Segment(EventBatch(made.events(), self._types), positions)
+                for reader in readers:
+                    fed[reader].append(segment)
+        for group in [each for each in self.arranged.groups if not each.has_room]:
+            self.arranged.leave(group)
+        return outputs
+
+    def _read_alone(
+        self, name: str, rows: _Rows, done: int, fed: list[Segment]
+    ) -> tuple[Made, Positions, bool]:
+        """What a rule alone puts out, at which readings, and whether it reads event by event.
+
+        The first `done` rows are behind it already.
+        """
+        running = self.arranged.running[name]
+        assert not isinstance(running, Member)
+        try:
+            made, read = _read(running, rows, done, fed)
+        except LeavesColumnsError as error:
+            running = self.arranged.leave_columns(name, str(error))
+            made, read = _read(running, rows, done, fed)
+        return made, read, isinstance(running, EventCorrelation)
+
+    def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
+        """The outputs of a group. `own` gets the rows that members which left it have read."""
+        found: list[tuple[MadeInTurn, Roots | int]] = []
+        done = 0
+        while True:
+            made, roots, read = group.read(rows.segment(False, done), rows.clock)
+            if len(made):
+                found.append((made, done if roots is None else roots.later(done)))
+            if not group.leaving:
+                break
+            done += read
+            for name in group.leaving:
+                self.arranged.release(group, name)
+                own[name] = done
+            if not group.members:
+                break
+        if not self.is_linked and len(group.members) == len(self.arranged.running):
+            # No other rule puts out anything, so these stand in the order of all already.
+            return [(made, _NOWHERE) for made, _ in found]
+        return [(made, self._places_in_group(group, made, of, rows)) for made, of in found]
+
+    def _places_in_group(
+        self, group: CellGroup, made: MadeInTurn, roots: Roots | int, rows: _Rows
+    ) -> Positions | Places:
+        if self.is_linked:
+            positions = rows.segment(False).positions
+            numbers = group.numbers[made.rules]
+            if isinstance(roots, int):
+                return output_positions(positions[made.at + roots], numbers)
+            return output_positions(roots.positions(positions), numbers)
+        if isinstance(roots, int):
+            return Places.of_rows(made.at + roots, group.numbers[made.rules])
+        return Places.of_roots(roots, rows.batch.times)
+
+
+def _read(
+    running: ColumnCorrelation | RelatedCorrelation | EventCorrelation,
+    rows: _Rows,
+    done: int,
+    fed: list[Segment],
+) -> tuple[Made, Positions]:
+    is_timed = isinstance(running, EventCorrelation)
+    segments = [rows.segment(is_timed, done), *fed] if len(rows.batch) else fed
+    if isinstance(running, ColumnCorrelation):
+        return running.read(segments)
+    return running.read(segments, rows.clock)
+
+
+class _Rows:
+    """The rows of a batch with their positions, in the form that a correlation needs.
+
+    Where no correlation feeds another, the number of a row in the batch is its position, unless
+    timers come in between. `clock` is the time that is reached by the end of the batch.
+    """
+
+    def __init__(
+        self, batch: Batch, first: int, clock: int | None, depth: int, is_linked: bool
+    ) -> None:
+        self.batch = batch
+        self.clock = clock
+        self._first = first
+        self._depth = depth
+        self._is_linked = is_linked
+
+    @cached_property
+    def _in_stream(self) -> Segment:
+        return Segment(self.batch, event_positions(self.batch.times, self._first, self._depth))
+
+    @cached_property
+    def _by_number(self) -> Segment:
+        return Segment(self.batch, np.arange(len(self.batch)).reshape(-1, 1))
+
+    def segment(self, is_timed: bool, done: int = 0) -> Segment:
+        """The rows after the first `done`, for a rule with timers or without."""
+        whole = self._in_stream if is_timed or self._is_linked else self._by_number
+        return Segment(self.batch.since(done), whole.positions[done:]) if done else whole
+
+    def places(self, read: Positions, number: int, is_timed: bool) -> Places:
+        """The places of outputs, from the readings that made them; no correlation feeds another."""
+        if is_timed:
+            return Places.of_positions(read, number, self._first, self.batch.times)
+        return Places.of_rows(read[:, 0], number)

@@ -1,0 +1,324 @@
+"""Filters that ask for more than a latest match: aggregates, `x{n,}`, and the first of events.
+
+In come events by the mask of their ports; out come outputs. The filter is a chain of groups of
+ports, `(a + b) ; c`. A key holds, for each port, the events of its stretch: from where the groups
+before it are complete, and inside the window. As time goes on a stretch only moves forward, so that
+events come in at its end and leave at its start, and aggregates go along with it. While the groups
+before a port are not complete, its events can never count, and are not held.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+from ensue.engine.core.instances.emitting import statements_of
+from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.core.instances.keys import FastKey
+from ensue.engine.core.instances.linked import Linked, LinkedFacts, LinkedFilter, Match
+from ensue.engine.core.instances.running import Running, running
+from ensue.engine.core.relating.form import Form, form_of
+from ensue.engine.core.relating.having import having_of, scopes_of
+from ensue.engine.outputs import Outputs, Trigger, value_for
+from ensue.engine.ports import Reading
+from ensue.events.event import Event
+from ensue.events.nesting import nested
+from ensue.events.types import TypeSystem
+from ensue.lang.derived.parts import labels_in
+from ensue.lang.derived.relating import aggregates_of, assigned_aggregates
+from ensue.lang.expressions import Call, Expression, Name
+from ensue.lang.syntax import EventPort, FilterCorrelation, PushPort, TimerPort
+
+NEVER = 1 << 200
+"""Where a group begins whose groups before it are not complete."""
+ALWAYS = -NEVER
+"""Where the first group begins."""
+LEFT_BEFORE_A_CUT = 32
+"""So many events that have left a stretch are cut off together."""
+
+_number = itemgetter(0)
+
+
+class StretchedFacts(LinkedFacts):
+    """What all instances of a filter with aggregates share."""
+
+    def __init__(self, correlation: FilterCorrelation, form: Form, types: TypeSystem) -> None:
+        super().__init__(correlation, form, types)
+        ports = list(dict.fromkeys(form.places))
+        self.column_bits = [self._bit_of[port] for port in ports]
+        """The bit of each port of the filter; there is a column for each."""
+        self.groups = [[ports.index(port) for port in group] for group in form.groups]
+        self.groups_before, self.last_group = self.groups[:-1], self.groups[-1]
+        self.first_mask = self.mask_of(form.groups[0])
+        self.last_mask = self.mask_of(form.groups[-1])
+        first_groups = [
+            next(g for g, group in enumerate(form.groups) if port in group) for port in ports
+        ]
+        self.starts_here = [
+            [column for column in range(len(ports)) if first_groups[column] == group]
+            for group in range(len(form.groups))
+        ]
+        """For each group the columns whose stretches begin where it does."""
+        self.first_groups = first_groups
+        self.rounds = form.rounds
+        self.binds_first = form.bind == "first"
+        self.binds_latest = form.bind == "latest" and form.rounds == 1
+        self.columns_of_places = [ports.index(port) for port in form.places]
+        self.asked = form.aggregates
+        calls = list(dict.fromkeys(aggregates_of(correlation)))
+        self.paths = [_path_in(call) for call in calls]
+        self.aggregates_of_columns = [
+            [number for number, each in enumerate(form.aggregates) if each.port == port]
+            for port in ports
+        ]
+        if correlation.clauses.having is not None:
+            kinds: dict[Expression, str] = {
+                call: each.result for call, each in zip(calls, form.aggregates, strict=True)
+            }
+            names = {
+                port.name: types.attributes(port.type)
+                for port in correlation.ports
+                if isinstance(port, EventPort)
+            }
+            self.having = having_of(
+                correlation.clauses.having, form.places, names, kinds, self.binds_first
+            )
+        self._scope = scopes_of(form.places, calls, self.binds_first)
+        self._pairs = list(enumerate(form.places))
+        self._labels = frozenset(each.label for each in labels_in(correlation.branches))
+        self._statements = statements_of(correlation, self._labels)
+        if assigned_aggregates(correlation):
+            self.fire = self._fire_computed
+
+    def may_begin(self, mask: int) -> bool:
+        return bool(mask & self.first_mask)
+
+    def _fire_computed(
+        self, outputs: Outputs, held: Any, time: int, event_id: str | None
+    ) -> list[Event]:
+        """Put out values that are computed from aggregates."""
+        found = in_order(bound_events(self._pairs, held, self.binds_first))
+        bound = {port: reading_of(noted) for port, noted in found.items()}
+        trigger = Trigger(time, event_id, self._labels, bound)
+        scope = self._scope(held)
+        made: list[Event] = []
+        for statement in self._statements:
+            if isinstance(statement, PushPort):
+                reading = bound.get(statement.port)
+                if reading is not None and reading.event is not None:
+                    made.append(outputs.forward(trigger, reading.event))
+            else:
+                attributes = self._types.attributes(statement.type)
+                data = {
+                    each.name: value_for(each.value, scope, attributes[each.name])
+                    for each in statement.assignments
+                }
+                made.append(outputs.create(trigger, statement.type, nested(data)))
+        return made
+
+
+def stretched_facts(correlation: FilterCorrelation, types: TypeSystem) -> StretchedFacts | None:
+    """The facts of a rule that is a chain of groups, where it needs the events of stretches."""
+    form = form_of(correlation, types)
+    if isinstance(form, str) or not form.needs_stretches:
+        return None
+    if form.bind == "latest" and any(len(group) > 1 for group in form.groups):
+        return None
+    return StretchedFacts(correlation, form, types)
+
+
+class Column:
+    """The events of one port in its stretch: those of `events` from `start` on."""
+
+    __slots__ = ("events", "runs", "start")
+
+    def __init__(self, runs: list[Running]) -> None:
+        self.events: list[Linked] = []
+        self.runs = runs
+        self.start = 0
+
+    def __len__(self) -> int:
+        return len(self.events) - self.start
+
+    def append(self, linked: Linked) -> None:
+        self.events.append(linked)
+        for each in self.runs:
+            each.push(linked[1])
+
+    def clear(self) -> None:
+        if self.events:
+            self.events, self.start = [], 0
+            for each in self.runs:
+                each.clear()
+
+    def leave(self) -> None:
+        """Let the first event go."""
+        self.start += 1
+        for each in self.runs:
+            each.pop()
+        if self.start >= LEFT_BEFORE_A_CUT and 2 * self.start >= len(self.events):
+            del self.events[: self.start]
+            self.start = 0
+
+    def drop_before_time(self, edge: int) -> None:
+        while self.start < len(self.events) and self.events[self.start][1].time < edge:
+            self.leave()
+
+    def drop_before(self, number: int) -> None:
+        while self.start < len(self.events) and self.events[self.start][0] < number:
+            self.leave()
+
+    def first_from(self, number: int) -> int:
+        """The number of the first event from a number on."""
+        events, start = self.events, self.start
+        if start < len(events) and events[start][0] >= number:
+            return events[start][0]
+        place = bisect_left(events, number, start, key=_number)
+        return events[place][0] if place < len(events) else NEVER
+
+
+class StretchedFilter(LinkedFilter):
+    """One key."""
+
+    __slots__ = ("_columns", "_runs")
+
+    facts: StretchedFacts
+
+    def __init__(
+        self,
+        facts: StretchedFacts,
+        timers: Sequence[TimerPort],
+        outputs: Outputs | FastKey,
+        started: int,
+    ) -> None:
+        super().__init__(facts, timers, outputs, started)
+        pairs = zip(facts.asked, facts.paths, strict=True)
+        self._runs = [running(asked, path) for asked, path in pairs]
+        self._columns = [
+            Column([self._runs[number] for number in numbers])
+            for numbers in facts.aggregates_of_columns
+        ]
+
+    def read(self, reading: Reading) -> list[Event]:
+        assert reading.event is not None, "such a rule has no timers"
+        latest = max((each.events[-1][0] for each in self._columns if each.events), default=0)
+        noted = ((latest >> self.facts.width) + 1, reading.event)
+        return self.step(self.facts.mask_of(reading.ports), reading.time, noted)
+
+    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+        facts, columns = self.facts, self._columns
+        if facts.window is not None:
+            edge = time - facts.window
+            for column in columns:
+                column.drop_before_time(edge)
+        linked: Any = (noted[0] << facts.width | mask, noted[1])
+        before = self._matches[-1] if self._matches else ()
+        last = self._take(mask, linked)
+        made: list[Event] = []
+        if mask & facts.last_mask and self._is_complete(last):
+            held = self._held(before, linked)
+            having = facts.having
+            if having is None or having(held):
+                made = facts.fire(self.outputs, held, time, linked[1].id)
+                if facts.forgets:
+                    self._forget()
+                    return made
+                if facts.keeps_last:
+                    self._keep_only(mask, linked)
+        if mask & facts.unless:
+            self._keep_only(mask, linked)
+        return made
+
+    def _take(self, mask: int, linked: Linked) -> int:
+        """Hold an event where it can count; says from where on the last group begins."""
+        facts, columns = self.facts, self._columns
+        if facts.binds_latest:
+            self._link(mask, linked)
+        begin = ALWAYS
+        for number, group in enumerate(facts.groups_before):
+            self._begin(facts.starts_here[number], begin, mask, linked)
+            begin = 1 + max([columns[column].first_from(begin) for column in group])
+            if begin > linked[0]:
+                # Complete by this event at the earliest: nothing behind it has begun.
+                for later in facts.starts_here[number + 1 :]:
+                    for column in later:
+                        columns[column].clear()
+                return NEVER
+        self._begin(facts.starts_here[-1], begin, mask, linked)
+        return begin
+
+    def _begin(self, starting: Sequence[int], begin: int, mask: int, linked: Linked) -> None:
+        """Let stretches begin at a number, and take in an event that lies in them."""
+        for number in starting:
+            column = self._columns[number]
+            if begin != ALWAYS:
+                column.drop_before(begin)
+            if mask & self.facts.column_bits[number]:
+                column.append(linked)
+
+    def _is_complete(self, begin: int) -> bool:
+        """Whether the last group is, if it begins at a number."""
+        if begin == NEVER:
+            return False
+        columns, group = self._columns, self.facts.last_group
+        if self.facts.rounds > 1:
+            return len(columns[group[0]]) >= self.facts.rounds
+        # Of a group of one port the event itself is there.
+        return len(group) == 1 or all(columns[each].first_from(begin) < NEVER for each in group)
+
+    def _held(self, before: Match | None, linked: Linked) -> list[Any]:
+        """What the places hold at a trigger, and behind them the aggregates.
+
+        `before` is the latest match of all places but the last, before this event was read.
+        """
+        facts, columns = self.facts, self._columns
+        held: list[Any]
+        if facts.binds_latest:
+            assert before is not None, "there is a match, so there is a latest one"
+            held = [*before, linked]
+        else:
+            held = [
+                columns[each].events[columns[each].start if facts.binds_first else -1]
+                for each in facts.columns_of_places
+            ]
+        held += [each.result() for each in self._runs]
+        return held
+
+    def _forget(self) -> None:
+        self._matches = [None] * len(self._matches)
+        for column in self._columns:
+            column.clear()
+
+    def _keep_only(self, mask: int, linked: Linked) -> None:
+        super()._keep_only(mask, linked)
+        facts = self.facts
+        for number, column in enumerate(self._columns):
+            column.clear()
+            if mask & facts.column_bits[number] and facts.first_groups[number] == 0:
+                column.append(linked)
+
+    # --- what is remembered ---------------------------------------------------------------------
+
+    def _alive(self, now: int | None) -> Iterator[Match]:
+        window = self.facts.window
+        edge = None if window is None or now is None else now - window
+        for column in self._columns:
+            held = column.events[column.start :]
+            if edge is not None:
+                held = [each for each in held if each[1].time >= edge]
+            if held:
+                yield tuple(held)
+
+    def take_up(self, readings: Sequence[Reading]) -> None:
+        for number, reading in enumerate(readings, 1 - len(readings)):
+            assert reading.event is not None, "such a rule has no timers"
+            mask = self.facts.mask_of(reading.ports)
+            self._take(mask, (number << self.facts.width | mask, reading.event))
+
+
+def _path_in(call: Call) -> tuple[str, ...]:
+    (name,) = call.arguments
+    assert isinstance(name, Name), "an aggregate is of a name"
+    return name.parts[1:]

@@ -1,0 +1,89 @@
+"""Events on their way into a run: each is taken into the order, is late, or is refused.
+
+In come events as they arrive. An event that does not fit its type, or lies further ahead than the
+clock may jump (`ensue.engine.timing.jumps`), is refused with `EventError`, and the run goes on as
+if it had never come. An event from before the time up to which the order is final is kept in
+`late`. Every other event waits in the `Ordering` until nothing earlier can come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from ensue.engine.counts import Counts
+from ensue.engine.running.publications import Publications
+from ensue.engine.running.snapshots import History
+from ensue.engine.timing.jumps import first_ahead, jump_problem
+from ensue.engine.timing.ordering import Ordering
+from ensue.errors import EventError
+from ensue.events import cloudevents
+from ensue.events.conformance import conform
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+
+
+class Admission:
+    """The way into one run. `history` is where a run by the definitions writes what it reads."""
+
+    def __init__(
+        self,
+        types: TypeSystem,
+        counts: Counts,
+        ordering: Ordering,
+        publications: Publications | None,
+        history: History | None,
+    ) -> None:
+        self.types = types
+        self.late: list[Event] = []
+        self._counts = counts
+        self._ordering = ordering
+        self._publications = publications
+        self._history = history
+
+    def admit(self, event: Event) -> bool:
+        """Take an event that fits, or raise `EventError`. False if it comes too late."""
+        ready = conform(event, self.types)
+        if self._ordering.is_ahead(ready.time):
+            latest = int(self._ordering.latest)
+            raise EventError([jump_problem(ready.time, latest, self._ordering.max_jump)])
+        if self._publications is not None:
+            self._publications.check(ready)
+        if self._history is not None:
+            self._history.append(("event", cloudevents.encode(ready).decode()))
+        return self._is_in_time(ready)
+
+    def admit_all(self, events: Iterable[Event]) -> None:
+        """Take all of several events, or raise `EventError` and take none of them.
+
+        An event that is taken into the order and then not read would be lost.
+        """
+        conformed = [conform(event, self.types) for event in events]
+        latest, furthest = self._ordering.latest, self._ordering.max_jump
+        for event in conformed:
+            if event.time - latest > furthest and latest > -math.inf:
+                raise EventError([jump_problem(event.time, int(latest), furthest)])
+            latest = max(latest, event.time)
+        for event in conformed:
+            self._is_in_time(event)
+
+    def first_refused(self, events: Sequence[Event]) -> int:
+        """The place of the first event that lies too far ahead of the event before it.
+
+        The events are in the order of their times. The answer is their number if all are near.
+        """
+        latest = self._ordering.latest
+        known = None if isinstance(latest, float) else latest
+        return first_ahead([event.time for event in events], known, self._ordering.max_jump)
+
+    def _is_in_time(self, event: Event) -> bool:
+        """Count an event, and put it among those that are read, or among the late ones."""
+        self._counts.events += 1
+        if self._ordering.is_late(event.time):
+            self._counts.late += 1
+            self.late.append(event)
+            if self._publications is not None:
+                self._publications.add(event)
+            return False
+        self._ordering.add(event)
+        return True

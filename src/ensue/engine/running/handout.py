@@ -1,0 +1,65 @@
+"""Outputs on their way out of a run, taken one by one by the caller.
+
+In come parts of outputs, as engines make them; out goes an iterator. Outputs that a caller has not
+taken stay: the next call hands them out first, so that the order of the stream is kept. A clock
+that jumps far can so fire more timers than there is memory for their outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from itertools import chain
+from threading import RLock
+
+from ensue.engine.counts import Counts
+from ensue.errors import UsageError
+from ensue.events.event import Event
+
+
+class Handout:
+    """The outputs of one run that are still to be taken.
+
+    `guard` stands around the making of each output; `when_empty` is called once all are taken.
+    """
+
+    def __init__(
+        self,
+        lock: RLock,
+        counts: Counts,
+        guard: Callable[[], AbstractContextManager[None]],
+        when_empty: Callable[[], None],
+    ) -> None:
+        self._lock = lock
+        self._counts = counts
+        self._guard = guard
+        self._when_empty = when_empty
+        self._left: Iterator[Event] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self._left is None
+
+    def hand_out(self, parts: Iterator[list[Event]]) -> Iterator[Event]:
+        """The outputs that are left from earlier calls, and then these."""
+        outputs = chain.from_iterable(parts)
+        self._left = outputs if self._left is None else chain(self._left, outputs)
+        return self._handed_out()
+
+    def _handed_out(self) -> Iterator[Event]:
+        while True:
+            with self._lock, self._guard():
+                output = None if self._left is None else next(self._left, None)
+                if output is None:
+                    self._left = None
+                    self._when_empty()
+                    return
+                self._counts.outputs += 1
+            yield output
+
+    def require_empty(self) -> None:
+        if self._left is not None:
+            raise UsageError(
+                "outputs of this run are still to be taken: take all that `push_iter` and its like"
+                " hand out first"
+            )

@@ -1,0 +1,1 @@
+"""Rules in words, for people: what the command line, editors and assistants show."""

@@ -1,0 +1,227 @@
+"""What is wanted where: requests at the services of a gateway, and what its neighbours have stated.
+
+At a service there are two kinds of wishes. Requests are of the service's own clients: an event that
+matches is published there for everybody. The interest of a neighbour is of services behind it: an
+event that matches goes there in transit, for gateways alone. In come both; out goes an index from
+events to services, and for every service what this gateway states there: the requests it knows of,
+and the most general filters of everything that is wanted on its other active links (`Forwarding` of
+the brokers). A filter that asks a history is told on as the single events that it needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ensue.brokers.covering import Covering
+from ensue.brokers.forwarding import Forwarding
+from ensue.brokers.weakening import needs_of
+from ensue.errors import UsageError
+from ensue.events.event import Event
+from ensue.federation.routing.control import Stated, filter_of
+from ensue.federation.routing.distribution import events_of
+from ensue.history import History
+from ensue.subscriptions import Filter, Index
+
+
+class Entry(NamedTuple):
+    """A filter in the index: what matches goes to the service, to clients or in transit."""
+
+    service: str
+    in_transit: bool
+    filter: Filter
+
+
+@dataclass
+class Statement:
+    """What a neighbour wants at a service."""
+
+    wants: frozenset[Filter]
+    interest: frozenset[Filter]
+    digest: str
+    heard: float
+    texts: Stated
+
+
+@dataclass
+class Place:
+    """The wishes at one service."""
+
+    requests: dict[Filter, int] = field(default_factory=dict)
+    stated: dict[str, Statement] = field(default_factory=dict)
+
+
+class Interest:
+    def __init__(self, services: Iterable[str], history: History | None = None) -> None:
+        self._places = {each: Place() for each in services}
+        self._index = Index(history=history)
+        self._entries: set[Entry] = set()
+        self._active: frozenset[str] = frozenset(self._places)
+        self._is_changing = False
+        self._covering = Covering(None)
+        self._told = {each: Forwarding(self._covering) for each in self._places}
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Several changes at once: what follows from them is found at the end."""
+        self._is_changing = True
+        try:
+            yield
+        finally:
+            self._is_changing = False
+            self._refresh()
+
+    # --- what comes in ------------------------------------------------------------------------
+
+    def request(self, service: str, wanted: Filter) -> bool:
+        """Add a request at a service; tell whether it is new. Raises `UsageError`."""
+        requests = self._places[service].requests
+        if wanted in requests:
+            return False
+        # An index without a history refuses temporal terms, and says so.
+        self._index.add(("trial", service), wanted)
+        self._index.remove(("trial", service))
+        requests[wanted] = 1
+        self._refresh()
+        return True
+
+    def withdraw(self, service: str, wanted: Filter) -> bool:
+        """Take a request back; tell whether there was one."""
+        if self._places[service].requests.pop(wanted, None) is None:
+            return False
+        self._refresh()
+        return True
+
+    def state(self, service: str, stated: Stated, now: float) -> bool:
+        """What a neighbour wants at a service, in place of what it wanted before."""
+        known = self._places[service].stated.get(stated.gateway)
+        if known is not None and known.digest == stated.digest:
+            known.heard = now
+            return False
+        self._places[service].stated[stated.gateway] = Statement(
+            _filters(stated.wants), _filters(stated.interest), stated.digest, now, stated
+        )
+        self._refresh()
+        return True
+
+    def hear(self, service: str, gateway: str, digest: str, now: float) -> bool:
+        """A neighbour lives; tell whether the statement that holds for it is known."""
+        known = self._places[service].stated.get(gateway)
+        if known is None:
+            return not digest
+        known.heard = now
+        return known.digest == digest
+
+    def forget(self, before: float) -> bool:
+        """Forget neighbours that were last heard before a moment."""
+        gone = [
+            (place, gateway)
+            for place in self._places.values()
+            for gateway, each in place.stated.items()
+            if each.heard < before
+        ]
+        for place, gateway in gone:
+            del place.stated[gateway]
+        if gone:
+            self._refresh()
+        return bool(gone)
+
+    def activate(self, active: Collection[str]) -> bool:
+        """The links that carry events have changed."""
+        if self._active == frozenset(active):
+            return False
+        self._active = frozenset(active)
+        self._refresh()
+        return True
+
+    # --- what goes out ------------------------------------------------------------------------
+
+    def destinations(self, event: Event) -> dict[str, bool]:
+        """The services that want an event; true where it goes in transit only."""
+        found: dict[str, bool] = {}
+        for service, in_transit, _ in self._index.match(event):
+            found[service] = found.get(service, True) and in_transit
+        return found
+
+    def wanted_from(self, service: str, kind: str) -> list[Filter]:
+        """The most general filters of what is wanted elsewhere from a service.
+
+        Where no other gateway is, only the service's own events can come from there, and what is
+        asked of others need not be asked of it. Where there are others, this gateway may have to
+        take the place of one, and must know by then what they have brought.
+        """
+        said = self._told[service].said
+        resting = self._places.keys() - self._active
+        if resting:
+            places = resting if service in resting else {*resting, service}
+            spare = (each for name in places for _, each in self._wishes(self._places[name]))
+            said = list(dict.fromkeys((*said, *spare)))
+        if self._places[service].stated:
+            return said
+        own = events_of(service, kind)
+        return [each for each in said if not self._covering.are_apart(each, own)]
+
+    def requests(self, service: str) -> list[Filter]:
+        return list(self._places[service].requests)
+
+    def statement(self, service: str, gateway: str, instance: str) -> Stated:
+        """What this gateway states at a service."""
+        wants = tuple(sorted(map(str, self._places[service].requests)))
+        said = self._told[service].said if service in self._active else ()
+        interest = tuple(sorted(map(str, said)))
+        digest = hashlib.blake2b(repr((wants, interest)).encode(), digest_size=8).hexdigest()
+        return Stated(gateway, instance, digest, wants, interest)
+
+    def statements(self, service: str) -> list[Stated]:
+        """What the neighbours at a service have stated."""
+        return [each.texts for each in self._places[service].stated.values()]
+
+    def _refresh(self) -> None:
+        if self._is_changing:
+            return
+        wanted = {
+            Entry(service, in_transit, each)
+            for service in self._places
+            for in_transit, each in self._wishes(self._places[service])
+        }
+        for entry in self._entries - wanted:
+            self._index.remove(entry)
+        for entry in sorted(wanted - self._entries, key=str):
+            self._add(entry)
+        self._entries = wanted
+        for service, forwarding in self._told.items():
+            elsewhere = {
+                need
+                for entry in wanted
+                if entry.service != service and entry.service in self._active
+                for need in needs_of(entry.filter)
+            }
+            for each in sorted(elsewhere - set(forwarding), key=str):
+                forwarding.want(each)
+            for each in set(forwarding) - elsewhere:
+                forwarding.drop(each)
+
+    def _add(self, entry: Entry) -> None:
+        try:
+            self._index.add(entry, entry.filter)
+        except UsageError:
+            # A neighbour has a history and this gateway has none: the single events it can tell.
+            self._index.add(entry, needs_of(entry.filter)[0])
+
+    @staticmethod
+    def _wishes(place: Place) -> Iterable[tuple[bool, Filter]]:
+        for each in place.requests:
+            yield False, each
+        for stated in place.stated.values():
+            for each in stated.wants:
+                yield False, each
+            for each in stated.interest:
+                yield True, each
+
+
+def _filters(texts: Iterable[str]) -> frozenset[Filter]:
+    read = (filter_of(text) for text in texts)
+    return frozenset(each for each in read if each is not None)

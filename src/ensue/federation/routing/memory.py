@@ -1,0 +1,54 @@
+"""What a gateway keeps in a file: requests made while it ran, and what its neighbours had stated.
+
+A gateway that comes back goes on with both, so that events which waited for it find their way
+before its neighbours have spoken. Without a file nothing is kept. A file that cannot be read is
+begun anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from ensue.federation.routing.control import Stated
+
+
+class Kept(msgspec.Struct):
+    """The content of the file."""
+
+    requests: list[tuple[str, str]] = []
+    stated: dict[str, list[Stated]] = {}
+
+
+class Memory:
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._kept = Kept()
+        if path is not None:
+            with suppress(OSError, msgspec.MsgspecError):
+                self._kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+
+    def load(self) -> tuple[list[tuple[str, str]], list[tuple[str, Stated]]]:
+        """Requests, each a service and a filter, and statements with the service of each."""
+        stated = [(service, each) for service, all_ in self._kept.stated.items() for each in all_]
+        return list(self._kept.requests), stated
+
+    def add(self, service: str, wanted: str) -> None:
+        if (service, wanted) not in self._kept.requests:
+            self._kept.requests.append((service, wanted))
+
+    def remove(self, service: str, wanted: str) -> None:
+        if (service, wanted) in self._kept.requests:
+            self._kept.requests.remove((service, wanted))
+
+    def save(self, stated: Mapping[str, Sequence[Stated]]) -> None:
+        if self._path is None:
+            return
+        self._kept.stated = {service: list(each) for service, each in stated.items()}
+        fresh = self._path.with_name(f"{self._path.name}.new")
+        with suppress(OSError):
+            fresh.write_bytes(msgspec.json.encode(self._kept))
+            fresh.replace(self._path)

@@ -1,0 +1,114 @@
+"""The tree that events take: which of a gateway's links carry events, in any topology.
+
+Services are to gateways what networks are to bridges, and the algorithm is that of bridges (IEEE
+802.1D): the gateway of the smallest name is the root; every gateway has one service through which
+it reaches the root best, and at every service one gateway is designated, the one nearest to the
+root. The other links rest. What is left is a tree, so that between two services there is one way.
+A gateway keeps only what its neighbours last said.
+
+The root counts a beat on, which the others pass on with what they say. Of a root that is gone the
+beat stands still, and after `patience` seconds nobody believes in it. A gateway that comes back
+sooner takes its place again, and nothing has moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ensue.federation.routing.control import Hello
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What a gateway at a service last said, and when it was heard."""
+
+    root: str
+    cost: int
+    gateway: str
+    heard: float
+
+    @property
+    def vector(self) -> tuple[str, int, str]:
+        return self.root, self.cost, self.gateway
+
+
+class Tree:
+    """One gateway's view. Times are seconds of any clock that only goes forward."""
+
+    def __init__(self, name: str, services: Iterable[str], patience: float) -> None:
+        self.name = name
+        self.root = name
+        self.cost = 0
+        self.towards_root = ""
+        """The service through which the root is reached; none at the root itself."""
+        self.active = frozenset(services)
+        self._services = tuple(self.active)
+        self._patience = patience
+        self._heard: dict[str, dict[str, Neighbour]] = {each: {} for each in self._services}
+        self._beats: dict[str, tuple[int, float]] = {}
+        self._own_beat = 0
+
+    def hear(self, service: str, hello: Hello, now: float) -> bool:
+        """Take in what a neighbour says; tell whether the gateway is new at the service."""
+        known = self._heard[service]
+        is_new = hello.gateway not in known
+        known[hello.gateway] = Neighbour(hello.root, hello.cost, hello.gateway, now)
+        beat, _ = self._beats.get(hello.root, (-1, now))
+        if hello.beat > beat:
+            self._beats[hello.root] = hello.beat, now
+        return is_new
+
+    def settle(self, now: float) -> bool:
+        """Find the active links anew; tell whether anything has changed."""
+        before = self.root, self.cost, self.towards_root, self.active
+        own = (self.name, 0, self.name, "")
+        offers = [
+            (each.root, each.cost + 1, each.gateway, service)
+            for service in self._services
+            for each in self._credible(service, now)
+        ]
+        self.root, self.cost, _, self.towards_root = min([own, *offers])
+        mine = self.root, self.cost, self.name
+        self.active = frozenset(
+            service
+            for service in self._services
+            if service == self.towards_root
+            or all(mine < each.vector for each in self._credible(service, now))
+        )
+        return before != (self.root, self.cost, self.towards_root, self.active)
+
+    def beat(self, now_in_milliseconds: int) -> int:
+        """The beat to say: of a root the next one, else the latest that was heard of the root.
+
+        A root counts milliseconds, so that it goes on from there when it comes back.
+        """
+        if self.root != self.name:
+            return self._beats[self.root][0]
+        self._own_beat = max(self._own_beat + 1, now_in_milliseconds)
+        return self._own_beat
+
+    def is_designated(self, service: str) -> bool:
+        """Whether this is the one gateway that speaks for a service."""
+        return service in self.active and service != self.towards_root
+
+    def neighbours(self, service: str, now: float) -> list[str]:
+        """The gateways at a service that have been heard lately."""
+        return [
+            each.gateway
+            for each in self._heard[service].values()
+            if now - each.heard < self._patience
+        ]
+
+    def forget(self, service: str) -> None:
+        """The link to a service is new: what was heard there before may be old."""
+        self._heard[service].clear()
+
+    def _credible(self, service: str, now: float) -> list[Neighbour]:
+        found = []
+        for each in self._heard[service].values():
+            _, moved = self._beats.get(each.root, (0, 0.0))
+            is_heard = now - each.heard < self._patience
+            if is_heard and (each.root == self.name or now - moved < self._patience):
+                found.append(each)
+        return found

@@ -1,0 +1,48 @@
+"""The value of a label expression, and what a change of a label comes to.
+
+In come the labels that are active at a trigger and a way to ask which are aborted; out comes
+whether a case runs. Engines run transformers by it, and analyses foretell by it what they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from ensue.lang.syntax import (
+    LabelAnd,
+    LabelExpression,
+    LabelName,
+    LabelNot,
+    LabelOr,
+    LabelTrue,
+)
+
+
+def label_value(
+    x: LabelExpression, active: frozenset[str], is_aborted: Callable[[str], bool]
+) -> bool | None:
+    """The value of a label expression; None, which counts as false, if all of it is left out."""
+    match x:
+        case LabelTrue():
+            return True
+        case LabelName(name):
+            return None if is_aborted(name) else name in active
+        case LabelNot(body):
+            value = label_value(body, active, is_aborted)
+            return None if value is None else not value
+        case LabelAnd(parts) | LabelOr(parts):
+            values = [label_value(part, active, is_aborted) for part in parts]
+            kept = [value for value in values if value is not None]
+            if not kept:
+                return None
+            return all(kept) if isinstance(x, LabelAnd) else any(kept)
+
+
+def change_of(
+    kind: Literal["abort", "revive", "toggle"], is_aborted: bool
+) -> Literal["abort", "revive"]:
+    """What a statement does to a label: `toggle` aborts it if it is alive, and else revives it."""
+    if kind == "abort" or (kind == "toggle" and not is_aborted):
+        return "abort"
+    return "revive"

@@ -1,0 +1,78 @@
+"""Which correlations ask how events relate: the clauses of a filter that go beyond one event.
+
+In comes a correlation; out goes what of it needs remembered events: `keep`, `bind latest`,
+`unless`, `having`, `timeout` in a filter, and aggregates in the values of `push new`. A rule with
+any of these runs from remembered events, and cannot abort, revive or toggle. What they mean is
+told in `ensue.engine.reference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ensue.lang.derived.parts import parts_of
+from ensue.lang.expressions import Call, Expression
+from ensue.lang.expressions.aggregates import AGGREGATES
+from ensue.lang.expressions.nesting import parts_of as operands_of
+from ensue.lang.syntax import Correlation, FilterCorrelation, PushNew, Timeout
+
+
+def relating_clauses(correlation: Correlation) -> list[str]:
+    """What of a correlation relates events, in its own words; nothing for most."""
+    if not isinstance(correlation, FilterCorrelation):
+        return []
+    clauses = correlation.clauses
+    words = []
+    # `keep none` says what is so without it.
+    if clauses.keep in ("last", "all"):
+        words.append(f"keep {clauses.keep}")
+    if clauses.bind == "latest":
+        words.append("bind latest")
+    if clauses.unless:
+        words.append("unless")
+    if clauses.having is not None:
+        words.append("having")
+    if has_timeout(correlation):
+        words.append("timeout")
+    words += sorted({call.function.lower() for call in assigned_aggregates(correlation)})
+    return words
+
+
+def relates_events(correlation: Correlation) -> bool:
+    return bool(relating_clauses(correlation))
+
+
+def has_timeout(correlation: Correlation) -> bool:
+    """Whether a filter waits for the clock somewhere."""
+    return isinstance(correlation, FilterCorrelation) and any(
+        isinstance(part, Timeout) for part in parts_of(correlation.branches)
+    )
+
+
+def assigned_aggregates(correlation: FilterCorrelation) -> list[Call]:
+    """The aggregates in the values of `push new`."""
+    statements = [s for case in correlation.cases for s in case.statements]
+    return [
+        call
+        for statement in (*correlation.initially, *statements)
+        if isinstance(statement, PushNew)
+        for assignment in statement.assignments
+        for call in aggregates_in(assignment.value)
+    ]
+
+
+def aggregates_of(correlation: FilterCorrelation) -> list[Call]:
+    """All aggregates of a correlation: those of `having`, and those of `push new`."""
+    having = correlation.clauses.having
+    asked = [] if having is None else list(aggregates_in(having))
+    return asked + assigned_aggregates(correlation)
+
+
+def aggregates_in(expression: Expression) -> Iterator[Call]:
+    pending = [expression]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Call) and part.function in AGGREGATES:
+            yield part
+        else:
+            pending.extend(operands_of(part))

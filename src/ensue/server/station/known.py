@@ -1,0 +1,41 @@
+"""The latest events by source, id and time, so that one that is sent again is not read again.
+
+They are kept in two generations: when the younger is full, it becomes the older one, and what was
+the older is forgotten. So at least `count` are remembered, at most twice as many, and to remember
+one is to add it to a set.
+"""
+
+from __future__ import annotations
+
+from ensue.events.event import Event
+
+Identity = tuple[str, str, int, object]
+
+
+class Known:
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._sources: dict[str, str] = {}
+        self._younger: set[Identity] = set()
+        self._older: set[Identity] = set()
+
+    def is_new(self, event: Event) -> bool:
+        """Whether an event has not come before; remembers it."""
+        extensions = event.extensions
+        # The halves of an interval have one source and id, and are told apart by phase and time.
+        phase = extensions.get("phase") if extensions else None
+        # One text for each source: decoders make a new one for every event.
+        source = self._sources.setdefault(event.source, event.source)
+        identity = (source, event.id, event.time, phase)
+        younger = self._younger
+        if identity in younger or identity in self._older:
+            return False
+        younger.add(identity)
+        if len(younger) >= self._count:
+            self._older, self._younger = younger, set()
+            self._sources.clear()
+        return True
+
+    def clear(self) -> None:
+        self._sources.clear()
+        self._younger, self._older = set(), set()
