@@ -23,13 +23,13 @@ import typer
 
 from ensue.cli import hints
 from ensue.cli.asides import MOST_NAMED, RefusedRecords
-from ensue.cli.terminal import EXIT_FINDINGS, counted, say
+from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say
 from ensue.engine.run import Run
 from ensue.engine.timing.jumps import AUTO, UNBOUNDED
 from ensue.errors import UsageError
 from ensue.events.files.whole_file import WholeFile
 from ensue.events.mapping import Mapping
-from ensue.events.sources import LINES, STDIN, delimiter_of, open_inputs
+from ensue.events.sources import LINES, STDIN, Input, delimiter_of, open_inputs
 from ensue.events.sources.contents import format_of_ending
 from ensue.events.times import format_time
 from ensue.library import Library
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ensue.spark.batch.files import FileOutputs
 
 SPARK = "spark"
+MOST_BYTES_HERE = 1 << 28
+"""So much of files that Spark cannot read is read in this process."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
 
 
@@ -69,6 +71,25 @@ def start_on_spark(
 
     # It answers as a `Run` does in all that a bounded input asks of it.
     return cast(Run, SparkRun(library, correlation, max_jump))
+
+
+def mention_read_here(inputs: Sequence[Input]) -> None:
+    """Say which files this process reads for Spark. Raises `UsageError` if they are too large.
+
+    Their events are gathered here before they go to Spark.
+    """
+    packed = [each for each in inputs if not each.is_stdin]
+    if not packed:
+        return
+    names = listed([each.name for each in packed])
+    size = sum(each.size or 0 for each in packed)
+    if size > MOST_BYTES_HERE:
+        raise UsageError(
+            f"{names}: Spark cannot read this format or compression, and {size / 1e6:,.0f} MB are"
+            f" too many to be read here for it (at most {MOST_BYTES_HERE / 1e6:,.0f} MB): pack the"
+            " files with gzip, write them as Parquet, or choose the engine `batch`"
+        )
+    say(f"{names}: read here and not by Spark, which cannot read this format or compression", "dim")
 
 
 def _refuse(given: Sequence[str | bool]) -> None:

@@ -64,8 +64,8 @@ def explain(
         )
         job = Job.of(events, library, columns, options)
         lines, outputs = list(_bounded(job)), job.outputs()
-    if (limit := _batch_limit(events)) is not None:
-        lines += ["", limit]
+        if (limit := _batch_limit(events)) is not None:
+            lines += ["", limit]
     if spark_plan:
         lines += ["", "Spark's plan", *_plan_of_spark(outputs)]
     return "\n".join(lines)

@@ -61,7 +61,8 @@ def compare(folder: Path, *arguments: object) -> Result:
     """What Spark says, which is what one process says."""
     here = run(folder, *arguments, "--engine", "reference")
     there = run(folder, *arguments, "--engine", "spark")
-    said = [each for each in there.stderr.splitlines() if not each.startswith("reading ")]
+    told = there.stderr.splitlines()
+    said = [each for each in told if not each.startswith("reading ") and "read here" not in each]
 
     assert here.stdout, here.stderr
     assert there.stdout == here.stdout, there.stderr
@@ -99,7 +100,24 @@ def test_what_spark_cannot_unpack_is_read_here(spark: SparkSession, tmp_path: Pa
     path = tmp_path / "events.jsonl.zst"
     path.write_bytes(zstandard.compress(json_text(rows(1)).encode()))
 
-    compare(tmp_path, "-e", path, *ZONED, "--columns", "time=at,user=actor.name")
+    there = compare(tmp_path, "-e", path, *ZONED, "--columns", "time=at,user=actor.name")
+
+    assert "`events.jsonl.zst`: read here and not by Spark" in there.stderr
+
+
+def test_more_than_can_be_read_here_for_spark_is_refused_with_what_to_do(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl.zst"
+    path.write_bytes(zstandard.compress(json_text(rows(1)).encode()))
+    monkeypatch.setattr("ensue.cli.on_spark.MOST_BYTES_HERE", 100)
+
+    answer = run(tmp_path, "-e", path, *ZONED, "--engine", "spark")
+
+    assert answer.exit_code == 2
+    assert "pack the files with gzip, write them as Parquet" in str(
+        answer.exception or answer.stderr
+    )
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from ensue.errors import UsageError
 from ensue.spark import correlate, explain, rejected
 from ensue.spark.streaming import split
+from ensue.spark.streaming.job import StreamJob
 
 from .cutting import collected, cut, stream_of, write_pieces
 from .sensors import LIBRARY, arriving, expected, found, heartbeat, readings, table
@@ -179,3 +180,13 @@ def test_a_stream_that_correlate_has_made_is_refused_before_it_runs(
 
     with pytest.raises(UsageError, match=r"made by `correlate` already.*into the same library"):
         correlate(outputs, over, buckets=1)
+
+
+def test_rows_that_are_events_travel_with_an_empty_list_for_what_is_rejected(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """While the bytes of a batch are limited, Spark goes over all its null lists at every row."""
+    write_pieces(tmp_path, [table(readings(3, Random(1)))])
+    job = StreamJob.of(stream_of(spark, tmp_path), LIBRARY)
+
+    assert not job.rows().schema["rejected"].nullable

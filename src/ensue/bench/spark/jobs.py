@@ -25,10 +25,6 @@ from ensue.bench.workload import FIRST_TIME
 from ensue.errors import UsageError
 
 CORES = 2
-BYTES_OF_A_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
-UNLIMITED = str(2**31 - 1)
-"""With any other limit Spark works out the size of a batch at every row, which is most of what a
-hand-over costs. It is set for all that is compared; `docs/spark.md` tells users."""
 FILES = 8
 KINDS = ("A", "B", "C", "D", "Other")
 TYPES = """
@@ -145,7 +141,10 @@ def write_file(folder: Path, number: int, table: pa.Table) -> None:
 
 @contextmanager
 def session() -> Iterator[Any]:
-    """The session at hand, or a local one over two cores that ends with the measurement."""
+    """The session at hand, or a local one over two cores that ends with the measurement.
+
+    Its settings are Spark's own, but for the memory of a driver that is an executor too.
+    """
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise UsageError("`ensue bench spark` needs Java 17 on the path, and there is none")
     try:
@@ -167,7 +166,6 @@ def session() -> Iterator[Any]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         .config("spark.driver.memory", "4g")
-        .config(BYTES_OF_A_BATCH, UNLIMITED)
         .config("spark.sql.shuffle.partitions", str(CORES))
         .getOrCreate()
     )

@@ -13,8 +13,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,11 +27,12 @@ import pyarrow.parquet as pq
 from ensue.bench.effort import Effort
 from ensue.bench.report import Figure, cost, rate
 from ensue.bench.timing import ratios
-from ensue.bench.workload import Steps, leak
+from ensue.bench.workload import EVENT_GAP, Steps, leak
 
 START_SECONDS = 1.5
 PARQUET_TIMES, TEXT_TIMES = 3.0, 2.5
 ROW_BY_ROW_TIMES = 10.0
+EVENTS_OF_A_PIECE = 200_000
 FLAT_TIMES = 1.25
 """How much more memory ten times the events may take, and be called the same."""
 
@@ -47,7 +50,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
         rules = place / "rules.cor"
         rules.write_text(leak())
         events = effort.size(5_000_000, 2_000)
-        files = write_files(Steps(events, effort.size(10_000, 20)), place)
+        files = write_files(events, effort.size(10_000, 20), place)
         empty = place / "empty.jsonl"
         empty.write_text("")
         # The first run compiles what later ones load.
@@ -69,21 +72,38 @@ class Ran:
     megabytes: float
 
 
-def write_files(steps: Steps, place: Path) -> Mapping[str, Path]:
+def write_files(events: int, keys: int, place: Path) -> Mapping[str, Path]:
     """The same events in every format."""
-    table = steps.table()
-    texts = table.set_column(
-        table.schema.get_field_index("time"),
-        "time",
-        pc.strftime(table.column("time").cast(pa.timestamp("us")), format="%Y-%m-%dT%H:%M:%SZ"),
-    )
-    files = {name: place / f"events-{len(table)}.{name}" for name in _READ}
-    pq.write_table(table, files["parquet"])
-    pyarrow.csv.write_csv(texts, files["csv"])
-    with files["jsonl"].open("wb") as out:
-        for batch in texts.to_batches(max_chunksize=100_000):
-            out.write(b"".join(_line(row) for row in batch.to_pylist()))
-    return files
+    return {format_: write_file(format_, events, keys, place) for format_ in _READ}
+
+
+def write_file(format_: str, events: int, keys: int, place: Path) -> Path:
+    """Events in the order of their times, made and written a piece at a time."""
+    file = place / f"events-{events}.{format_}"
+    with file.open("wb") as out, ExitStack() as stack:
+        writer: Any = None
+        for number, first in enumerate(range(0, events, EVENTS_OF_A_PIECE)):
+            piece = Steps(min(EVENTS_OF_A_PIECE, events - first), keys, seed=number + 1)
+            piece.times += first * EVENT_GAP
+            table = piece.table()
+            ids = pa.array(np.arange(first, first + len(piece))).cast(pa.string())
+            table = table.set_column(0, "id", ids)
+            if format_ != "parquet":
+                table = _with_time_texts(table)
+            if format_ == "jsonl":
+                out.write(b"".join(_line(row) for row in table.to_pylist()))
+                continue
+            if writer is None:
+                make = pq.ParquetWriter if format_ == "parquet" else pyarrow.csv.CSVWriter
+                writer = stack.enter_context(make(out, table.schema))
+            writer.write_table(table)
+    return file
+
+
+def _with_time_texts(table: pa.Table) -> pa.Table:
+    times = table.column("time").cast(pa.timestamp("us"))
+    place = table.schema.get_field_index("time")
+    return table.set_column(place, "time", pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ"))
 
 
 def _line(row: dict[str, object]) -> bytes:
@@ -153,7 +173,7 @@ def _beside_a_bare_read(
 def _beside_rows(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
     """JSON lines in columns and row by row; the starts of both count."""
     events = effort.size(1_000_000, 2_000)
-    file = write_files(Steps(events, effort.size(10_000, 20)), place)["jsonl"]
+    file = write_file("jsonl", events, effort.size(10_000, 20), place)
     rows, columns = [], []
     for _ in range(effort.times(3)):
         rows.append(run(rules, file, place, "step").seconds)
@@ -165,11 +185,11 @@ def _beside_rows(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
 
 def _memory(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
     """The most that a process holds, of some events and of ten times as many."""
-    few = effort.size(2_000_000, 1_000)
+    few = effort.size(5_000_000, 1_000)
     for format_ in _READ:
         held = []
         for events in (few, 10 * few):
-            file = write_files(Steps(events, effort.size(10_000, 20)), place)[format_]
+            file = write_file(format_, events, effort.size(10_000, 20), place)
             held.append(run(rules, file, place).megabytes)
             file.unlink()
         note = f"{held[0]:,.0f} and {held[1]:,.0f} MB"

@@ -31,6 +31,7 @@ from ensue.cli.on_spark import (
     SPARK,
     FilesOnSpark,
     is_for_executors,
+    mention_read_here,
     run_on_executors,
     start_on_spark,
 )
@@ -251,6 +252,7 @@ def run(
             if is_bounded:
                 engine = choose_bounded_engine(engine, library.checked)
             if engine == SPARK:
+                mention_read_here(inputs)
                 run_of_library = start_on_spark(
                     library, correlation, allowed_lateness, explain, allowed_jump
                 )

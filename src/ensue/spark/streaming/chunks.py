@@ -239,7 +239,7 @@ def pack_columns(
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a time, a bucket (or null) for each group, the shuffled columns, and rejected rows.
 
-    The last column is a list with the rejected row, and empty or null in rows that are events.
+    The last column is a list with the rejected row, and empty in rows that are events.
     """
     task = StreamTask(*given)
     packer = _Packer(task)
@@ -261,12 +261,11 @@ def pack_columns(
 
 def _rejected_in(task: StreamTask, column: pa.Array) -> list[Rejected]:
     """The problems of rows that SQL has rejected."""
-    if column.null_count == len(column):
+    rows = column.flatten()
+    if not len(rows):
         return []
     types = planned(task.library, task.selected)[0].library.types
-    return rejected_records(
-        pa.RecordBatch.from_arrays([column.flatten()], [ROW]), types, task.times
-    )
+    return rejected_records(pa.RecordBatch.from_arrays([rows], [ROW]), types, task.times)
 
 
 def _packed(packer: _Packer, task: StreamTask, table: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -325,8 +325,11 @@ class StreamJob:
         ]
         found = {name: column for each in self.scans for name, column in each.shuffled}
         columns = [found[name].alias(f"c{number}") for number, name in enumerate(self.task.names)]
-        # A null list takes no room in rows that are events; a null struct would.
-        rejected = sf.when(~fits, sf.array(self.layout.row())).alias("rejected")
+        # A list takes no room in rows that are events; a struct would. It is empty and not null: at
+        # every row, Spark works out the size of the batch so far, and goes back over all null lists
+        # before it, which took most of the time of a stream.
+        rejected = sf.when(~fits, sf.array(self.layout.row())).otherwise(sf.array())
+        rejected = rejected.alias("rejected")
         kept = [time, *self._arrival(), *buckets, *columns, rejected]
         return self._observed(kept, fits)
 

@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from ensue.errors import UsageError
+from ensue.events.mapping import Mapping as UserMapping
 from ensue.library import Library
 from ensue.spark.failures import reason_of
 from ensue.spark.kafka.connector import with_kafka
@@ -34,7 +35,9 @@ from ensue.spark.streaming.sources import check_servers, open_source
 def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataFrame:
     """The stream of outputs, not started. Raises `UsageError` for what cannot work."""
     stream = config.stream
-    events = open_source(spark, config.source)
+    mapping = UserMapping.of(config.columns, config.source.type, config.source.timezone)
+    counted = {each.path for each in mapping.columns.values() if each.unit is not None}
+    events = open_source(spark, config.source, counted)
     # A topic gets whole events as JSON, files get columns.
     whole_events = config.sink.format == KAFKA
     if config.source.format == KAFKA:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Collection
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,8 +25,11 @@ from ensue.spark.worker.line_places import plain_path
 _PATIENCE_SECONDS = 5.0
 
 
-def open_source(spark: SparkSession, source: Source) -> DataFrame:
-    """Raises `UsageError` for a source that cannot be read."""
+def open_source(spark: SparkSession, source: Source, counted: Collection[str] = ()) -> DataFrame:
+    """The source as a stream; columns in `counted` hold numbers, of which the user says the unit.
+
+    Raises `UsageError` for a source that cannot be read.
+    """
     if source.format == KAFKA:
         return _open_topics(spark, source)
     schema: Any = source.schema
@@ -38,6 +42,8 @@ def open_source(spark: SparkSession, source: Source) -> DataFrame:
     except FAILURES as error:
         raise UsageError(f"the source `{source.path}` cannot be read: {reason_of(error)}") from None
     for name, is_local in times.items():
+        if name in counted:
+            continue
         number = sf.col(f"`{name}`")
         instant = nanoseconds.in_microseconds(number, is_local, source.timezone)
         opened = opened.withColumn(name, instant)
@@ -101,14 +107,16 @@ def _schema_of_files(spark: SparkSession, source: Source) -> tuple[Any, dict[str
             ' `schema = "id string, type string, time timestamp, ..."`'
         )
     try:
-        return spark.read.format(source.format).load(source.path).schema, {}
+        files = spark.read.format(source.format).load(source.path)
+        if source.format != "parquet" or spark.conf.get(nanoseconds.SETTING, "false") != "true":
+            return files.schema, {}
     except FAILURES as error:
         if nanoseconds.SIGN not in str(error):
             raise UsageError(
                 f"the columns of `{source.path}` cannot be told ({reason_of(error)}): say them as"
                 " `schema` in `[source]`, or put a first file there"
             ) from None
-    spark.conf.set(nanoseconds.SETTING, "true")
-    files = spark.read.format(source.format).load(source.path)
+        spark.conf.set(nanoseconds.SETTING, "true")
+        files = spark.read.format(source.format).load(source.path)
     paths = sorted(plain_path(each) for each in files.inputFiles())
     return files.schema, nanoseconds.nanosecond_columns(paths)
