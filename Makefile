@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SERVERS := $(VENV)/.servers
 
-.PHONY: setup test check format demo demo-traffic docs bench clean
+.PHONY: setup test check format demo demo-traffic docs package bench clean
 
 setup: $(STAMP)
 
@@ -43,6 +43,14 @@ demo-traffic: setup $(SERVERS)
 
 docs: setup
 	$(BIN)/mkdocs build --strict
+
+# The sdist, the wheel made from it, and that wheel serving from a fresh environment.
+package:
+	$(PYTHON) deploy/check.py
+
+# The extension for Visual Studio Code; needs Node.js.
+extension:
+	cd editors/vscode && npm ci && npm run compile && npm test && npm run package
 
 # Takes minutes, and wants the machine for itself; `benchmarks/compare.py` holds it against the record.
 bench: setup

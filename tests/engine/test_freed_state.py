@@ -1,13 +1,17 @@
-"""Keys whose window has passed hold nothing: in a run, in its snapshots, in Spark's state.
+"""Keys whose window or timeout has passed hold nothing: in a run, in its snapshots, in its alarms.
 
+    ENSUE_KEYS=1000000 python -m pytest tests/engine/test_freed_state.py
     python -m tests.engine.test_freed_state ENGINE KEYS
 
-shows the memory of a run over keys that come once.
+The first asks it of a million keys that come once; the second shows the memory of a run over them.
 """
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
+import tracemalloc
 from collections.abc import Iterator
 
 import pytest
@@ -17,68 +21,150 @@ from ensue.engine.batch import BatchEngine
 from ensue.engine.batch import engine as batch_engine
 from ensue.engine.run import Run
 from ensue.engine.step import StepStream
+from ensue.engine.step.many import grouping
 from ensue.events.event import Event
 
+KEYS = int(os.environ.get("ENSUE_KEYS", "4000"))
+AT_ONCE = 500
+A_MINUTE = 600
+"""How many keys come in a minute."""
+A_DAY = 86_400_000_000
+
 TYPES = """
-eventtype A { attribute string k; };
-eventtype B { attribute string k; };
+eventtype A { attribute string k; attribute long v; };
+eventtype B { attribute string k; attribute long v; };
 eventtype Other {};
 eventtype Out { attribute string k; };
 """
-RULES = {
+WINDOWS = {
     "last": "a ; b within 1 min by k",
     "first": "a ; b within 1 min by k bind first",
     "both": "a + b within 1 min by k bind first",
     "latest": "a ; b within 1 min by k having b.k = a.k keep all bind latest",
     "count": "a ; b within 1 min by k having count(a) > 2",
+    "sum": "a within 1 min by k having sum(a.v) > 1000000000",
+    "distinct": "a + b within 1 min by k keep all having distinct(a.v) > 5 AND max(b.v) > 5",
+    "unless": "a ; b within 1 min by k unless a",
+    "either": "(a | b) ; b within 1 min by k keep last having b.v > 5",
 }
+TIMEOUTS = {
+    "timeout": "a ; timeout(1 min) by k",
+    "timeout unless": "a ; timeout(1 min) by k unless b",
+    "timeout and count": "a ; timeout(1 min) within 1 h by k having count(a) > 1",
+    "timeout kept": "a ; timeout(1 min) within 1 h by k keep all",
+    "timeout, then": "a ; timeout(20 s) ; b within 1 min by k",
+}
+EXPRESSIONS = {
+    "ecl": "repeat { notify { sequential { a, timeout(1 min) } } }",
+    "ecl absence": "repeat { notify { sequential { a, do { timeout(1 min) } unless { b } } } }",
+}
+RULES = {**WINDOWS, **TIMEOUTS, **EXPRESSIONS}
 
 
-def library(rule: str) -> ensue.Library:
-    text = (
-        f"Out correlation R (A a, B b) {RULES[rule]} {{ case true: push new Out {{ k = b.k }}; }}"
-    )
-    return ensue.parse(f"{TYPES} {text}")
+def text_of(rule: str, name: str = "R") -> str:
+    if rule in EXPRESSIONS:
+        return f"Out ecl {name} (A a, B b) by k {{ {EXPRESSIONS[rule]} }}"
+    said = RULES[rule]
+    pushed = "a" if rule in TIMEOUTS else "b" if "b" in said.replace("by k", "") else "a"
+    ports = "A a, B b" if "b" in said.replace("by k", "") else "A a"
+    statement = f"push new Out {{ k = {pushed}.k }}"
+    return f"Out correlation {name} ({ports}) {said} {{ case true: {statement}; }}"
+
+
+def library(rule: str, copies: int = 1) -> ensue.Library:
+    texts = [text_of(rule, f"R{number}") for number in range(copies)]
+    return ensue.parse("\n".join([TYPES, *texts]))
 
 
 def once(count: int) -> Iterator[Event]:
-    """Keys that come once, a hundred in a second."""
+    """Keys that come once, ten in a second."""
     for number in range(count):
-        yield Event(f"e{number}", "test", "A", number * 10_000, {"k": f"user{number}"})
+        data = {"k": f"user{number}", "v": number % 7}
+        yield Event(f"e{number}", "test", "A", number * 100_000, data)
+
+
+def read_once(run: Run, count: int) -> int:
+    """Let a run read keys that come once; how many it held at most."""
+    most, pending = 0, []
+    for event in once(count):
+        pending.append(event)
+        if len(pending) == AT_ONCE:
+            run.push_all(pending)
+            pending = []
+            most = max(most, held(run))
+    run.push_all(pending)
+    return max(most, held(run))
 
 
 def held(run: Run) -> int:
     """For how many keys the engine of a run has something."""
     engine = run._engine
     if isinstance(engine, StepStream):
-        return sum(len(rule.held()) for rule in engine.rules)
+        in_groups = sum(len(group.keys) for group in engine.groups.values())
+        return in_groups + sum(len(rule.instances) for rule in engine.rules)
     assert isinstance(engine, BatchEngine)
     return engine._key_count() + sum(
         len(each.instances) for each in engine.correlations.values() if not hasattr(each, "keys")
     )
 
 
+def alarms(run: Run) -> int:
+    """How many alarms wait in the heaps of a run."""
+    engine = run._engine
+    if isinstance(engine, StepStream):
+        return len(engine.alarms)
+    assert isinstance(engine, BatchEngine)
+    return sum(
+        len(each._alarms) for each in engine.correlations.values() if not hasattr(each, "keys")
+    )
+
+
+@pytest.fixture(autouse=True)
+def sweeping_small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    if KEYS < 100_000:
+        monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_SWEEP", 100)
+        monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_TIMED_SWEEP", 100)
+
+
 @pytest.mark.parametrize("engine", ["step", "batch"])
 @pytest.mark.parametrize("rule", RULES)
-def test_a_run_holds_the_keys_of_one_window(
-    rule: str, engine: str, monkeypatch: pytest.MonkeyPatch
+def test_keys_that_come_once_are_gone_when_another_key_moves_the_clock(
+    rule: str, engine: str
 ) -> None:
-    """Of 20,000 keys, 6,000 of which are in a window, at most so many again before a sweep."""
-    monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_SWEEP", 1000)
+    """On the way a run holds the keys of a minute, or of an hour, and some before a sweep."""
     run = library(rule).start(engine)
-    most = 0
-    events = list(once(20_000))
-    for begin in range(0, len(events), 500):
-        run.push_all(events[begin : begin + 500])
-        most = max(most, held(run))
+    empty = len(run.snapshot())
 
-    assert most < 4 * 6_000 + 1_000 if engine == "batch" else most < 2 * 6_001
-    assert run.push(Event("b", "test", "B", events[-1].time, {"k": "user19999"})) == [] or rule in (
-        "last",
-        "first",
-        "both",
-        "latest",
-    )
+    most = read_once(run, KEYS)
+    run.push(Event("o", "test", "A", KEYS * 100_000 + A_DAY, {"k": "other", "v": 0}))
+
+    if "1 h" not in RULES[rule]:
+        assert most < (
+            5 * A_MINUTE + AT_ONCE if engine == "batch" else 2 * A_MINUTE + 1_024 + AT_ONCE
+        )
+    assert held(run) <= 2
+    assert alarms(run) <= 2
+    run.push(Event("p", "test", "Other", KEYS * 100_000 + 2 * A_DAY, {}))
+    assert len(run.snapshot()) < empty + 700
+
+
+@pytest.mark.parametrize("rule", ["last", "ecl", "ecl absence"])
+def test_keys_of_rules_in_cells_are_gone_as_well(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grouping, "FEWEST_IN_CELLS", 1)
+    run = library(rule, copies=3).start("step")
+    empty = len(run.snapshot())
+
+    most = read_once(run, KEYS)
+    run.push(Event("o", "test", "A", KEYS * 100_000 + A_DAY, {"k": "other", "v": 0}))
+
+    assert isinstance(run._engine, StepStream)
+    assert run._engine.groups
+    assert most < 2 * A_MINUTE + 1_024 + AT_ONCE
+    assert held(run) <= 2
+    run.push(Event("p", "test", "Other", KEYS * 100_000 + 2 * A_DAY, {}))
+    assert len(run.snapshot()) < empty + 1_500
 
 
 @pytest.mark.parametrize("engine", ["step", "batch"])
@@ -91,10 +177,53 @@ def test_a_snapshot_holds_nothing_once_the_clock_has_moved_by_other_events(
     empty = len(run.snapshot())
     run.push_all(list(once(2_000)))
     full = len(run.snapshot())
-    run.push(Event("o", "test", "Other", 3_600_000_000, {}))
+    run.push(Event("o", "test", "Other", A_DAY, {}))
 
     assert full > empty + 2_000
     assert len(run.snapshot()) < empty + 600
+
+
+@pytest.mark.parametrize("engine", ["step", "batch"])
+@pytest.mark.parametrize(
+    "said", ["a ; timeout(1 h) unless a by k", "a ; timeout(1 h) unless b by k"]
+)
+def test_a_timeout_that_is_put_off_leaves_no_alarms_behind(said: str, engine: str) -> None:
+    """Of ten keys whose timeouts are put off two thousand times there are some alarms, not more."""
+    text = f"Out correlation R (A a, B b) {said} {{ case true: push new Out {{ k = a.k }}; }}"
+    run = ensue.parse(TYPES + text).start(engine)
+    sizes = []
+    gc.collect()
+    tracemalloc.start()
+    for second in range(2_000):
+        kind = "B" if "unless b" in said and second % 2 else "A"
+        run.push_all(
+            [
+                Event(f"{second}-{key}", "test", kind, second * 1_000_000, {"k": f"{key}", "v": 0})
+                for key in range(10)
+            ]
+        )
+        if second in (500, 1999):
+            gc.collect()
+            sizes.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+
+    assert alarms(run) <= 64 + 20
+    assert sizes[1] < sizes[0] + 50_000
+
+
+def test_a_key_stays_where_the_definitions_count_from_its_start() -> None:
+    """`every` goes on for each key that has come; a finished expression stays finished."""
+    ticking = "Out correlation R (A a, every 1 h t) t by k { case true: push new Out {}; }"
+    finished = "Out ecl R (A a) by k { notify { sequential { a, timeout(1 s) } } }"
+    for text, made in ((ticking, 24), (finished, 0)):
+        run = ensue.parse(TYPES + text).start("step")
+        first = Event("e", "test", "A", 0, {"k": "x", "v": 0})
+        run.push(first)
+        run.advance(2_000_000)
+        run = ensue.parse(TYPES + text).resume(run.snapshot())
+        run.push(Event("f", "test", "A", 3_000_000, {"k": "x", "v": 0}))
+
+        assert len(run.advance(A_DAY)) == made
 
 
 def main(engine: str, keys: int) -> None:

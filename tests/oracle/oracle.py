@@ -99,18 +99,21 @@ class Clock:
     def advance(self, time: int) -> None:
         """Run the timers that are due at or before a time, in order."""
         while (due := self.next_timer()) is not None and due[0] <= time:
-            moment, rule_number, memory_number, timer_number = due
+            moment, rule_number, last_read, timer_number = due
             rule = self.rules[rule_number]
-            memory = list(rule.memories.values())[memory_number]
+            memory = next(m for m in rule.memories.values() if m.last_read == last_read)
             self.collect(rule, memory.ring(timer_number, moment))
             self.settle()
 
     def next_timer(self) -> tuple[int, int, int, int] | None:
-        """Due time, correlation, key and timer of what is due next; this is also their order."""
+        """Due time, correlation, key and timer of what is due next; this is also their order.
+
+        Of keys that are due together the one whose last event is the oldest goes first (record 47).
+        """
         dues = [
-            (moment, rule_number, memory_number, timer_number)
+            (moment, rule_number, memory.last_read, timer_number)
             for rule_number, rule in enumerate(self.rules)
-            for memory_number, memory in enumerate(rule.memories.values())
+            for memory in rule.memories.values()
             for timer_number, moment in memory.dues()
         ]
         return min(dues, default=None)
@@ -134,7 +137,7 @@ class Clock:
 
 
 class Rule:
-    """A correlation with the memories of its keys, in the order in which they started.
+    """A correlation with the memories of its keys; it counts the events that they have read.
 
     `wire` has the name that events of a declared type carry; the type system knows those.
     """
@@ -146,6 +149,7 @@ class Rule:
         self.types = types
         self.wire = wire
         self.memories: dict[Key, Memory] = {}
+        self.read_so_far = 0
 
     def read(self, event: Event) -> list[Event]:
         by_key: dict[Key, set[str]] = {}
@@ -159,6 +163,8 @@ class Rule:
             if key not in self.memories:
                 self.memories[key] = memory_for(self, key, event.time)
                 outputs += self.memories[key].start(event)
+            self.read_so_far += 1
+            self.memories[key].last_read = self.read_so_far
             outputs += self.memories[key].read(event, frozenset(ports), event.time)
         return outputs
 
@@ -226,6 +232,7 @@ class Memory:
     rule: Rule
     key: Key
     started: int
+    last_read: int = 0
     last_trigger: int = 0
     put_out: Counter[tuple[str, int]] = field(default_factory=Counter)
     last_rings: dict[str, int] = field(default_factory=dict)

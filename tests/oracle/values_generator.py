@@ -20,8 +20,11 @@ from .values_model import (
     Binary,
     Case,
     Clauses,
+    Coalesce,
     Const,
     EventType,
+    Exists,
+    IsNull,
     Label,
     Model,
     Moment,
@@ -71,7 +74,15 @@ TYPES = (
     declared("Out2", "", "Out"),
     declared("Other", ""),
 )
-DATA = {"A": "k v f s ok", "B": "k v f s", "C": "k v", "D": "k v f s ok", "Other": ""}
+DATA = {
+    "A": "k v f s ok",
+    "B": "k v f s",
+    "C": "k v",
+    "D": "k v f s ok",
+    "Other": "",
+    "Out": "k v n z t o",
+    "Out2": "k v n z t o",
+}
 INPUTS = ("A", "A", "B", "B", "C", "D")
 SOURCES = ("s1", "s2")
 
@@ -103,19 +114,25 @@ class Drawing:
             [(";", ";", "+", "|"), ("+", "|", ";"), (";", "|"), ("+", "|", "|", ";")]
         )
         self.labels = 0
+        self.clocks: list[str] = []
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
     def scenario(self) -> Scenario:
-        count = 2 if self.chance(0.1) else 1
-        rules = tuple(self.rule(f"Rule{number + 1}", count) for number in range(count))
+        count = 2 if self.chance(0.2) else 1
+        rules = [self.rule("Rule1", count)]
+        if count == 2:
+            # The second reads, among others, what the first puts out; never the other way round.
+            if self.chance(0.7):
+                self.types = (*self.types, "Out", "Out", "Out2")
+            rules.append(self.rule("Rule2", count))
         events = self.stream(rules)
         until = None
         if self.chance(0.6):
             last = events[-1].time if events else 0
             until = last + self.random.choice([0, HALF, SECOND, 3 * SECOND, 10 * SECOND])
-        return Scenario(self.seed, Model(TYPES, rules), events, until)
+        return Scenario(self.seed, Model(TYPES, tuple(rules)), events, until)
 
     # --- rules ------------------------------------------------------------------------------------
 
@@ -137,6 +154,7 @@ class Drawing:
         }
         asked = [each for each in ports if each.name in used or self.chance(0.15)]
         asked = [*only_events(asked)] or [ports[0]]
+        self.clocks = [each.name for each in ports if isinstance(each, Timer)]
         clauses = self.clauses(ports, asked)
         cases = tuple(self.cases(output, asked, branches))
         return Rule(output, name, ports, branches, clauses, cases)
@@ -235,6 +253,12 @@ class Drawing:
             return Binary(sign, *both)
         if self.chance(0.1):
             return Not(self.condition(ports, depth))
+        if self.chance(0.1):
+            kind = self.random.choice(["long", "double", "string"])
+            return IsNull(self.sum_of_values(ports, kind), self.chance(0.5))
+        if self.chance(0.07):
+            port = self.random.choice(ports)
+            return Exists(Read(port.name, self.random.choice(DATA[port.type].split())))
         kind = self.random.choice(["long", "long", "long", "double", "string"])
         left = self.value(ports, kind)
         if kind == "string":
@@ -246,17 +270,31 @@ class Drawing:
         return Binary(self.random.choice(["=", "!=", "<", "<=", ">", ">=", ">="]), left, right)
 
     def value(self, ports: Sequence[Port], kind: str) -> Value:
+        if self.chance(0.08):
+            parts = [self.sum_of_values(ports, kind) for _ in range(self.random.choice([1, 2, 2]))]
+            return Coalesce((*parts, self.const(kind)) if self.chance(0.7) else tuple(parts))
+        if kind == "boolean" and self.chance(0.4):
+            return IsNull(self.simple_value(ports, self.random.choice(["long", "string"])))
         found = self.simple_value(ports, kind)
         if kind in ("long", "double") and self.chance(0.25):
-            sign = self.random.choice("+-*")
+            sign = self.random.choice("+-*/%")
             other = self.simple_value(ports, kind) if self.chance(0.5) else self.const(kind)
             return Binary(sign, found, other)
+        return found
+
+    def sum_of_values(self, ports: Sequence[Port], kind: str) -> Value:
+        """A value that may be null, but never an error."""
+        found = self.simple_value(ports, kind)
+        if kind in ("long", "double") and self.chance(0.3):
+            return Binary("+", found, self.simple_value(ports, kind))
         return found
 
     def simple_value(self, ports: Sequence[Port], kind: str) -> Value:
         """`a.Name` or an aggregate of a kind; a constant where no port has an attribute for it."""
         port = self.random.choice(ports)
         names = [each for each in DATA[port.type].split() if KINDS[each] == kind]
+        if kind == "long" and self.clocks and self.chance(0.3):
+            return Aggregate("count", self.random.choice(self.clocks))
         if kind == "long" and self.chance(0.3):
             if self.chance(0.5):
                 return Aggregate("count", port.name)

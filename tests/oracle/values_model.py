@@ -72,7 +72,32 @@ class Not:
         return f"(NOT {self.body})"
 
 
-Value = Const | Read | Aggregate | Binary | Not
+@dataclass(frozen=True)
+class IsNull:
+    body: Value
+    is_not: bool = False
+
+    def __str__(self) -> str:
+        return f"({self.body} IS {'NOT ' if self.is_not else ''}NULL)"
+
+
+@dataclass(frozen=True)
+class Exists:
+    body: Read
+
+    def __str__(self) -> str:
+        return f"(EXISTS {self.body})"
+
+
+@dataclass(frozen=True)
+class Coalesce:
+    parts: tuple[Value, ...]
+
+    def __str__(self) -> str:
+        return f"COALESCE({', '.join(str(each) for each in self.parts)})"
+
+
+Value = Const | Read | Aggregate | Binary | Not | IsNull | Exists | Coalesce
 
 
 # --- filters --------------------------------------------------------------------------------------

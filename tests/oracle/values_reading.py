@@ -8,6 +8,7 @@ engines, CESQL included: the few operators that the generator draws are evaluate
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,10 @@ from .values_model import (
     Aggregate,
     Binary,
     Case,
+    Coalesce,
     Const,
+    Exists,
+    IsNull,
     Label,
     Model,
     Moment,
@@ -53,38 +57,65 @@ def judge(scenario: Scenario) -> list[Output]:
     outputs: list[Output] = []
     for event in scenario.events:
         outputs += advance(memories, event.time)
-        for each in memories:
-            outputs += each.read(event)
+        outputs += spread(memories, [(event, None)])
     if scenario.until is not None:
         outputs += advance(memories, scenario.until)
     return outputs
 
 
+def spread(
+    rules: Sequence[Memories], waiting: Sequence[tuple[Moment, Memories | None]]
+) -> list[Output]:
+    """Let every rule but its author read each event, then what they put out, first in first out."""
+    outputs: list[Output] = []
+    queue = list(waiting)
+    while queue:
+        event, author = queue.pop(0)
+        for rule in rules:
+            if rule is not author:
+                made = rule.read(event)
+                outputs += made
+                queue += [(as_moment(each), rule) for each in made]
+    return outputs
+
+
+def as_moment(output: Output) -> Moment:
+    """An output as other rules read it."""
+    return Moment(*(output[name] for name in ("id", "source", "type", "time", "data")))
+
+
 def advance(rules: Sequence[Memories], time: int) -> list[Output]:
-    """Run what is due at or before a time: by moment, then rule, then key, then timer."""
+    """Run what is due at or before a time: by moment, then rule, then key, then timer.
+
+    Of keys that are due together the one whose last event is the oldest goes first (record 47).
+    """
     outputs: list[Output] = []
     while True:
         dues = [
-            (moment, rule_number, key_number, timer)
+            (moment, rule_number, memory.last_read, timer)
             for rule_number, rule in enumerate(rules)
-            for key_number, memory in enumerate(rule.by_key.values())
+            for memory in rule.by_key.values()
             for timer, moment in memory.dues()
             if moment <= time
         ]
         if not dues:
             return outputs
-        moment, rule_number, key_number, timer = min(dues)
-        memory = list(rules[rule_number].by_key.values())[key_number]
-        outputs += memory.ring(timer, moment)
+        moment, rule_number, last_read, timer = min(dues)
+        keys = rules[rule_number].by_key.values()
+        memory = next(each for each in keys if each.last_read == last_read)
+        made = memory.ring(timer, moment)
+        author = rules[rule_number]
+        outputs += [*made, *spread(rules, [(as_moment(each), author) for each in made])]
 
 
 class Memories:
-    """A rule with the memories of its keys, in the order in which they started."""
+    """A rule with the memories of its keys; it counts the events that they have read."""
 
     def __init__(self, model: Model, rule: Rule) -> None:
         self.model = model
         self.rule = rule
         self.by_key: dict[Key, Memory] = {}
+        self.read_so_far = 0
 
     def read(self, event: Moment) -> list[Output]:
         ports: dict[Key, set[str]] = {}
@@ -97,6 +128,8 @@ class Memories:
         for key, names in ports.items():
             if key not in self.by_key:
                 self.by_key[key] = Memory(self.model, self.rule, key, event.time)
+            self.read_so_far += 1
+            self.by_key[key].last_read = self.read_so_far
             outputs += self.by_key[key].read(event.time, frozenset(names), event)
         return outputs
 
@@ -120,6 +153,7 @@ class Memory:
     rule: Rule
     key: Key
     started: int
+    last_read: int = 0
     last_trigger: int = 0
     count: int = 0
     branches: list[Branch] = field(default_factory=list)
@@ -328,11 +362,17 @@ class MetNullError(Exception):
     """An evaluation met a null."""
 
 
+class FaultError(Exception):
+    """An evaluation met something worse: an overflow, a division by zero."""
+
+
 Lookup = Callable[[Any], Any]
 SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
+    "/": lambda x, y: divided(x, y),
+    "%": lambda x, y: remainder(x, y),
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -342,18 +382,55 @@ SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def divided(x: float, y: float) -> float:
+    if y == 0:
+        raise FaultError
+    if isinstance(x, int) and isinstance(y, int):
+        whole = abs(x) // abs(y)
+        return whole if (x < 0) == (y < 0) else -whole
+    return x / y
+
+
+def remainder(x: float, y: float) -> float:
+    """With the sign of the left side."""
+    if y == 0:
+        raise FaultError
+    if isinstance(x, int) and isinstance(y, int):
+        return abs(x) % abs(y) * (-1 if x < 0 else 1)
+    return math.fmod(x, y)
+
+
+def is_null(value: Value, look_up: Lookup) -> bool:
+    try:
+        return evaluate(value, look_up) is None
+    except MetNullError:
+        return True
+
+
 def evaluate(value: Value, look_up: Lookup) -> Any:
     """The value, with `AND` and `OR` read from the left up to what decides them."""
     if isinstance(value, Const):
         return value.value
     if isinstance(value, Not):
         return not evaluate(value.body, look_up)
+    if isinstance(value, IsNull):
+        return is_null(value.body, look_up) != value.is_not
+    if isinstance(value, Exists):
+        return look_up(value.body) is not None
+    if isinstance(value, Coalesce):
+        found = [None if is_null(e, look_up) else evaluate(e, look_up) for e in value.parts]
+        present = [each for each in found if each is not None]
+        if not present:
+            raise MetNullError
+        return present[0]
     if isinstance(value, Binary):
         left = evaluate(value.left, look_up)
         if value.sign in ("AND", "OR"):
             decided = left is (value.sign == "OR")
             return left if decided else evaluate(value.right, look_up)
         result = SIGNS[value.sign](left, evaluate(value.right, look_up))
+        if isinstance(result, int) and not -(2**63) <= result < 2**63:
+            raise FaultError
         return result.total_seconds() if isinstance(result, timedelta) else result
     found = look_up(value)
     if found is None:
@@ -369,7 +446,7 @@ def holds(condition: Value, look_up: Lookup) -> bool:
 def value_or_null(value: Value, look_up: Lookup) -> Any:
     try:
         return evaluate(value, look_up)
-    except MetNullError:
+    except (MetNullError, FaultError):
         return None
 
 

@@ -14,6 +14,8 @@ from .values_model import (
     Binary,
     Case,
     Clauses,
+    Coalesce,
+    IsNull,
     Label,
     Model,
     New,
@@ -96,8 +98,13 @@ def smaller_clauses(clauses: Clauses) -> Iterator[Clauses]:
 def smaller_values(value: Value) -> Iterator[Value]:
     if isinstance(value, Not):
         yield value.body
+    elif isinstance(value, IsNull):
+        for body in smaller_values(value.body):
+            yield replace(value, body=body)
+    elif isinstance(value, Coalesce):
+        yield from value.parts
     elif isinstance(value, Binary):
-        if value.sign in ("AND", "OR", "+", "-", "*"):
+        if value.sign in ("AND", "OR", "+", "-", "*", "/", "%"):
             yield from (value.left, value.right)
         for left in smaller_values(value.left):
             yield replace(value, left=left)

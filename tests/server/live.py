@@ -24,8 +24,10 @@ import msgspec
 from ensue.server.serving import Process
 from ensue.server.settings import Settings
 from ensue.server.settings.tables import (
+    ChannelTable,
     HistoryTable,
     LimitsTable,
+    LinkTable,
     OntologyTable,
     ServerTable,
     TokenTable,
@@ -55,6 +57,8 @@ def settings(data: Path | None = None, **given: Any) -> Settings:
         history=HistoryTable(**given.pop("history", {})),
         ontology=OntologyTable(**given.pop("ontology", {})),
         webhooks=webhooks,
+        channels=[ChannelTable(**each) for each in given.pop("channels", ())],
+        links=[LinkTable(**each) for each in given.pop("links", ())],
         server=ServerTable(
             listen=given.pop("listen", "127.0.0.1:0"),
             data=None if data is None else str(data),
@@ -76,7 +80,7 @@ class Live:
 
     @property
     def station(self) -> Any:
-        return self.process._app.state.station
+        return self.process._channels.main.station
 
     def put(self, text: str = RULES, name: str = "heat") -> Any:
         answer = self.client.put(

@@ -217,6 +217,8 @@ def test_tls_is_spoken(tmp_path: Path) -> None:
         ("fd00::1", False),
         ("2002:0a00:0001::", False),
         ("2606:4700::1111", True),
+        ("64:ff9b::10.0.0.1", False),
+        ("64:ff9b::8.8.8.8", True),
     ],
 )
 def test_webhooks_lead_to_public_addresses(address: str, allowed: bool) -> None:
@@ -285,6 +287,60 @@ def test_a_webhook_is_signed_and_tried_again_and_goes_on_after_a_restart(tmp_pat
         assert live.client.delete("/v1/webhooks/hook").status_code == 204
     target.shutdown()
     target.server_close()
+
+
+def test_a_webhook_is_looked_at_again_at_every_connection(tmp_path: Path) -> None:
+    target = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Target)
+    threading.Thread(target=target.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{target.server_port}/hook"
+    Target.received.clear()
+    Target.failing = 0
+    with serving(settings(tmp_path / "data", webhooks={"networks": ["127.0.0.0/8"]})) as live:
+        assert live.client.put("/v1/webhooks/hook", json={"url": url}).status_code == 200
+    # The address is as it was when the webhook was made, and is no longer allowed.
+    with serving(settings(tmp_path / "data")) as live:
+        live.put()
+        live.publish([reading(1, "a", 20), reading(2, "a", 70)])
+        limit = time.monotonic() + 20
+        problem = None
+        while problem is None and time.monotonic() < limit:
+            (standing,) = live.client.get("/v1/webhooks").json()
+            problem = standing["problem"]
+            time.sleep(0.05)
+        assert problem is not None
+        assert "no public address" in problem
+    assert Target.received == []
+    target.shutdown()
+    target.server_close()
+
+
+def test_a_webhook_with_a_temporal_filter_is_asked_before_the_event_is_stored(
+    tmp_path: Path,
+) -> None:
+    target = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Target)
+    threading.Thread(target=target.serve_forever, daemon=True).start()
+    Target.received.clear()
+    Target.failing = 0
+    with serving(settings(tmp_path / "data", webhooks={"networks": ["127.0.0.0/8"]})) as live:
+        webhook = {
+            "url": f"http://127.0.0.1:{target.server_port}/hook",
+            "kinds": ["event"],
+            "filter": "celsius > 60 AND start AFTER(10 s) (celsius < 30)",
+        }
+        assert live.client.put("/v1/webhooks/hook", json=webhook).status_code == 200
+        time.sleep(0.3)
+        sent = [reading(0, "a", 70), reading(1, "a", 20), reading(2, "a", 70)]
+        for each in (*sent, reading(30, "a", 70)):
+            live.publish([each])
+        limit = time.monotonic() + 20
+        while not Target.received and time.monotonic() < limit:
+            time.sleep(0.02)
+        time.sleep(0.2)
+    posted = [each["id"] for _, body in Target.received for each in json.loads(body)]
+    target.shutdown()
+    target.server_close()
+
+    assert posted == ["e2"]
 
 
 def test_secrets_are_never_logged_nor_told(live: Live, caplog: pytest.LogCaptureFixture) -> None:

@@ -158,7 +158,8 @@ def test_without_a_file_there_is_a_demonstration() -> None:
             time.sleep(0.05)
         metrics = live.client.get("/metrics").text
     assert (
-        'ensue_rule_outputs_total{library="coldchain"' in metrics or "ensue_events_total" in metrics
+        'ensue_rule_outputs_total{channel="main",library="coldchain"' in metrics
+        or "ensue_events_total" in metrics
     )
     assert read_settings(None).server.demo
 

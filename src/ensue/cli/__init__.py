@@ -18,7 +18,20 @@ import typer
 from typer.core import TyperGroup
 
 from ensue.cli import in_columns
-from ensue.cli.commands import bench, check, compare, demo, explain, history, run, serve, test
+from ensue.cli.commands import (
+    bench,
+    check,
+    compare,
+    demo,
+    explain,
+    fmt,
+    history,
+    lsp,
+    mcp,
+    run,
+    serve,
+    test,
+)
 from ensue.cli.commands.remote import context, publish, request, rules, tail, top
 from ensue.cli.commands.stream import stream as run_stream
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
@@ -132,6 +145,7 @@ app.command("run")(run.run)
 app.command("explain")(explain.explain)
 app.command("compare")(compare.compare_correlations)
 app.command("test")(test.run_cases)
+app.command("fmt")(fmt.fmt)
 app.command("stream")(run_stream)
 app.command("serve")(serve.serve)
 app.command("publish")(publish.publish)
@@ -140,6 +154,8 @@ app.add_typer(rules.app)
 app.command("top")(top.top)
 app.add_typer(context.app)
 app.command("request")(request.request)
+app.command("lsp")(lsp.lsp)
+app.command("mcp")(mcp.mcp)
 app.command("demo")(demo.demo)
 app.command("bench")(bench.bench)
 app.add_typer(history.app)

@@ -13,12 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from lark import Tree
+
 from ensue.editor.mentions import Mention, Outline, outlines
-from ensue.editor.reading import Reading, Word, read
+from ensue.editor.reading import COMMENT, UNKNOWN, Reading, Word, read
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.parsing import cutting
 from ensue.lang.parsing.cutting import Piece
 
+_LOOSE = re.compile(r"(?P<comment>//[^\n]*|/\*[\s\S]*?(?:\*/|\Z))|\S+?(?=\s|//|/\*|\Z)")
 _LINE_END = re.compile("\r\n|\n|\r")
 # What is longer is no rule that a person edits; reading it again at each keystroke takes too long.
 LONGEST_DEFINITION = 200_000
@@ -54,7 +57,21 @@ class Document:
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
-        return tuple(self._read())
+        """All of the text: what stands between definitions is a stretch without an outline."""
+        found: list[Definition] = []
+        at = 0
+        for each in self._read():
+            found += self._gap(at, each.start)
+            found.append(each)
+            at = each.end
+        return (*found, *self._gap(at, len(self.text)))
+
+    def _gap(self, start: int, end: int) -> Iterator[Definition]:
+        """Comments, or a definition that is too long to be read."""
+        text = self.text[start:end]
+        if text.strip():
+            words = tuple(_loose_words(text))
+            yield Definition(start, end, Reading(Tree("library", []), words, False), ())
 
     def _read(self) -> Iterator[Definition]:
         nesting = DEFAULT_LIMITS.nesting
@@ -149,6 +166,12 @@ class Document:
     @cached_property
     def _plain_line_starts(self) -> Sequence[int]:
         return [0, *(each.end() for each in re.finditer("\n", self.text))]
+
+
+def _loose_words(text: str) -> Iterator[Word]:
+    for found in _LOOSE.finditer(text):
+        type_ = COMMENT if found.lastgroup == "comment" else UNKNOWN
+        yield Word(type_, found[0], *found.span())
 
 
 @lru_cache(maxsize=4_096)

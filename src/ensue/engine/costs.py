@@ -6,8 +6,8 @@ a chain without aggregates (`linked`) has the latest match up to each place; a r
 remembered events keeps those of its window, or all since its last trigger.
 Bytes are those of the step engine, which keeps whole events. Texts of up to some twenty characters
 are counted in, longer ones come on top. The batch engine keeps a part of that. Events that have
-left a window are dropped in blocks, and an alarm that is not needed any more when it comes due.
-The tests measure the figures.
+left a window are dropped in blocks, and alarms that are put off when they outnumber the others. The
+tests measure the figures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ensue.engine.core.instances.linked import linked_facts
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.derived.parts import parts_of
+from ensue.lang.derived.relating import has_timeout
 from ensue.lang.durations import print_duration
 from ensue.lang.printer import print_key
 from ensue.lang.syntax import (
@@ -40,7 +40,7 @@ ATTRIBUTE_BYTES = 110
 STATE_BYTES = 60
 """A state of a machine that is active, with the time from which it counts."""
 ALARM_BYTES = 140
-"""The alarm of a `timeout`, which stays until its time has come."""
+"""An alarm of a `timeout`: a key has one that counts, and as many again that do not any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Cost:
     """`events` is how many are kept at most, or None where only time or a trigger bounds them.
 
     `window` is how long an event is kept at most; with neither a rule keeps all that it has read
-    since its last trigger. `alarms` is how long a `timeout` waits, if there is one.
+    since its last trigger.
     """
 
     correlation: str
@@ -59,7 +59,6 @@ class Cost:
     event_bytes: int
     events: int | None = None
     window: Duration | None = None
-    alarms: Duration | None = None
 
     @property
     def is_bounded(self) -> bool:
@@ -67,7 +66,7 @@ class Cost:
 
     @property
     def most_bytes(self) -> int | None:
-        """The bytes of a key at most, without alarms; None if the number of events is not known."""
+        """The bytes of a key at most; None if the number of events is not known."""
         return None if self.events is None else self.key_bytes + self.events * self.event_bytes
 
     def __str__(self) -> str:
@@ -83,11 +82,7 @@ class Cost:
             return f"{whose} no events"
         if self.events is not None:
             count = f"{self.events:,} event" + ("s" if self.events != 1 else "")
-            told = f"{whose} at most {count} of {read}: {in_kilobytes(self.most_bytes or 0)}"
-            if self.alarms is None:
-                return told
-            alarm, time = in_kilobytes(ALARM_BYTES), print_duration(self.alarms)
-            return f"{told}, and {alarm} for the alarm of each event of the last {time}"
+            return f"{whose} at most {count} of {read}: {in_kilobytes(self.most_bytes or 0)}"
         if self.window is not None:
             return (
                 f"{whose} the events of {read} of the last {print_duration(self.window)}: {each}, "
@@ -116,31 +111,22 @@ def cost_of(library: CheckedLibrary, correlation: Correlation) -> Cost:
     planned = plan_in(library, correlation)
     ports = tuple(each.name for each in correlation.ports if isinstance(each, EventPort))
     events, window = _kept(correlation, library.types, planned, ports)
-    alarms = _longest_timeout(correlation)
+    waits = has_timeout(correlation)
     key_bytes = KEY_BYTES
     if planned.form != "memory":
         key_bytes += STATE_BYTES * len(planned.needed_machine.names)
-    elif events is None or alarms is not None:
-        key_bytes = MEMORY_BYTES
+    elif events is None or waits:
+        key_bytes = MEMORY_BYTES + (2 * ALARM_BYTES if waits else 0)
     return Cost(
         correlation.name,
         tuple(print_key(key) for key in correlation.clauses.by),
         ports,
         tuple(each.name for each in correlation.clauses.unless),
         key_bytes,
-        _event_bytes(library, correlation) + (ALARM_BYTES if alarms else 0),
+        _event_bytes(library, correlation),
         events,
         window,
-        alarms,
     )
-
-
-def _longest_timeout(correlation: Correlation) -> Duration | None:
-    if not isinstance(correlation, FilterCorrelation):
-        return None
-    parts = parts_of(correlation.branches)
-    times = [each.after for each in parts if isinstance(each, Timeout)]
-    return max(times, key=lambda each: each.microseconds, default=None)
 
 
 def _kept(

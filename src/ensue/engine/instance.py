@@ -24,14 +24,17 @@ ENDLESS = 1 << 62
 
 
 class Instance(ABC):
-    """`number` counts a correlation's instances; `started` is the time of its first event."""
+    """`started` is the time of its first event.
 
-    __slots__ = ("_due", "_timers", "armed_for", "number", "outputs")
+    `last_read` grows with every event that an instance of the correlation reads: the streams set
+    it, and of instances whose timers are due together the one that has read least lately fires
+    first. `armed_for` is the due time for which there is an alarm.
+    """
 
-    def __init__(
-        self, number: int, timers: Sequence[TimerPort], outputs: Outputs, started: int
-    ) -> None:
-        self.number = number
+    __slots__ = ("_due", "_timers", "armed_for", "last_read", "outputs")
+
+    def __init__(self, timers: Sequence[TimerPort], outputs: Outputs, started: int) -> None:
+        self.last_read = 0
         self.outputs = outputs
         self.armed_for: int | None = None
         self._timers = timers
@@ -43,7 +46,7 @@ class Instance(ABC):
 
     @abstractmethod
     def start(self, first: Reading) -> list[Event]:
-        """Run what comes before the first event is read."""
+        """Run the statements before the first `case`, before any event is read."""
 
     @abstractmethod
     def read(self, reading: Reading) -> list[Event]:

@@ -10,34 +10,23 @@ What one correlation makes of a reading is an `Instance`, and there each engine 
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from itertools import count
 
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key, Ports
+from ensue.engine.timing.alarms import Alarms
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import Correlation, TimerPort
 
-
-@dataclass(order=True, slots=True)
-class Alarm:
-    """A due time of an instance. The numbers order those that are due together."""
-
-    due: int
-    correlation: int
-    number: int
-    instance: Instance = field(compare=False)
-
-
-InstanceStart = Callable[[int, Sequence[TimerPort], Outputs, int], Instance]
-"""Starts an instance: its number, its timer ports, what makes its outputs, and the time."""
+InstanceStart = Callable[[Sequence[TimerPort], Outputs, int], Instance]
+"""Starts an instance: its timer ports, what makes its outputs, and the time."""
 
 
 class Stream:
@@ -55,7 +44,8 @@ class Stream:
         self._outputs = outputs
         self._types = library.types
         self._running: list[RunningCorrelation] = []
-        self._alarms: list[Alarm] = []
+        self._alarms = Alarms[int]()
+        self._readings = count(1)
         self.change(library)
 
     @property
@@ -79,7 +69,7 @@ class Stream:
         for running in changed:
             for instance in running.instances.values():
                 instance.armed_for = None
-                self._arm(running.number, instance)
+                self._alarms.arm(running.number, running.number, instance)
 
     def read(self, event: Event) -> list[Event]:
         return self.advance(event.time) + self._spread([event], author=None)
@@ -95,25 +85,18 @@ class Stream:
 
     def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
         """What `advance` returns, firing by firing: a clock that jumps fires many timers."""
-        while self._alarms and self._alarms[0].due <= time:
-            alarm = heapq.heappop(self._alarms)
-            # What has become of an instance since may have moved its due time elsewhere.
-            if alarm.due == alarm.instance.next_due():
-                alarm.instance.armed_for = None
-                fired = alarm.instance.fire(alarm.due)
-                self._arm(alarm.correlation, alarm.instance)
-                if fired:
-                    yield fired + self._spread(fired, author=alarm.correlation)
+        while alarm := self._alarms.take(time):
+            fired = alarm.instance.fire(alarm.due)
+            self._alarms.arm(alarm.owner, alarm.order, alarm.instance)
+            if fired:
+                yield fired + self._spread(fired, author=alarm.owner)
 
     def may_be_due(self, time: int) -> bool:
-        return bool(self._alarms) and self._alarms[0].due <= time
+        return bool(self._alarms.heap) and self._alarms.heap[0].due <= time
 
     def next_due(self) -> int | None:
         """When the next timer fires, if no event comes before."""
-        alarms = self._alarms
-        while alarms and alarms[0].due != alarms[0].instance.next_due():
-            heapq.heappop(alarms)
-        return alarms[0].due if alarms else None
+        return self._alarms.next_due()
 
     def _spread(self, events: Iterable[Event], author: int | None) -> list[Event]:
         """Let every correlation but its author read each event, and what comes of it in turn."""
@@ -140,14 +123,9 @@ class Stream:
                 instance = running.start(key, reading.time)
                 made += instance.start(reading)
             made += instance.read(reading)
-            self._arm(running.number, instance)
+            instance.last_read = next(self._readings)
+            self._alarms.arm(running.number, running.number, instance)
         return made
-
-    def _arm(self, correlation: int, instance: Instance) -> None:
-        due = instance.next_due()
-        if due is not None and due != instance.armed_for:
-            heapq.heappush(self._alarms, Alarm(due, correlation, instance.number, instance))
-        instance.armed_for = due
 
 
 class RunningCorrelation:
@@ -173,6 +151,6 @@ class RunningCorrelation:
         outputs = self._outputs(
             self.correlation.name, key, bool(self.correlation.clauses.by), self._types
         )
-        instance = self._start(len(self.instances), self.ports.timers, outputs, time)
+        instance = self._start(self.ports.timers, outputs, time)
         self.instances[key] = instance
         return instance

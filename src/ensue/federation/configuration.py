@@ -26,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Table
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -50,7 +50,8 @@ MAP_KEYS = (
     *("at", "direction", "where", "split", "rename"),
     *("remove", "retype", "compute", "subject", "plugin"),
 )
-TABLES = ("gateway", "service", "subscribe", "map")
+SITE_KEYS = ("name", "library", "sites", "from", "lateness", "beat", "clock")
+TABLES = ("gateway", "service", "subscribe", "map", "site")
 _DURATIONS = ("patience", "memory", "beat", "settling")
 
 
@@ -65,6 +66,23 @@ class Subscription:
     @property
     def wanted(self) -> Filter:
         return wanted_from(self.services, self.where)
+
+
+@dataclass(frozen=True)
+class SiteSettings:
+    """The site of a placement at a gateway: a library of files, and the file of all sites.
+
+    `services` are a distribution list: whose events arise at the site. `lateness` is in
+    microseconds; every `beat` seconds the site says how far it has come, by its `clock`.
+    """
+
+    name: str
+    libraries: tuple[Path, ...]
+    sites: Path
+    services: tuple[str, ...] = ()
+    lateness: int = 1_000_000
+    beat: float = 0.5
+    clock: Literal["wall", "events"] = "wall"
 
 
 @dataclass(frozen=True)
@@ -87,6 +105,7 @@ class GatewaySettings:
     settling: float = 0.4
     history: str | None = None
     state: str | None = None
+    site: SiteSettings | None = None
 
 
 @dataclass
@@ -126,8 +145,13 @@ def read_settings(tables: Table[str, Any], where: str = "") -> GatewaySettings:
     services = list(_services(tables.get("service"), gateway.get("name", ""), findings))
     subscriptions = list(_subscriptions(tables.get("subscribe", []), findings))
     mappings = list(_mappings(tables.get("map", []), [each.name for each in services], findings))
+    site = None
+    if "site" in tables:
+        names = [each.name for each in services]
+        site = _site(tables["site"], gateway.get("name", ""), names, Path(where).parent, findings)
     findings.done()
     return GatewaySettings(
+        site=site,
         services=tuple(services),
         subscriptions=tuple(subscriptions),
         mappings=tuple(mappings),
@@ -161,6 +185,55 @@ def _gateway(table: Any, findings: Findings) -> dict[str, Any]:
             else:
                 found[key] = seconds
     return {key: value for key, value in found.items() if key in GATEWAY_KEYS}
+
+
+def _site(
+    table: Any, gateway: str, services: Sequence[str], folder: Path, findings: Findings
+) -> SiteSettings | None:
+    if not isinstance(table, Table):
+        findings.add("[site]", "a table is needed")
+        return None
+    before = len(findings.found)
+    _refuse_unknown(table, SITE_KEYS, "[site]", findings)
+    name = table.get("name", gateway)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        findings.add("[site] name", "a name has no spaces and no commas")
+    elif name in services:
+        findings.add("[site] name", f"`{name}` is the name of a service: the site needs its own")
+    _need_text(table, "sites", "[site]", findings)
+    libraries, listed = _texts(table.get("library")), _texts(table.get("from", []))
+    if not libraries:
+        findings.add("[site] library", "a file, or a list of files, is needed")
+    if listed is None:
+        findings.add("[site] from", 'a list of names, kinds or patterns is needed: ["cars"]')
+    seconds = {}
+    for key, usual in (("lateness", 1.0), ("beat", 0.5)):
+        given = _seconds(table.get(key, usual))
+        if given is None or given < 0:
+            findings.add(f"[site] {key}", f"`{table[key]}` is no duration: as `1 s`")
+        seconds[key] = given or 0.0
+    clock = table.get("clock", "wall")
+    if clock not in ("wall", "events"):
+        findings.add("[site] clock", f"`{clock}` is given; there is `wall` and `events`")
+    if len(findings.found) > before:
+        return None
+    return SiteSettings(
+        name,
+        tuple(folder / each for each in libraries or ()),
+        folder / table["sites"],
+        listed or (),
+        round(seconds["lateness"] * 1_000_000),
+        seconds["beat"],
+        clock,
+    )
+
+
+def _texts(given: Any) -> tuple[str, ...] | None:
+    """A text, or a list of texts; None for anything else."""
+    listed = [given] if isinstance(given, str) else given
+    if not isinstance(listed, list) or not all(isinstance(e, str) and e for e in listed):
+        return None
+    return tuple(listed)
 
 
 def _services(tables: Any, gateway: str, findings: Findings) -> Iterator[Service]:
@@ -234,15 +307,12 @@ def _subscriptions(tables: Any, findings: Findings) -> Iterator[Subscription]:
             continue
         _refuse_unknown(table, SUBSCRIBE_KEYS, place, findings)
         _need_text(table, "at", place, findings)
-        services = table.get("from", [])
-        if isinstance(services, str):
-            services = [services]
-        if not isinstance(services, list) or not all(isinstance(e, str) and e for e in services):
+        services = _texts(table.get("from", []))
+        if services is None:
             findings.add(f"{place} from", 'a list of names, kinds or patterns is needed: ["cars"]')
-            services = []
         where = _filter(table.get("where", "TRUE"), f"{place} where", findings)
         if where is not None and isinstance(table.get("at"), str):
-            yield Subscription(table["at"], tuple(services), where)
+            yield Subscription(table["at"], services or (), where)
 
 
 def _mappings(tables: Any, services: Sequence[str], findings: Findings) -> Iterator[Mapping]:

@@ -35,6 +35,8 @@ from ensue.federation.messages.attributes import (
     identity_of,
     path_of,
 )
+from ensue.federation.placement.attaching import SITE, AttachedSite, SiteAdapter
+from ensue.federation.placement.parcels import PARCEL
 from ensue.federation.routing import control
 from ensue.federation.routing.distribution import is_meant, wanted_from
 from ensue.federation.routing.interest import Interest
@@ -65,9 +67,12 @@ class Gateway:
         self.name = settings.name
         self._instance = uuid4().hex[:8]
         self._make = make or (lambda service: adapter_class(service.kind)(service))
+        self._site = None if settings.site is None else AttachedSite(settings.site, self.name)
         self._history = None if settings.history is None else History.open(settings.history)
-        names = [each.name for each in settings.services]
         self._links = {each.name: Link(each, self._make) for each in settings.services}
+        if (site := self._site) is not None:
+            self._links[site.service.name] = Link(site.service, lambda _: SiteAdapter(site))
+        names = list(self._links)
         self._tree = Tree(self.name, names, settings.patience)
         self._interest = Interest(names, self._history)
         self._memory = Memory(memory)
@@ -99,6 +104,8 @@ class Gateway:
         self._began = self._clock()
         with self._interest.changing():
             for subscription in self.settings.subscriptions:
+                self._stand(subscription)
+            for subscription in self._site.subscriptions if self._site is not None else ():
                 self._stand(subscription)
             self._remember()
         # The first look-up compiles; no event is to wait for that.
@@ -188,8 +195,11 @@ class Gateway:
             self._history.add(event)
         outgoing = for_sending(event)
         is_wanted = False
+        is_parcel = event.type == PARCEL
         for name, in_transit in found.items():
-            if name in been:
+            # What sites tell each other is for no client of a service.
+            is_for_clients = not in_transit and self._links[name].service.kind != SITE
+            if name in been or (is_parcel and is_for_clients):
                 continue
             is_wanted = True
             self._send(self._links[name], outgoing, in_transit, identity, ticket)
@@ -515,6 +525,10 @@ class Gateway:
             }
             for link in self._links.values()
         ]
+
+    def site_status(self) -> dict[str, Any] | None:
+        """The figures of the site at this gateway, if there is one."""
+        return None if self._site is None else self._site.status()
 
     async def measure(self) -> None:
         """Ask the services how much waits there."""

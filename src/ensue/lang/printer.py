@@ -38,15 +38,16 @@ def print_library(tree: syntax.LibraryTree) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def print_definition(node: syntax.Definition) -> str:
+def print_definition(node: syntax.Definition, spread: bool = False) -> str:
+    """One definition. With `spread` each attribute and each port has a line of its own."""
     match node:
         case syntax.EventTypeDeclaration():
-            return _print_event_type(node)
+            return _print_event_type(node, spread)
         case syntax.FilterCorrelation():
             body = [f"{print_statement(each)};" for each in node.initially]
             body += _print_cases(node.cases)
             lines = [
-                _print_heading(node.output, "correlation", node.name, node.ports),
+                _print_heading(node.output, "correlation", node.name, node.ports, spread),
                 _INDENT + _print_branches(node.branches),
                 *_print_clauses(node.clauses),
                 "{",
@@ -56,7 +57,7 @@ def print_definition(node: syntax.Definition) -> str:
             return "\n".join(lines)
         case syntax.EclCorrelation():
             lines = [
-                _print_heading(node.output, "ecl", node.name, node.ports),
+                _print_heading(node.output, "ecl", node.name, node.ports, spread),
                 *_print_clauses(node.clauses),
                 "{",
                 _INDENT + _lay_out(node.body, 1),
@@ -68,14 +69,14 @@ def print_definition(node: syntax.Definition) -> str:
 # --- event types -----------------------------------------------------------------------------
 
 
-def _print_event_type(node: syntax.EventTypeDeclaration) -> str:
+def _print_event_type(node: syntax.EventTypeDeclaration, spread: bool) -> str:
     wire = f" = {quote(node.wire)}" if node.wire is not None else ""
     parent = f" : {node.parent}" if node.parent is not None else ""
     heading = f"eventtype {node.name}{wire}{parent}"
     attributes = [print_attribute(each) for each in node.attributes]
     if not attributes:
         return f"{heading} {{}};"
-    if len(attributes) == 1:
+    if len(attributes) == 1 and not spread:
         return f"{heading} {{ {attributes[0]} }};"
     inside = "".join(f"{_INDENT}{each}\n" for each in attributes)
     return f"{heading} {{\n{inside}}};"
@@ -88,11 +89,13 @@ def print_attribute(node: syntax.AttributeDeclaration) -> str:
 # --- ports and clauses -----------------------------------------------------------------------
 
 
-def _print_heading(output: str, word: str, name: str, ports: Sequence[syntax.Port]) -> str:
+def _print_heading(
+    output: str, word: str, name: str, ports: Sequence[syntax.Port], spread: bool
+) -> str:
     printed = [print_port(each) for each in ports]
     heading = f"{output} {word} {name} ("
     on_one_line = f"{heading}{', '.join(printed)})"
-    if len(on_one_line) <= _WIDTH:
+    if len(on_one_line) <= _WIDTH and not spread:
         return on_one_line
     return f"{heading}\n{_INDENT}" + f",\n{_INDENT}".join(printed) + "\n)"
 

@@ -17,16 +17,18 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import uvicorn
 
 from ensue.errors import EnsueError, UsageError
 from ensue.server.api.app import application
+from ensue.server.channels.hosting import Channels
 from ensue.server.demo import Demonstration
 from ensue.server.settings import Settings, read_settings
-from ensue.server.station.libraries import Libraries
-from ensue.server.station.station import Station
+from ensue.server.settings.reading import is_loopback, split_address
 
 if TYPE_CHECKING:
     from ensue.federation.gateway import Gateway
@@ -40,9 +42,9 @@ Say = Callable[[str], None]
 log = logging.getLogger("ensue.server")
 
 
-def serve(path: str | None, say: Say) -> None:
-    """Run the server of a file until it is told to end."""
-    settings = read_settings(path)
+def serve(path: str | None, say: Say, listen: str | None = None) -> None:
+    """Run the server of a file until it is told to end; without one, on loopback."""
+    settings = read_settings(path) if listen is None else _listening(path, listen)
     if not settings.hosts_api:
         raise UsageError(f"`{path}` is of a gateway alone: `ensue serve` runs it")
     # Three threads share the interpreter; none is to wait long for its turn.
@@ -61,6 +63,20 @@ def serve(path: str | None, say: Say) -> None:
         asyncio.run(process.run())
 
 
+def _listening(path: str | None, listen: str) -> Settings:
+    """The settings of a server without a file, at an address of its own."""
+    if path is not None:
+        raise UsageError(f"`--listen` is for a server without a file: write it into `{path}`")
+    host, _ = split_address(listen)
+    if not is_loopback(host):
+        raise UsageError(
+            f"`{listen}` can be reached from other machines: write a file with tokens and a"
+            " certificate for that, see docs/server.md"
+        )
+    settings = read_settings(None)
+    return replace(settings, server=msgspec.structs.replace(settings.server, listen=listen))
+
+
 class _Server(uvicorn.Server):
     """Uvicorn without its own signal handlers: the process has others."""
 
@@ -70,7 +86,7 @@ class _Server(uvicorn.Server):
 
 
 class Process:
-    """One run of a server. `address` is where it listens, once it does."""
+    """A server process from start to stop. `address` is set once it listens."""
 
     def __init__(self, settings: Settings, path: str | None, say: Say) -> None:
         self._settings = settings
@@ -100,19 +116,18 @@ class Process:
         settings = self._settings
         bound = _bound(settings)
         self.address = bound.getsockname()[:2]
-        station = Station(settings)
-        await station.open()
-        libraries = Libraries(station)
+        channels = Channels(settings)
+        await channels.open()
         demo: asyncio.Task[None] | None = None
         try:
-            await self._put_libraries(libraries, settings)
-            app = application(settings, station, gateway)
-            app.state.webhooks.start()
+            await self._put_libraries(channels, settings)
+            app = application(settings, channels, gateway)
+            channels.start()
             if settings.server.demo:
-                demonstration = Demonstration(station, libraries)
+                demonstration = Demonstration(channels.main.station, channels.main.libraries)
                 await demonstration.prepare()
                 demo = asyncio.create_task(demonstration.run(), name="demo")
-            self._app, self._libraries = app, libraries
+            self._app, self._channels = app, channels
             await self._answer(app, bound, gateway)
         finally:
             if demo is not None:
@@ -120,7 +135,7 @@ class Process:
                 await asyncio.gather(demo, return_exceptions=True)
             if gateway is not None:
                 await gateway.stop()
-            await station.close()
+            await channels.close()
 
     async def _answer(self, app: Any, bound: socket.socket, gateway: Gateway | None) -> None:
         """Answer requests until the end."""
@@ -161,11 +176,9 @@ class Process:
         app.state.is_ready = False
         linked.cancel()
         # Streams never end by themselves: those who listen are told to come again.
-        for each in list(app.state.station.feed.subscribers.values()):
-            each.close()
+        await self._channels.stop()
         server.should_exit = True
         await serving
-        await app.state.webhooks.stop()
 
     def _tell(self) -> None:
         assert self.address is not None
@@ -178,10 +191,11 @@ class Process:
 
     # --- libraries of the file, and reading it again ----------------------------------------------
 
-    async def _put_libraries(self, libraries: Libraries, settings: Settings) -> list[str]:
+    async def _put_libraries(self, channels: Channels, settings: Settings) -> list[str]:
         """Put the libraries that the file names, where they differ; which ones did."""
         changed: list[str] = []
         for each in settings.libraries:
+            libraries = channels[each.channel].libraries
             text = (settings.folder / each.file).read_text("utf-8")
             change = await libraries.put(each.name, text, "file", each.file)
             if change.enabled != each.enabled:
@@ -194,11 +208,11 @@ class Process:
         self._reloading = asyncio.create_task(self.reload(), name="reload")
 
     async def reload(self) -> None:
-        """Read the file again. What is wrong with it is said, and nothing changes then."""
+        """Read the settings again and apply them, or report their mistakes and change nothing."""
         async with self._reload:
             try:
                 settings = read_settings(self._path)
-                changed = await self._put_libraries(self._libraries, settings)
+                changed = await self._put_libraries(self._channels, settings)
                 fixed = _needs_restart(self._settings, settings)
                 self._app.state.retoken(settings)
             except (EnsueError, OSError) as error:
@@ -213,7 +227,9 @@ class Process:
 
 
 def _needs_restart(old: Settings, new: Settings) -> list[str]:
-    tables = ("server", "history", "ontology", "limits", "webhooks", "gateway")
+    tables = (
+        "server", "history", "ontology", "limits", "webhooks", "gateway", "channels", "links"
+    )  # fmt: skip
     return [each for each in tables if getattr(old, each) != getattr(new, each)]
 
 

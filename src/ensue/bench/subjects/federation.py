@@ -2,18 +2,25 @@
 
 A client library alone publishes events at a service and receives them there, each in the way that
 its documentation shows. With a gateway, they are published by that library at one service and
-received by the other's at another. Both are measured in turns, in one process with both clients, so
-that only their ratio says something; the gateway shares that process too. Brokers that are not
-installed are left out, and the report says so.
+received by the other's at another, and `ensue serve` runs the gateway, a process of its own. Both
+are measured in turns, so that only their ratio says something. Brokers that are not installed are
+left out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import Any
 
 from ensue.bench import brokers
@@ -28,19 +35,24 @@ from ensue.federation.adapters.memory.hub import hub
 from ensue.federation.configuration import read_settings
 from ensue.federation.gateway import Gateway
 from ensue.federation.mapping import compiled, interpreted
+from ensue.federation.placement import Simulation, Sites, place
+from ensue.library import parse
 
 AIM = 0.5
+TYPES = ("Near", "Far", "Out")
 _numbers = count(1)
 
 
 def measure(effort: Effort) -> Iterator[Figure | Curve | Table]:
     yield from _mappings(effort)
     yield _crossing(effort)
+    yield from _placing(effort)
     there = [kind for kind in brokers.PROGRAMS if brokers.found(kind)]
     if len(there) < 2:
         raise UsageError(
             "gateways are measured between brokers, and fewer than two are installed:"
-            " tests/servers/install.sh brings mosquitto, nats-server and redis-server"
+            " tests/servers/install.sh brings mosquitto, nats-server, redis-server and"
+            " rabbitmq-server"
         )
     with brokers.running(there) as addresses:
         yield from _paces(addresses, effort)
@@ -54,7 +66,7 @@ class Client:
 
     def __init__(self, kind: str, url: str, address: str) -> None:
         self.kind, self.url, self.address = kind, url, address
-        self._host, _, port = url.partition("://")[2].partition(":")
+        self._host, _, port = url.rpartition("/")[2].rpartition("@")[2].partition(":")
         self._port = int(port)
 
     async def alone(self, bodies: list[bytes]) -> float:
@@ -133,6 +145,72 @@ class Client:
                 break
         await client.close()
 
+    async def _amqp_out(self, bodies: list[bytes]) -> None:
+        aio_pika = driver("aio_pika", "amqp")
+        async with await aio_pika.connect(self.url) as connection:
+            channel = await connection.channel(publisher_confirms=True)
+            exchange = await channel.declare_exchange(self.address, "fanout", durable=True)
+            for begin in range(0, len(bodies), 200):
+                messages = [
+                    aio_pika.Message(
+                        body, content_type="application/cloudevents+json", delivery_mode=2
+                    )
+                    for body in bodies[begin : begin + 200]
+                ]
+                await asyncio.gather(*(exchange.publish(each, "") for each in messages))
+
+    async def _amqp_in(self, wanted: int, listening: asyncio.Event) -> None:
+        aio_pika = driver("aio_pika", "amqp")
+        async with await aio_pika.connect(self.url) as connection:
+            channel = await connection.channel()
+            await channel.set_qos(prefetch_count=1000)
+            exchange = await channel.declare_exchange(self.address, "fanout", durable=True)
+            queue = await channel.declare_queue(exclusive=True)
+            await queue.bind(exchange)
+            listening.set()
+            async with queue.iterator() as messages:
+                async for message in messages:
+                    await message.ack()
+                    wanted -= 1
+                    if not wanted:
+                        return
+
+    async def _kafka_out(self, bodies: list[bytes]) -> None:
+        await asyncio.to_thread(self._produce, bodies)
+
+    def _produce(self, bodies: list[bytes]) -> None:
+        producer = driver("confluent_kafka", "kafka").Producer({"bootstrap.servers": self._servers})
+        headers = [("content-type", b"application/cloudevents+json")]
+        for body in bodies:
+            producer.produce(self.address, body, headers=headers)
+            producer.poll(0)
+        producer.flush()
+
+    async def _kafka_in(self, wanted: int, listening: asyncio.Event) -> None:
+        await asyncio.to_thread(self._consume, wanted, listening, asyncio.get_running_loop())
+
+    def _consume(
+        self, wanted: int, listening: asyncio.Event, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        kafka = driver("confluent_kafka", "kafka")
+        admin = driver("confluent_kafka.admin", "kafka")
+        topic = admin.NewTopic(self.address, 1, 1)
+        made = admin.AdminClient({"bootstrap.servers": self._servers}).create_topics([topic])
+        made[self.address].exception(30)
+        settings = {"bootstrap.servers": self._servers, "group.id": f"bench{next(_numbers)}"}
+        consumer = kafka.Consumer(settings)
+        place = kafka.TopicPartition(self.address, 0)
+        place.offset = consumer.get_watermark_offsets(place, timeout=30)[1]
+        consumer.assign([place])
+        loop.call_soon_threadsafe(listening.set)
+        while wanted > 0:
+            wanted -= len(consumer.consume(500, timeout=0.1))
+        consumer.close()
+
+    @property
+    def _servers(self) -> str:
+        return f"{self._host}:{self._port}"
+
 
 def _entries(group: Any) -> list[Any]:
     return [group] if isinstance(group, tuple) else list(group)
@@ -156,26 +234,18 @@ async def _pace(
     ends = {
         kind: Client(kind, addresses[kind], f"bench.{mark}.{kind}") for kind in (source, target)
     }
-    tables = {
-        "gateway": {"name": f"bench{mark}", "settling": 0.1},
-        "service": [
-            {"name": kind, "kind": kind, "url": end.url, "address": end.address}
-            for kind, end in ends.items()
-        ],
-        "subscribe": [{"at": target, "from": [source], "where": "speed >= 0"}],
-    }
-    gateway = Gateway.from_config(tables)
-    await gateway.start()
     alone: dict[str, list[float]] = {source: [], target: []}
     bridged: list[float] = []
     plain = {kind: Client(kind, end.url, f"{end.address}.alone") for kind, end in ends.items()}
-    for _ in range(repeats):
-        for kind, client in plain.items():
-            alone[kind].append(size / await client.alone(_bodies(size)))
-        bridged.append(size / await ends[target].through(_bodies(size), ends[source]))
-    single = [1e3 * await ends[target].through(_bodies(1), ends[source]) for _ in range(repeats)]
-    direct = [1e3 * await plain[target].alone(_bodies(1)) for _ in range(repeats)]
-    await gateway.stop()
+    with _gateway(f"bench{mark}", ends[source], ends[target]):
+        for _ in range(repeats):
+            for kind, client in plain.items():
+                alone[kind].append(size / await client.alone(_bodies(size)))
+            bridged.append(size / await ends[target].through(_bodies(size), ends[source]))
+        single = [
+            1e3 * await ends[target].through(_bodies(1), ends[source]) for _ in range(repeats)
+        ]
+        direct = [1e3 * await plain[target].alone(_bodies(1)) for _ in range(repeats)]
     slower = [min(pair) for pair in zip(*alone.values(), strict=True)]
     part = [one / other for one, other in zip(bridged, slower, strict=True)]
     added = statistics.median(single) - statistics.median(direct)
@@ -185,6 +255,40 @@ async def _pace(
         Figure(f"{name}: of the slower client alone", "x", tuple(part), "higher", AIM),
         cost(f"{name}: a hop adds", "ms", [max(0.001, added)], note="one event at a time"),
     ]
+
+
+@contextmanager
+def _gateway(name: str, source: Client, target: Client) -> Iterator[None]:
+    """`ensue serve` between two services, until it is ready and while it is needed."""
+    lines = [f'[gateway]\nname = "{name}"\nsettling = 0.1\n']
+    for end in (source, target):
+        lines.append(f'[[service]]\nname = "{end.kind}"\nkind = "{end.kind}"\nurl = "{end.url}"')
+        lines.append(f'address = "{end.address}"')
+        lines.append('exchange = "fanout"\n' if end.kind == "amqp" else "")
+    lines.append(f'[[subscribe]]\nat = "{target.kind}"\nfrom = ["{source.kind}"]')
+    lines.append('where = "speed >= 0"\n')
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "gateway.toml"
+        path.write_text("\n".join(lines), "utf-8")
+        command = [sys.executable, "-m", "ensue", "serve", str(path)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                _wait_until_ready(process)
+                yield
+            finally:
+                process.terminate()
+
+
+def _wait_until_ready(process: subprocess.Popen[str]) -> None:
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        if line.strip() == "ready":
+            # What it says later is read by nobody, and must not fill the pipe.
+            Thread(target=process.stderr.read, daemon=True).start()
+            return
+        said.append(line)
+    raise UsageError("the gateway has not started:\n" + "".join(said))
 
 
 def _bodies(size: int) -> list[bytes]:
@@ -259,3 +363,39 @@ async def _crossed(consumers: int) -> int:
         await asyncio.sleep(0.5)
     await asyncio.gather(near.stop(), far.stop())
     return crossed
+
+
+def _placing(effort: Effort) -> Iterator[Curve]:
+    """Messages over a link, of a thousand events, as more rules beyond it read them."""
+    sizes = (1, 10) if effort.quick else (1, 10, 100, 1000)
+    found = {each: _placed(each) for each in sizes}
+    for place_, name in enumerate(("with a placement", "without, those that match a port")):
+        points = tuple((float(size), (float(counts[place_]),)) for size, counts in found.items())
+        yield Curve("federation-placement", name, "consumers", "messages", points)
+
+
+def _placed(consumers: int) -> tuple[int, int]:
+    """What crosses with a placement, and with all rules at the far site."""
+    rules = "".join(
+        f"Out correlation C{number} (Near a where v >= {number * 61 % 980} AND"
+        f" v < {number * 61 % 980 + 10}, Near b where v >= 990, Far g) (a ; b) + g within 20 ms"
+        " { case true: push new Out { v = b.v }; }\n"
+        for number in range(consumers)
+    )
+    types = "".join(f"eventtype {name} {{ attribute long v; }};\n" for name in TYPES)
+    library = parse(types + rules).checked
+    tables = {"site": [{"name": "near", "types": ["Near"]}, {"name": "far", "types": ["Far"]}]}
+    tables["place"] = [{"rule": each.name, "at": "far"} for each in library.correlations]
+    draw = Random(1)
+    events = [
+        ("near", Event.of("Near", time=1000 * n, id=str(n), data={"v": draw.randrange(1000)}))
+        for n in range(1000)
+    ]
+    events += [
+        ("far", Event.of("Far", time=100_000 * n + 50, id=f"f{n}", data={"v": n}))
+        for n in range(10)
+    ]
+    simulation = Simulation(place(library, Sites.of(tables, library)), beat=50)
+    simulation.run(sorted(events, key=lambda each: each[1].time))
+    crossed = simulation.crossed
+    return max(1, crossed.messages), max(1, crossed.matched["near"])

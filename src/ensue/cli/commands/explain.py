@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from ensue.cli.libraries import OntologyFiles, load_library, require_correlation
+from ensue.cli.placements import explain_placement
 from ensue.cli.terminal import show, width
 from ensue.errors import UsageError
 from ensue.explaining.explanation import FORMATS, Page, drawing, explanation
@@ -35,6 +36,16 @@ def explain(
     unoptimised: Annotated[
         bool, typer.Option("--unoptimised", help="Show the machine as it is first built.")
     ] = False,
+    placement: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Show which site runs what, over the sites of a file."),
+    ] = None,
+    events: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--events", "-e", metavar="FILE", help="With --placement: count what crosses links."
+        ),
+    ] = None,
     ontology: OntologyFiles = None,
 ) -> None:
     """Explain a correlation in words, or draw its machine.
@@ -43,11 +54,15 @@ def explain(
     out and when; which correlations feed it, and which it feeds; how each engine runs it, and why;
     what the passes have left of its machine. The other formats draw that machine.
 
+    With --placement: where each correlation runs if its events arise at several sites, what travels
+    there, and why it does not split; with events, also how many messages cross the links.
+
     \b
     Example:
       ensue explain rules.cor DoubleMatch
       ensue explain types.cor rules.cor DoubleMatch
       ensue explain rules.cor DoubleMatch --format svg > machine.svg
+      ensue explain rules.cor --placement sites.toml --events log.jsonl
 
     \b
     Exit codes:
@@ -56,6 +71,14 @@ def explain(
     """
     if format not in FORMATS:
         raise UsageError(f"there is no format `{format}`; there is {_listed(FORMATS)}")
+    if placement is not None:
+        if format not in ("text", "json"):
+            raise UsageError(f"a placement is no `{format}`: it is shown as `text` or `json`")
+        library, asked = _library_and_some_name(arguments, ontology)
+        explain_placement(library, placement, asked, events or [], format == "json")
+        return
+    if events:
+        raise UsageError("`--events` counts what crosses links: give `--placement` with it")
     library, name = _library_and_name(arguments, ontology)
     require_correlation(library, name)
     if format != "text":
@@ -86,6 +109,18 @@ def _library_and_name(
         known = f"there is {_listed(names)}" if names else "but there is none in it"
         raise UsageError(f"name a correlation of {_listed(arguments)}; {known}")
     return library, names[0]
+
+
+def _library_and_some_name(
+    arguments: Sequence[str], ontology: Sequence[Path] | None
+) -> tuple[Library, str | None]:
+    """The library of all files, and a correlation of it where the last argument is one."""
+    *files, last = arguments
+    if not Path(last).is_file() and files and not _is_a_path(last):
+        library = load_library([Path(file) for file in files], ontology)
+        require_correlation(library, last)
+        return library, last
+    return load_library([Path(file) for file in arguments], ontology), None
 
 
 def _listed(names: Iterable[str]) -> str:

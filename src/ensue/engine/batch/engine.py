@@ -41,9 +41,11 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Path
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
+from ensue.engine.instance import ENDLESS
 from ensue.engine.timing.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
 from ensue.engine.timing.agreeing import TimeRun
 from ensue.engine.timing.jumps import UNBOUNDED, shortest_period
+from ensue.engine.timing.sweeping import Sweeps, longest_wait
 from ensue.events.event import Event, Rejected
 from ensue.events.files.chunk import Chunk
 from ensue.events.mapping import Mapping as ColumnMapping
@@ -57,6 +59,9 @@ OUTPUTS_AT_ONCE = 1 << 17
 
 KEYS_BEFORE_A_SWEEP = 1 << 18
 """How many keys have numbers before those that hold nothing are dropped."""
+
+KEYS_BEFORE_A_TIMED_SWEEP = 1 << 16
+"""How many there are before it is worth looking for those whose time has passed."""
 
 
 class BatchEngine:
@@ -72,8 +77,8 @@ class BatchEngine:
         self.clock: int | None = None
         self._intake = Intake(library.types, self.counts, max_jump)
         self._positioned = 0
-        self._most_keys = KEYS_BEFORE_A_SWEEP
         self._set_up(library)
+        self._sweeps = self._new_sweeps()
 
     def _set_up(self, library: CheckedLibrary) -> None:
         self._library = library
@@ -212,7 +217,7 @@ class BatchEngine:
     def _advance_in_steps(
         self, time: int, form: Callable[[Sequence[Output]], Form], most: int = OUTPUTS_AT_ONCE
     ) -> Iterator[Form]:
-        """What time alone brings about, in a form of outputs."""
+        """The outputs of timers up to a time, in one of the forms."""
         nothing = EventBatch([], self._types)
         yield from advance_in_steps(
             time, self.next_due, lambda to: form(self._run(nothing, to)), most
@@ -253,6 +258,10 @@ class BatchEngine:
         if keys * (int(batch.times[-1]) - first) <= OUTPUTS_AT_ONCE * self._shortest:
             return None
         return max(1, OUTPUTS_AT_ONCE * self._shortest // keys)
+
+    def reach(self, time: int) -> None:
+        """Let the clock go on, where no rule has timers: nothing is put out."""
+        self.clock = time if self.clock is None else max(self.clock, time)
 
     def may_be_due(self, time: int) -> bool:
         due = self.next_due()
@@ -316,6 +325,7 @@ class BatchEngine:
         self._set_up(library)
         self._intake.change(library.types)
         self._take_over(states)
+        self._sweeps = self._new_sweeps()
 
     def _take_over(self, states: Mapping[str, bytes]) -> None:
         """Go on from the states of correlations, by their names."""
@@ -347,12 +357,21 @@ class BatchEngine:
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
-        if self._key_count() > self._most_keys:
+        sweeps, keys, clock = self._sweeps, self._key_count(), self.clock
+        if clock is None:
+            return
+        if sweeps.due == -ENDLESS:
+            sweeps.begin(clock)
+        is_due = clock >= sweeps.due and keys > KEYS_BEFORE_A_TIMED_SWEEP
+        if is_due or keys > sweeps.most_keys:
             # Keys keep their numbers as long as a run goes on, also those that hold nothing.
             states = self._states()
             self._set_up(self._library)
             self._take_over(states)
-            self._most_keys = max(KEYS_BEFORE_A_SWEEP, 4 * self._key_count())
+            sweeps.done(keys, self._key_count(), clock)
+
+    def _new_sweeps(self) -> Sweeps:
+        return Sweeps(KEYS_BEFORE_A_SWEEP, longest_wait(self._library.correlations), growth=4)
 
     def _key_count(self) -> int:
         """How many keys have numbers, and with them cells, in all correlations."""

@@ -2,10 +2,10 @@
 
 The cell of a rule under a key has, side by side: the state of its table; its slots, each with the
 number of an event that was read (0 for none) or, for a timer port, with the time of a firing; where
-the rule has timers, when the next is due, which reading has started the key and the due time of
-each timer; and last the registers, each with the time of a start. The cells of a key follow each
-other in the order of the rules. Keys are numbers here; new keys have cells of zeros, which stand
-for a key that has read nothing.
+the rule has timers, when the next is due, which event was read last and the due time of each timer;
+and last the registers, each with the time of a start. The cells of a key follow each other in the
+order of the rules. Keys are numbers here; new keys have cells of zeros, which stand for a key that
+has read nothing.
 
 `stepping` moves cells. What is here grows them, and reads and writes them for snapshots, for rules
 that leave a group and for the form that is linear in the expression.
@@ -18,11 +18,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.core import stepping
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, Rows, taller
-from ensue.engine.core.packed import CELL, DUE, NEXT_DUE, START, TIMED, WINDOW, PackedTables
+from ensue.engine.core.packed import CELL, DUE, LAST_READ, NEXT_DUE, TIMED, WINDOW, PackedTables
 from ensue.engine.core.rule_table import NOWHERE, RuleTable
+from ensue.engine.core.stepping.arrays import CellArrays
+from ensue.engine.core.stepping.visits import drop_expired
 from ensue.engine.core.table import NOT_STARTED
 from ensue.engine.core.window_table import ALWAYS
 from ensue.machine.model import Machine
@@ -31,7 +32,7 @@ Instants = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 BEFORE_ALL = 2**61
-"""Keys that had started before a snapshot come before all that start after it."""
+"""Events that were read before a snapshot come before all that are read after it."""
 
 
 class Cells:
@@ -46,8 +47,8 @@ class Cells:
         self.fit()
 
     @property
-    def arrays(self) -> stepping.CellArrays:
-        return stepping.CellArrays(self._flat, self._stride, self._nearest, self._earliest)
+    def arrays(self) -> CellArrays:
+        return CellArrays(self._flat, self._stride, self._nearest, self._earliest)
 
     @property
     def key_room(self) -> int:
@@ -122,9 +123,12 @@ class Cells:
         self.of(rule)[:] = 0
 
     def is_busy(self, rule: int) -> Mask:
-        """Which keys are in another state than at their start; with timers, which have started."""
+        """Which keys are in another state than at their start.
+
+        With timers that run from the start on: which keys have started.
+        """
         table, states = self._table(rule), self.states(rule)
-        if len(table.timers):
+        if table.counts_from_start:
             return np.asarray(states != NOT_STARTED)
         return np.asarray(~table.is_idle()[states])
 
@@ -136,7 +140,7 @@ class Cells:
         """Drop what has left the window of a rule by now, for every key."""
         if self._table(rule).has_window:
             edge = now - int(self.tables.rules[rule, WINDOW])
-            stepping.drop_expired(edge, rule, self.key_room, self.tables.arrays, self.arrays)
+            drop_expired(edge, rule, self.key_room, self.tables.arrays, self.arrays)
 
     # --- starts, as snapshots and the linear form have them ---------------------------------------
 
@@ -222,18 +226,18 @@ class Cells:
         return np.where(runs == 1, self._timed(rule)[chosen, DUE + timer], FAR)
 
     def ranks_of(self, rule: int, chosen: Rows) -> Rows:
-        """In which order these keys have started."""
-        starts = self._timed(rule)[chosen, START]
-        ranks = np.empty(len(starts), np.int64)
-        ranks[np.argsort(starts, kind="stable")] = np.arange(len(starts))
+        """In which order these keys have read their last events."""
+        last = self._timed(rule)[chosen, LAST_READ]
+        ranks = np.empty(len(last), np.int64)
+        ranks[np.argsort(last, kind="stable")] = np.arange(len(last))
         return ranks
 
     def take_due(self, rule: int, at: Numbers, due: Instants, ranks: Rows) -> None:
-        """Go on from due times, by key and timer, and from the order in which keys have started."""
+        """Go on from due times, by key and timer, and from the order of the keys' last events."""
         timed = self._timed(rule)
         timed[at, DUE:] = due
         timed[at, NEXT_DUE] = due.min(axis=1, initial=FAR)
-        timed[at, START] = ranks - BEFORE_ALL
+        timed[at, LAST_READ] = ranks - BEFORE_ALL
         self._nearest[at] = np.minimum(self._nearest[at], timed[at, NEXT_DUE])
         self._earliest[0] = min(self._earliest[0], int(self._nearest.min(initial=FAR)))
 

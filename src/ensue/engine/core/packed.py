@@ -33,9 +33,9 @@ where its cell begins in those of a key."""
 SLOTS, TIMED, ALARMS, PORTS, TIMERS = range(5)
 """What firings and alarms ask of a rule: how many slots it has, where its timers are in its cell (0
 for none), the letter of its first alarm, its timer ports, its timers."""
-NEXT_DUE, START, DUE = 0, 1, 2
-"""In the timed part of a cell: when the next timer is due, the reading that started the key, then
-the due time of each timer."""
+NEXT_DUE, LAST_READ, DUE = 0, 1, 2
+"""In the timed part of a cell: when the next timer is due, the last event that was read, then the
+due time of each timer."""
 ENDLESS = 2**61
 """A window that nothing leaves."""
 _UNKNOWN = np.int32(-1)

@@ -101,6 +101,11 @@ class RuleTable:
     def has_window(self) -> bool:
         return self.machine.window is not None
 
+    @property
+    def counts_from_start(self) -> bool:
+        """Whether a timer runs from the first event on, so that a key which has started stays."""
+        return bool(len(self.timers)) and self.timers.running(self.transitions.first.active) != 0
+
     # --- entries ----------------------------------------------------------------------------------
 
     def move(self, state: int, symbol: int) -> Move:

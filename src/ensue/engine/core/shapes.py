@@ -8,13 +8,14 @@ those lengths are ordered alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from ensue.engine.core.rule_table import RuleTable
 from ensue.engine.core.timer_table import Timers
 from ensue.engine.renaming import numbered_ports, with_ports
+from ensue.lang.derived.parts import timeouts_in
 from ensue.lang.syntax import (
     CommonKey,
     Correlation,
@@ -38,7 +39,7 @@ MOST_TIMEOUTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """What rules have in common whose cells stand side by side."""
+    """The properties that rules must share to have their cells side by side."""
 
     key: tuple[str, ...]
     keeps_events: bool
@@ -132,21 +133,8 @@ def durations_in(correlation: Correlation) -> list[int]:
     """How long the timers of a rule run, each length once, the shortest first."""
     found = {port.period.microseconds for port in correlation.ports if isinstance(port, TimerPort)}
     if isinstance(correlation, EclCorrelation):
-        found.update(_timeouts_in(correlation.body))
+        found.update(each.microseconds for each in timeouts_in(correlation.body))
     return sorted(found)
-
-
-def _timeouts_in(said: Any) -> Iterator[int]:
-    match said:
-        case Timeout(after):
-            yield after.microseconds
-        case tuple():
-            for each in said:
-                yield from _timeouts_in(each)
-        case _ if is_dataclass(said) and not isinstance(said, type):
-            for each in fields(said):
-                if each.compare:
-                    yield from _timeouts_in(getattr(said, each.name))
 
 
 def _with_ranks(said: Any, ranks: Mapping[int, Duration]) -> Any:

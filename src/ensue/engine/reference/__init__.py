@@ -17,10 +17,11 @@ from ensue.lang.syntax import Correlation, FilterCorrelation
 
 
 def reference_engine(library: CheckedLibrary, counts: Counts) -> Stream:
-    return Stream(library, counts, _starter)
+    return Stream(library, counts, instance_starter)
 
 
-def _starter(correlation: Correlation) -> InstanceStart:
+def instance_starter(correlation: Correlation) -> InstanceStart:
+    """A function that starts instances of a correlation."""
     if isinstance(correlation, FilterCorrelation):
         return partial(FilterInstance, correlation)
     return partial(EclInstance, correlation)

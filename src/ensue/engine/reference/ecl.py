@@ -76,12 +76,11 @@ class EclInstance(Instance):
     def __init__(
         self,
         correlation: EclCorrelation,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs,
         started: int,
     ) -> None:
-        super().__init__(number, timers, outputs, started)
+        super().__init__(timers, outputs, started)
         self._correlation = correlation
         self._key_places = key_places(correlation.clauses.by)
         self._top = Part(correlation.body, started)
@@ -298,7 +297,7 @@ class Sequential(UnderWay):
 
 
 class Around(UnderWay):
-    """What has one part, and changes how its completion shows outside."""
+    """An operator with one part, which changes how the completion of the part shows outside."""
 
     def __init__(self, body: Ecl, time: int) -> None:
         self._body = Part(body, time)

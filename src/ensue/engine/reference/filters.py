@@ -37,17 +37,16 @@ class FilterInstance(Instance):
     def __init__(
         self,
         correlation: FilterCorrelation,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs,
         started: int,
     ) -> None:
-        super().__init__(number, timers, outputs, started)
+        super().__init__(timers, outputs, started)
         self.clauses = correlation.clauses
         self._relates = relates_events(correlation)
         self._aggregates = bool(aggregates_of(correlation))
         self._voids = frozenset(port.name for port in correlation.clauses.unless)
-        self.branches = [BranchMemory(branch) for branch in correlation.branches]
+        self.branches = [BranchMemory(each, self._relates) for each in correlation.branches]
         self._home = {label: b for b in self.branches for label in b.labels}
         self._transformer = Transformer(correlation, outputs, self)
 

@@ -38,10 +38,15 @@ LET_GO_AT_ONCE = 256
 
 
 class BranchMemory:
-    """The readings of one branch since its last trigger, and the state of its labels."""
+    """The readings of one branch since its last trigger, and the state of its labels.
 
-    def __init__(self, expression: Filter) -> None:
+    `is_fixed`: nothing of the expression is ever aborted. Then readings before the first one that
+    can begin a match, of the branch or of a label, are never asked for, and are not remembered.
+    """
+
+    def __init__(self, expression: Filter, is_fixed: bool = False) -> None:
         self.expression = expression
+        self._beginnings = frozenset(_beginnings(expression)) if is_fixed else None
         self._timeouts = list(_timeouts(expression))
         self.waits_for_clock = bool(self._timeouts)
         self.labels = frozenset(node.label for node in _labelled(expression))
@@ -52,6 +57,12 @@ class BranchMemory:
         self._revived: dict[str, int] = {}
 
     def remember(self, reading: Reading) -> None:
+        if (
+            self._beginnings is not None
+            and not self._readings
+            and self._beginnings.isdisjoint(reading.ports)
+        ):
+            return
         for port in reading.ports:
             self._places.setdefault(port, []).append(len(self._readings))
         self._readings.append(reading)
@@ -362,6 +373,22 @@ def _timeouts(expression: Filter) -> Iterator[tuple[Sequence[Filter], Timeout]]:
             for number, part in enumerate(chain.parts):
                 if isinstance(part, Timeout):
                     yield chain.parts[:number], part
+
+
+def _beginnings(expression: Filter) -> Iterator[str]:
+    """The ports whose events can begin a match of an expression or of a part with a label."""
+    for part in (expression, *(node.body for node in _labelled(expression))):
+        pending = [part]
+        while pending:
+            match pending.pop():
+                case PortRef(name):
+                    yield name
+                case Labelled(_, body) | Times(body, _):
+                    pending.append(body)
+                case Both(parts) | Either(parts):
+                    pending.extend(parts)
+                case Then(parts):
+                    pending.append(parts[0])
 
 
 def _labelled(x: Filter) -> Iterator[Labelled]:

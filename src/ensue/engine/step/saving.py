@@ -8,6 +8,7 @@ from ensue.engine.core.saved.rules import (
     SavedStream,
     damaged,
     item_at,
+    last_read_in,
     restore_rule,
     save_rule,
 )
@@ -53,7 +54,8 @@ def restore_stream(stream: StepStream, library: CheckedLibrary, saved: SavedStre
                 forms[rule.name] = (form, machine)
             case _:
                 raise damaged(f"`{rule.name}` has no form")
-    stream.begin_again(library, forms, saved.read, saved.apart)
+    read = max(saved.read, 1 + last_read_in(saved.rules))
+    stream.begin_again(library, forms, read, saved.apart)
     for running, state in zip(stream.rules, saved.rules, strict=True):
         restore_rule(running, state)
     stream.settle()

@@ -9,11 +9,9 @@ can be added, replaced and removed while the stream runs: rules that stay keep t
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from operator import itemgetter
@@ -23,7 +21,6 @@ from ensue.engine.changing import is_unchanged
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import FastKey, Rule, SavedForm
 from ensue.engine.counts import Counts
-from ensue.engine.instance import Instance
 from ensue.engine.outputs import carries_key_inside
 from ensue.engine.step.dispatch.plans import MixedReadPlan
 from ensue.engine.step.dispatch.routines import (
@@ -37,6 +34,7 @@ from ensue.engine.step.dispatch.routines import (
 )
 from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
 from ensue.engine.timing.advancing import advance_in_steps
+from ensue.engine.timing.alarms import Alarms
 from ensue.engine.timing.ordering import Ordering
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
@@ -48,24 +46,13 @@ if TYPE_CHECKING:
     from ensue.engine.step.many.shapes import Shape
 
 
-@dataclass(order=True, slots=True)
-class Alarm:
-    """The next due time of an instance; `order` and `number` order alarms of one time."""
-
-    due: int
-    order: int
-    number: int
-    rule: Rule = field(compare=False)
-    instance: Instance = field(compare=False)
-
-
 class StepStream:
     """Reads events in the order of their times, in which the caller has put them."""
 
     def __init__(self, library: CheckedLibrary, counts: Counts, limits: MachineLimits) -> None:
         self.rules: list[Rule] = []
         self.numbers = count(1)
-        self.alarms: list[Alarm] = []
+        self.alarms = Alarms[Rule]()
         self._counts = counts
         self._shared = SharedTables(limits)
         self._types = library.types
@@ -134,7 +121,7 @@ class StepStream:
         for rule in self.rules:
             old = staying.get(rule.name)
             if old is not None and old.group is not None and rule.name not in going_on:
-                rule.instances, rule.started = dict(old.group.instances_of(old)), old.started_so_far
+                rule.instances = dict(old.group.instances_of(old))
                 rule.group = None
         self.groups = {
             names: self.groups.get(names) or self._grouping.new_group(names) for names in chosen
@@ -189,7 +176,7 @@ class StepStream:
             "max_jump": ordering.max_jump,
             "unusual": unusual,
             "counts": self._counts,
-            "alarms": self.alarms,
+            "alarms": self.alarms.heap,
             "numbers": self.numbers,
             "after_alarms": self._counted_read,
             "let_read": self._let_read,
@@ -228,7 +215,7 @@ class StepStream:
             if rule.has_clock:
                 for instance in rule.instances.values():
                     instance.armed_for = None
-                    self._arm(rule, instance)
+                    self.alarms.arm(rule, rule.order, instance)
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -256,7 +243,7 @@ class StepStream:
         made: list[Event] = []
         if not self._with_timers or self._grouping.earliest[0] > time:
             self._fire(time, made)
-        elif len(self._with_timers) == 1 and not (self.alarms and self.alarms[0].due <= time):
+        elif len(self._with_timers) == 1 and not self._may_fire_alone(time):
             self._with_timers[0].fire_until(time, made)
         else:
             orders: list[AlarmOrder] = []
@@ -271,24 +258,21 @@ class StepStream:
     def _fire(self, time: int, made: list[Event], orders: list[AlarmOrder] | None = None) -> None:
         """Fire the alarms of rules by themselves; adds what is put out, and where it belongs."""
         alarms = self.alarms
-        while alarms and alarms[0].due <= time:
-            alarm = heapq.heappop(alarms)
-            # What has become of an instance since may have moved its due time elsewhere.
-            if alarm.due == alarm.instance.next_due():
-                alarm.instance.armed_for = None
-                # What another rule puts out may change what a firing does.
-                until = min(time, alarms[0].due - 1) if alarm.rule.is_fed and alarms else time
-                if alarm.rule.ports.timers and alarm.instance.skip_idle(until):
-                    self._arm(alarm.rule, alarm.instance)
-                    continue
-                begun = len(made)
-                fired = alarm.instance.fire(alarm.due)
-                self._arm(alarm.rule, alarm.instance)
-                made += fired
-                self._spread([(output, alarm.rule) for output in fired], made)
-                if orders is not None:
-                    order = (alarm.due, alarm.order, alarm.number)
-                    orders += [order] * (len(made) - begun)
+        while alarm := alarms.take(time):
+            rule, instance = alarm.owner, alarm.instance
+            # What another rule puts out may change what a firing does.
+            until = min(time, alarms.heap[0].due - 1) if rule.is_fed and alarms.heap else time
+            if rule.ports.timers and instance.skip_idle(until):
+                alarms.arm(rule, rule.order, instance)
+                continue
+            begun = len(made)
+            fired = instance.fire(alarm.due)
+            alarms.arm(rule, rule.order, instance)
+            made += fired
+            self._spread([(output, rule) for output in fired], made)
+            if orders is not None:
+                order = (alarm.due, alarm.order, alarm.last_read)
+                orders += [order] * (len(made) - begun)
 
     def _set_earliest(self) -> None:
         earliest = min((group.earliest for group in self._with_timers), default=NO_ALARM)
@@ -297,16 +281,16 @@ class StepStream:
     def may_be_due(self, time: int) -> bool:
         if self._with_timers and self._grouping.earliest[0] <= time:
             return True
-        return bool(self.alarms) and self.alarms[0].due <= time
+        return self._may_fire_alone(time)
+
+    def _may_fire_alone(self, time: int) -> bool:
+        """Whether a rule by itself may have an alarm up to a time."""
+        return bool(self.alarms.heap) and self.alarms.heap[0].due <= time
 
     def next_due(self) -> int | None:
         """When the next timer fires, if no event comes before."""
-        alarms = self.alarms
-        while alarms and alarms[0].due != alarms[0].instance.next_due():
-            heapq.heappop(alarms)
-        due = [alarms[0].due] if alarms else []
-        due += [at for group in self._with_timers if (at := group.next_due()) is not None]
-        return min(due, default=None)
+        timed: list[Alarms[Rule] | CellGroup] = [self.alarms, *self._with_timers]
+        return min((due for each in timed if (due := each.next_due()) is not None), default=None)
 
     def _deliver(self, event: Event, author: Rule | None, made: list[Event]) -> None:
         waiting = self._readers(event, author, made)
@@ -406,7 +390,7 @@ class StepStream:
             return self._split(reader, event)
         instance, made = reader.read(key, mask, ports, event, self._counts)
         if instance is not None and reader.has_clock:
-            self._arm(reader, instance)
+            self.alarms.arm(reader, reader.order, instance)
         return made
 
     def _split(self, reader: SplitReading, event: Event) -> list[Event]:
@@ -417,9 +401,3 @@ class StepStream:
         for key, mask, ports in readings:
             made += self._let_read(reader.rule, key, mask, ports, event)
         return made
-
-    def _arm(self, rule: Rule, instance: Instance) -> None:
-        due = instance.next_due()
-        if due is not None and due != instance.armed_for:
-            heapq.heappush(self.alarms, Alarm(due, rule.order, instance.number, rule, instance))
-        instance.armed_for = due

@@ -7,7 +7,7 @@ know nothing of lists. An empty list means every service.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from ensue.federation.messages.attributes import KIND, ORIGIN
@@ -28,7 +28,12 @@ def wanted_from(names: Sequence[str], where: Filter) -> Filter:
     """The filter for events that match `where` and come from services that a list means."""
     if not names:
         return where
-    tests = [test for each in dict.fromkeys(names) for test in _tests(each)]
+    tests = [
+        test
+        for each in dict.fromkeys(names)
+        for attribute in (ORIGIN, KIND)
+        for test in pattern_tests(attribute, [each])
+    ]
     meant = tests[0] if len(tests) == 1 else Logic(tuple(tests), ("OR",) * (len(tests) - 1))
     if where.expression == Literal(True):
         return Filter(meant)
@@ -42,12 +47,13 @@ def events_of(name: str, kind: str) -> Filter:
     return Filter(Logic((is_from, is_kind), ("AND",)))
 
 
-def _tests(listed: str) -> Iterable[Expression]:
-    for attribute in (ORIGIN, KIND):
-        if _WILD & set(listed):
-            yield Like(Name((attribute,)), _like(listed))
+def pattern_tests(attribute: str, patterns: Iterable[str]) -> Iterator[Expression]:
+    """For each name or pattern the test that an attribute is it, or fits it."""
+    for each in patterns:
+        if _WILD & set(each):
+            yield Like(Name((attribute,)), _like(each))
         else:
-            yield Comparison(Name((attribute,)), (("=", Literal(listed)),))
+            yield Comparison(Name((attribute,)), (("=", Literal(each)),))
 
 
 def _like(listed: str) -> str:

@@ -33,6 +33,7 @@ class Principal:
         deny: Sequence[str],
         rate: Rate,
         event_rate: Rate | None = None,
+        channels: Sequence[str] = ("*",),
     ) -> None:
         self.name = name
         self.roles = frozenset(roles)
@@ -40,6 +41,7 @@ class Principal:
         self.event_rate = event_rate
         self._denied = _matcher(tuple(deny))
         self._allowed = _matcher(tuple(subjects))
+        self._channels = _matcher(tuple(channels))
         self.is_limited = bool(deny) or "*" not in subjects
         self.may_have = lru_cache(maxsize=10_000)(self._may_have)
 
@@ -48,6 +50,9 @@ class Principal:
 
     def _may_have(self, subject: str) -> bool:
         return not self._denied(subject) and self._allowed(subject) is not None
+
+    def may_use(self, channel: str) -> bool:
+        return self._channels(channel) is not None
 
     def may_read(self, event: Event) -> bool:
         return self.may_have(event.type)
@@ -72,7 +77,9 @@ class Tokens:
                 digest = bytes.fromhex(each.sha256 or "")
             event_rate = None if each.events_per_second is None else Rate(each.events_per_second)
             rate = Rate(self._requests_per_second)
-            principal = Principal(each.name, each.roles, each.subjects, each.deny, rate, event_rate)
+            principal = Principal(
+                each.name, each.roles, each.subjects, each.deny, rate, event_rate, each.channels
+            )
             known.append((digest, principal))
         self._by_digest = known
 

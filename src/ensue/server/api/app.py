@@ -27,10 +27,8 @@ from ensue.server.api import (
 )
 from ensue.server.api.gate import Gate
 from ensue.server.api.openapi import openapi_document
+from ensue.server.channels.hosting import Channels
 from ensue.server.settings import Settings
-from ensue.server.station.libraries import Libraries
-from ensue.server.station.station import Station
-from ensue.server.webhooks.sending import Webhooks
 
 
 async def described(_: Request) -> Response:
@@ -71,6 +69,7 @@ def routes(with_console: bool) -> list[BaseRoute]:
         Route("/v1/webhooks/{name}", webhooks.deleted, methods=["DELETE"]),
         Route("/v1/figures", status.figures, methods=["GET"]),
         Route("/v1/gateways", status.gateways, methods=["GET"]),
+        Route("/v1/channels", status.channels, methods=["GET"]),
         Route("/v1/openapi.json", described, methods=["GET"]),
         Route("/metrics", status.metrics, methods=["GET"]),
         Route("/health", status.health, methods=["GET"]),
@@ -84,8 +83,8 @@ def routes(with_console: bool) -> list[BaseRoute]:
     return found
 
 
-def application(settings: Settings, station: Station, gateway: Any = None) -> Starlette:
-    """The application over a station that is open."""
+def application(settings: Settings, channels: Channels, gateway: Any = None) -> Starlette:
+    """The application over channels that are open."""
     told = (problems.ProblemError, EnsueError, HTTPException, Exception)
     handlers: dict[Any, Any] = dict.fromkeys(told, problems.answer)
     tokens = Tokens(settings.tokens, settings.limits.requests_per_second)
@@ -99,11 +98,8 @@ def application(settings: Settings, station: Station, gateway: Any = None) -> St
         exception_handlers=handlers,
         middleware=[Middleware(Gate, settings=settings, tokens=tokens)],
     )
-    app.state.station = station
+    app.state.channels = channels
     app.state.retoken = retoken
-    app.state.libraries = Libraries(station)
-    app.state.occupancies = rules.Occupancies()
-    app.state.webhooks = Webhooks(station, settings.webhooks.networks)
     app.state.gateway = gateway
     app.state.is_ready = False
     return app

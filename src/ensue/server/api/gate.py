@@ -5,6 +5,9 @@ security headers of every response set. Refused are: a `Host` that is not ours (
 name was bound to our address), an `Origin` that is not ours (a foreign page that sends requests), a
 body above `body_bytes`, a token that is unknown, and a caller above its rate. There are no cookies,
 so that no page can act in a user's name.
+
+A path that begins with `/channels/NAME` is of that channel, any other of `main`; what follows the
+name is the path that routes see.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from starlette.websockets import WebSocketClose
 from ensue.server.access.tokens import Principal, Tokens
 from ensue.server.api.problems import ProblemError, response_of
 from ensue.server.settings import Settings
+from ensue.server.settings.tables import MAIN
 
 PUBLIC: Final = ("/health", "/ready", "/v1/openapi.json")
 """What is answered without a token, beside the console's files."""
@@ -37,6 +41,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+CHANNELS: Final = "/channels/"
 PROTOCOL: Final = "ensue.v1"
 BEARER_PROTOCOL: Final = "ensue.bearer."
 """A browser cannot set headers of a WebSocket: there the token comes as a second protocol."""
@@ -47,6 +52,7 @@ class Gate:
         self._app = app
         self._tokens = tokens
         self._limit = settings.limits.body_bytes
+        self._bodies = _Bodies(settings.limits.waiting_bytes)
         host, _ = settings.address
         self._names = {"localhost", host.lower(), *(each.lower() for each in settings.server.hosts)}
         # A page of another name can do harm only where being able to call is enough; with tokens,
@@ -60,22 +66,28 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        scope = dict(scope)
+        channel, scope["path"] = _channel(scope["path"])
         try:
             self._check_host(headers)
             self._check_origin(headers)
             principal = self._principal(scope, headers)
             if principal is not None:
                 _check_rate(principal)
+                _check_channel(principal, channel)
             self._check_length(headers)
         except ProblemError as problem:
             await _refuse(problem, scope, receive, send)
             return
-        scope.setdefault("state", {})["principal"] = principal
+        scope["state"] = {**scope.get("state", {}), "principal": principal, "channel": channel}
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
         else:
-            limited = _Limited(receive, self._limit)
-            await self._app(scope, limited.receive, _with_headers(send, self._is_tls))
+            body = _Body(receive, self._bodies, self._limit)
+            try:
+                await self._app(scope, body.receive, _with_headers(send, self._is_tls))
+            finally:
+                self._bodies.held -= body.seen
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
         if self._any_host:
@@ -123,19 +135,42 @@ class Gate:
             raise too_large(self._limit)
 
 
-class _Limited:
-    """The body of a request, cut off where it grows beyond the limit without having said so."""
+class _Bodies:
+    """How many bytes of bodies are held for requests that are not answered yet."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+
+
+class _Body:
+    """The body of a request, cut off where it grows beyond the limit without having said so.
+
+    All bodies together are bounded too, however many requests come at once; one request alone has
+    only the limit of its own.
+    """
+
+    def __init__(self, receive: Receive, bodies: _Bodies, limit: int) -> None:
         self._receive = receive
+        self._bodies = bodies
         self._limit = limit
-        self._seen = 0
+        self.seen = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._seen += len(message.get("body", b""))
-        if self._seen > self._limit:
+        size = len(message.get("body", b""))
+        self.seen += size
+        self._bodies.held += size
+        if self.seen > self._limit:
             raise too_large(self._limit)
+        if size and self._bodies.held > max(self._bodies.most, self.seen):
+            raise ProblemError(
+                429,
+                "busy",
+                f"requests that wait hold {self._bodies.held:,} bytes, and limit `waiting_bytes`"
+                f" allows {self._bodies.most:,}; try again in 1 s",
+                {"Retry-After": "1"},
+            )
         return message
 
 
@@ -158,6 +193,24 @@ def _check_rate(principal: Principal) -> None:
             f" ({principal.rate.per_second:,}); send events in batches, and try again in"
             f" {seconds} s",
             {"Retry-After": str(seconds)},
+        )
+
+
+def _channel(path: str) -> tuple[str, str]:
+    """The channel that a path is of, and the path in it."""
+    if not path.startswith(CHANNELS):
+        return MAIN, path
+    name, _, rest = path.removeprefix(CHANNELS).partition("/")
+    return name, f"/{rest}"
+
+
+def _check_channel(principal: Principal, channel: str) -> None:
+    if not principal.may_use(channel):
+        raise ProblemError(
+            403,
+            "channel",
+            f"`{principal.name}` is not allowed to use channel `{channel[:100]}`: its `channels`"
+            " leave it out",
         )
 
 

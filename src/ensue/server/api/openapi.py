@@ -319,6 +319,12 @@ def paths() -> dict[str, Any]:
                 ),
             )
         },
+        "/v1/channels": {
+            "get": _operation(
+                "List the channels, each an API of its own under `url`",
+                _given(200, array(ref("Channel"))),
+            )
+        },
         "/v1/gateways": {
             "get": _operation("Get the state of gateways", _given(200, array(ref("Gateway"))))
         },
@@ -351,6 +357,14 @@ def openapi_document() -> bytes:
                 "version": __version__,
                 "description": "Publish events, run rules over them, subscribe to what follows.",
             },
+            "servers": [
+                {"url": "/", "description": "the channel `main`"},
+                {
+                    "url": "/channels/{channel}",
+                    "description": "another channel",
+                    "variables": {"channel": {"default": "main"}},
+                },
+            ],
             "security": [{}, {"bearer": []}],
             "paths": paths(),
             "components": {

@@ -17,6 +17,7 @@ from ensue.events.times import parse_time
 from ensue.lang.diagnostics import did_you_mean
 from ensue.server.access.tokens import Principal
 from ensue.server.api.problems import ProblemError
+from ensue.server.channels.hosting import Channel, Channels
 from ensue.server.settings.tables import Role
 from ensue.server.station.libraries import Libraries
 from ensue.server.station.station import Station
@@ -24,14 +25,18 @@ from ensue.server.station.station import Station
 T = TypeVar("T")
 
 
+def channel_of(request: HTTPConnection) -> Channel:
+    """The channel that a request is for."""
+    channels: Channels = request.app.state.channels
+    return channels[request.state.channel]
+
+
 def station_of(request: HTTPConnection) -> Station:
-    station: Station = request.app.state.station
-    return station
+    return channel_of(request).station
 
 
 def libraries_of(request: HTTPConnection) -> Libraries:
-    libraries: Libraries = request.app.state.libraries
-    return libraries
+    return channel_of(request).libraries
 
 
 def principal_of(request: HTTPConnection, role: Role | None = None) -> Principal:

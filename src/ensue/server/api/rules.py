@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import Any, Final
 
 import msgspec
@@ -21,44 +20,19 @@ from ensue.machine.prepared import plan_in
 from ensue.server.api.reading import (
     Parameters,
     answered,
+    channel_of,
     libraries_of,
     principal_of,
     require_subject,
     station_of,
 )
-from ensue.server.station.hosted import Hosted, RuleState
+from ensue.server.station.hosted import Hosted
 from ensue.server.station.libraries import UnknownError
 from ensue.server.station.reasons import why_not
 from ensue.server.station.station import Station
 
 DRAWN_TRANSITIONS: Final = 200
 """Up to which size a machine is drawn; a larger one is no picture any more."""
-FRESH_SECONDS: Final = 1.0
-"""How old the numbers of keys may be, at least; looking takes the line's time."""
-
-
-class Occupancies:
-    """How many keys stand where, looked at no more often than the line can bear."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[float, float, int, dict[str, RuleState]]] = {}
-
-    async def of(self, station: Station, hosted: Hosted) -> dict[str, RuleState]:
-        known = self._known.get(hosted.name)
-        now = time.monotonic()
-        if known is not None and known[2] == hosted.version:
-            at, took, _, states = known
-            if now - at < max(FRESH_SECONDS, 20 * took):
-                return states
-        found = await station.call(lambda: _looked(hosted))
-        self._known[hosted.name] = (now, found[0], hosted.version, found[1])
-        return found[1]
-
-
-def _looked(hosted: Hosted) -> tuple[float, dict[str, RuleState]]:
-    begun = time.monotonic()
-    states = dict(hosted.occupancy())
-    return time.monotonic() - begun, states
 
 
 async def listed(request: Request) -> Response:
@@ -115,8 +89,7 @@ async def one(request: Request) -> Response:
     hosted, rule = _found(request)
     Parameters(request, ())
     station = station_of(request)
-    occupancies: Occupancies = request.app.state.occupancies
-    states = await occupancies.of(station, hosted)
+    states = await channel_of(request).occupancies.of(station, hosted)
     about = await asyncio.to_thread(drawn, hosted.library, rule)
     state = states.get(rule)
     return Response(

@@ -252,6 +252,10 @@ SCHEMAS: dict[str, Schema] = {
             NUMBER,
         ),
     ),
+    "Channel": record(
+        name=TEXT, url=TEXT, clock=TEXT, lateness=TEXT, position=NUMBER, events=NUMBER,
+        outputs=NUMBER, libraries=array(TEXT), links=array(ANYTHING),
+    ),
     "Gateway": record(health=ANYTHING, status=ANYTHING),
     "Status": record(status=TEXT),
 }  # fmt: skip

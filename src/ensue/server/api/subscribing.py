@@ -15,10 +15,10 @@ from typing import Final
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ensue.errors import EnsueError
-from ensue.lang.expressions.tree import TemporalTerm
 from ensue.server.access.tokens import Principal
 from ensue.server.api.gate import PROTOCOL
 from ensue.server.api.problems import ProblemError, as_problem, document
@@ -34,7 +34,6 @@ from ensue.server.station.feed import Delivery, GoneError, Subscriber, Wanted
 from ensue.server.station.line import BusyError
 from ensue.server.station.station import Station
 from ensue.subscriptions import Filter
-from ensue.subscriptions.concepts import terms_in
 
 PARAMETERS: Final = ("filter", "kinds", "library", "correlation", "rules", "after")
 HEARTBEAT_SECONDS: Final = 15.0
@@ -75,17 +74,17 @@ def _frame(delivery: Delivery) -> bytes:
     return head + delivery.body + b"\n\n"
 
 
-async def socket(websocket: WebSocket) -> None:
-    """The same over a WebSocket: one JSON text for each delivery, with its id and kind."""
-    await _served(websocket, _message)
+class Socket:
+    """The same over a WebSocket; `written` says what a delivery looks like there."""
+
+    def __init__(self, written: Callable[[Delivery], str]) -> None:
+        self._written = written
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await _served(WebSocket(scope, receive, send), send, self._written)
 
 
-async def bare_socket(websocket: WebSocket) -> None:
-    """The same as CloudEvents has it: each event by itself, for those who know nothing of ids."""
-    await _served(websocket, lambda delivery: delivery.body.decode())
-
-
-async def _served(websocket: WebSocket, written: Callable[[Delivery], str]) -> None:
+async def _served(websocket: WebSocket, send: Send, written: Callable[[Delivery], str]) -> None:
     try:
         subscriber = await _subscriber(websocket, None)
     except (ProblemError, EnsueError) as error:
@@ -96,7 +95,7 @@ async def _served(websocket: WebSocket, written: Callable[[Delivery], str]) -> N
         await websocket.close(CLOSE_CODES.get(problem.status, 4400), problem.detail[:120])
         return
     await websocket.accept(subprotocol=_protocol(websocket))
-    sending = asyncio.create_task(_send(websocket, subscriber, written))
+    sending = asyncio.create_task(_send(websocket, send, subscriber, written))
     receiving = asyncio.create_task(_until_closed(websocket))
     try:
         await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
@@ -108,12 +107,13 @@ async def _served(websocket: WebSocket, written: Callable[[Delivery], str]) -> N
 
 
 async def _send(
-    websocket: WebSocket, subscriber: Subscriber, written: Callable[[Delivery], str]
+    websocket: WebSocket, send: Send, subscriber: Subscriber, written: Callable[[Delivery], str]
 ) -> None:
     try:
         async for found in subscriber.batches():
             for each in found:
-                await websocket.send_text(written(each))
+                # Past the checks of `websocket`, which take as long as the sending.
+                await send({"type": "websocket.send", "text": written(each)})
         await websocket.close(1001, "the server stops: go on from the last id")
     except EnsueError as error:
         problem = as_problem(error)
@@ -127,6 +127,12 @@ def _message(delivery: Delivery) -> str:
         f'{{"id":"{delivery.id}","kind":"{delivery.kind}"{library},'
         f'"event":{delivery.body.decode()}}}'
     )
+
+
+socket: Final = Socket(_message)
+"""One JSON text for each delivery, with its id and kind."""
+bare_socket: Final = Socket(lambda delivery: delivery.body.decode())
+"""As CloudEvents has it: each event by itself, for clients that know nothing of ids."""
 
 
 async def _until_closed(websocket: WebSocket) -> None:
@@ -162,13 +168,11 @@ def _wanted(request: HTTPConnection, principal: Principal, given: Parameters) ->
     kinds = _kinds(given, bool(libraries or correlations))
     text = given.text("filter")
     filter_ = Filter.parse(text) if text else None
-    terms = terms_in(filter_.expression) if filter_ else ()
     return Wanted(
         kinds,
         filter_,
         frozenset(libraries) if libraries else None,
         frozenset(correlations) if correlations else None,
-        temporal=any(isinstance(each, TemporalTerm) for each in terms),
         allows=principal.may_read if principal.is_limited else None,
     )
 

@@ -8,13 +8,19 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ensue.server.api.reading import Parameters, answered, body_of, libraries_of, principal_of
+from ensue.server.api.reading import (
+    Parameters,
+    answered,
+    body_of,
+    channel_of,
+    libraries_of,
+    principal_of,
+)
 from ensue.server.webhooks.sending import Standing, Webhook, Webhooks
 
 
 def _webhooks(request: Request) -> Webhooks:
-    webhooks: Webhooks = request.app.state.webhooks
-    return webhooks
+    return channel_of(request).webhooks
 
 
 def _shown(name: str, author: str, webhook: Webhook, standing: Standing) -> dict[str, Any]:

@@ -1,7 +1,11 @@
 // Requests to the server that this page came from: JSON, problems, and streams that go on.
+// A page below `/channels/NAME/` is about that channel, and asks there.
 
 let token = sessionStorage.getItem("ensue-token") || "";
 let asking = null;
+
+export const channel = (location.pathname.match(/^\/channels\/([^/]+)/) || ["", "main"])[1];
+const base = channel === "main" ? "" : `/channels/${channel}`;
 
 export class Problem extends Error {
   constructor(status, document) {
@@ -20,7 +24,7 @@ export async function ask(path, { method = "GET", body, type = "application/json
   const options = { method, signal, headers: headers(body === undefined ? {} : { "Content-Type": type }) };
   if (body !== undefined) options.body = type === "application/json" ? JSON.stringify(body) : body;
   try {
-    answer = await fetch(path, options);
+    answer = await fetch(base + path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { detail: "the server cannot be reached; it is tried again" });
@@ -102,7 +106,7 @@ export class Stream {
       if (value && name !== "after") query.set(name, value);
     }
     if (this.last) query.set("after", this.last);
-    const answer = await fetch(`/v1/events?${query}`, {
+    const answer = await fetch(`${base}/v1/events?${query}`, {
       headers: headers({ Accept: "text/event-stream" }),
       signal: this.abort.signal,
     });

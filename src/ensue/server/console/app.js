@@ -1,6 +1,6 @@
 // The page: which view is shown for which address, the keys, the pulse at the top.
 
-import { ask } from "./api.js";
+import { ask, channel } from "./api.js";
 import { fill, h, notice, number, s } from "./dom.js";
 import { gateways } from "./gateways.js";
 import { libraries } from "./libraries.js";
@@ -84,6 +84,20 @@ function pulse() {
   setInterval(beat, 1000);
 }
 
+async function channels() {
+  // Only where there is a choice: most servers have one channel.
+  const place = document.getElementById("channel");
+  let found;
+  try {
+    found = await ask("/v1/channels");
+  } catch {
+    return;
+  }
+  fill(place, found.map((each) => h("option", { value: each.url, selected: each.name === channel }, each.name)));
+  place.hidden = found.length < 2;
+  place.addEventListener("change", () => { location.href = `${place.value}#/${route().view}`; });
+}
+
 function theme() {
   const order = ["", "light", "dark"];
   const now = document.documentElement.dataset.theme || "";
@@ -151,3 +165,4 @@ document.addEventListener("keydown", key);
 addEventListener("hashchange", show);
 show();
 pulse();
+channels();

@@ -30,8 +30,8 @@ export function openViews() {
     const views = saved();
     fill(list, views.length ? views.map((each, at) =>
       h("li",
-        h("a", { href: each.hash, onclick: () => dialog.close() }, each.name),
-        h("code", each.hash.slice(0, 80)),
+        h("a", { href: (each.path || "") + each.hash, onclick: () => dialog.close() }, each.name),
+        h("code", ((each.path || "") + each.hash).slice(0, 80)),
         h("button.quiet", {
           "aria-label": `forget ${each.name}`,
           onclick: () => { keep(saved().filter((_, place) => place !== at)); draw(); },
@@ -40,7 +40,7 @@ export function openViews() {
   const form = h("form.row", {
     onsubmit: (event) => {
       event.preventDefault();
-      keep([...saved().filter((each) => each.name !== name.value), { name: name.value, hash: location.hash || "#/stream" }]);
+      keep([...saved().filter((each) => each.name !== name.value), { name: name.value, path: location.pathname, hash: location.hash || "#/stream" }]);
       name.value = "";
       draw();
     },

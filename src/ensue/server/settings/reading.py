@@ -12,7 +12,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,20 @@ from ensue.server.settings import places
 from ensue.server.settings.tables import (
     ARRAYS,
     GATEWAY_TABLES,
+    MAIN,
     TABLES,
+    ChannelTable,
     HistoryTable,
     LibraryTable,
     LimitsTable,
+    LinkTable,
     OntologyTable,
     ServerTable,
     Table,
     TokenTable,
     WebhooksTable,
 )
+from ensue.subscriptions import Filter
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 """What a library, a token or a webhook may be called."""
@@ -53,6 +57,8 @@ class Settings:
     webhooks: WebhooksTable = field(default_factory=WebhooksTable)
     libraries: Sequence[LibraryTable] = ()
     tokens: Sequence[TokenTable] = ()
+    channels: Sequence[ChannelTable] = ()
+    links: Sequence[LinkTable] = ()
     gateway: Mapping[str, Any] = field(default_factory=dict)
     hosts_api: bool = True
     """False for a file that only has the tables of a gateway."""
@@ -70,6 +76,25 @@ class Settings:
     @property
     def ahead(self) -> int:
         return duration_microseconds(self.limits.ahead)
+
+    @property
+    def channel_names(self) -> list[str]:
+        return [MAIN, *(each.name for each in self.channels)]
+
+    def of_channel(self, name: str) -> Settings:
+        """The settings as one channel has them: its own stream, data folder and history."""
+        if name == MAIN:
+            return self
+        given = next(each for each in self.channels if each.name == name)
+        server = self.server
+        stream = msgspec.structs.replace(
+            server,
+            data=None if server.data is None else str(Path(server.data) / "channels" / name),
+            lateness=server.lateness if given.lateness is None else given.lateness,
+            clock=given.clock or server.clock,
+        )
+        history = HistoryTable(url=given.history, max_age=given.max_age, max_count=given.max_count)
+        return replace(self, server=stream, history=history)
 
 
 def read_settings(path: str | os.PathLike[str] | None) -> Settings:
@@ -118,6 +143,8 @@ class _Reader:
             **read,
             libraries=arrays["library"],
             tokens=arrays["token"],
+            channels=arrays["channel"],
+            links=arrays["link"],
             gateway=gateway,
             folder=folder,
             where=self._where,
@@ -161,7 +188,7 @@ class _Reader:
                 yield made
 
     def _struct(self, kind: type[Table], given: Mapping[str, Any], path: places.Path) -> Any:
-        fields = {each.name: each for each in msgspec.structs.fields(kind)}
+        fields = {each.encode_name: each for each in msgspec.structs.fields(kind)}
         values: dict[str, Any] = {}
         is_whole = True
         for key, value in given.items():
@@ -172,7 +199,7 @@ class _Reader:
                 continue
             try:
                 resolved = self._resolved(value, (*path, key))
-                values[key] = msgspec.convert(resolved, fields[key].type)
+                values[fields[key].name] = msgspec.convert(resolved, fields[key].type)
             except msgspec.ValidationError as error:
                 self._problem((*path, key), f"`{key}`: {_in_our_words(str(error))}")
                 is_whole = False
@@ -220,7 +247,10 @@ class _Reader:
             if not (made.folder / library.file).is_file():
                 path = ("library", number, "file")
                 self._problem(path, f"there is no file `{made.folder / library.file}`")
-        self._check_unique("library", [each.name for each in made.libraries])
+            self._check_channel(made, library.channel, ("library", number, "channel"))
+        named = [f"{each.channel}/{each.name}" for each in made.libraries]
+        self._check_unique("library", named)
+        self._check_channels(made)
         for number, token in enumerate(made.tokens):
             self._check_token(token, number)
         self._check_unique("token", [each.name for each in made.tokens])
@@ -274,10 +304,47 @@ class _Reader:
             ("history", "max_age"): made.history.max_age,
         }
         for path, text in texts.items():
-            try:
-                _ = None if text is None else duration_microseconds(text)
-            except (ValueError, EnsueError) as error:
-                self._problem(path, f"`{path[1]}`: {error}")
+            self._check_duration(text, path)
+
+    def _check_duration(self, text: str | None, path: places.Path) -> None:
+        try:
+            _ = None if text is None else duration_microseconds(text)
+        except (ValueError, EnsueError) as error:
+            self._problem(path, f"`{path[-1]}`: {error}")
+
+    def _check_channel(self, made: Settings, name: str, path: places.Path) -> None:
+        if name not in made.channel_names:
+            hint = did_you_mean(name, made.channel_names)
+            self._problem(path, f"there is no channel `{name}`; {hint}")
+
+    def _check_channels(self, made: Settings) -> None:
+        for number, channel in enumerate(made.channels):
+            self._check_name(channel.name, ("channel", number, "name"))
+            for key in ("lateness", "max_age"):
+                text = getattr(channel, key)
+                self._check_duration(text, ("channel", number, key))
+        self._check_unique("channel", [each.name for each in made.channels])
+        if any(each.name == MAIN for each in made.channels):
+            self._problem(("channel",), f"every server has a channel `{MAIN}`: leave it out")
+        reached: dict[str, set[str]] = {}
+        for number, link in enumerate(made.links):
+            self._check_channel(made, link.source, ("link", number, "from"))
+            self._check_channel(made, link.to, ("link", number, "to"))
+            self._check_filter(link, ("link", number, "where"))
+            reached.setdefault(link.source, set()).add(link.to)
+        for name in reached:
+            if name in _behind(name, reached):
+                self._problem(
+                    ("link",),
+                    f"links lead from channel `{name}` back to it, where its events would go round"
+                    " for ever: take one of them out",
+                )
+
+    def _check_filter(self, link: LinkTable, path: places.Path) -> None:
+        try:
+            _ = None if link.where is None else Filter.parse(link.where)
+        except EnsueError as error:
+            self._problem(path, f"`where`: {str(error).splitlines()[0]}")
 
     def _check_token(self, token: TokenTable, number: int) -> None:
         self._check_name(token.name, ("token", number, "name"))
@@ -311,6 +378,17 @@ class _Reader:
                 self._problem(
                     (table, number, "name"), f"`{name}` is the name of another `[[{table}]]`"
                 )
+
+
+def _behind(name: str, reached: Mapping[str, set[str]]) -> set[str]:
+    """The channels that links lead to from a channel, directly or not."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for each in reached.get(waiting.pop(), set()) - found:
+            found.add(each)
+            waiting.append(each)
+    return found
 
 
 def split_address(text: str) -> tuple[str, int]:

@@ -13,6 +13,8 @@ import msgspec
 Role = Literal["publish", "subscribe", "rules", "history", "admin"]
 ROLES: tuple[Role, ...] = ("publish", "subscribe", "rules", "history", "admin")
 DEFAULT_LISTEN = "127.0.0.1:8420"
+MAIN = "main"
+"""The channel that every server has."""
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +79,35 @@ class LibraryTable(Table, frozen=True, kw_only=True):
     name: str
     file: str
     enabled: bool = True
+    channel: str = MAIN
+
+
+class ChannelTable(Table, frozen=True, kw_only=True):
+    """A channel beside `main`. What it does not say of its stream is as in `[server]`."""
+
+    name: str
+    lateness: str | None = None
+    clock: Literal["wall", "events"] | None = None
+    history: str | None = None
+    max_age: str | None = None
+    max_count: int | None = None
+
+
+class LinkTable(Table, frozen=True, kw_only=True):
+    """What one channel publishes of another: entries of `kinds` that match `where`."""
+
+    source: str = msgspec.field(name="from")
+    to: str
+    kinds: tuple[Literal["event", "output", "late"], ...] = ("output",)
+    where: str | None = None
+    library: str | None = None
 
 
 class TokenTable(Table, frozen=True, kw_only=True):
     """`secret` is the token itself, by reference, or `sha256` its digest in hexadecimal digits.
 
     `subjects` are patterns of event types (of libraries, for `rules`); `deny` wins over them.
+    `channels` are patterns of the channels in which it may do anything at all.
     """
 
     name: str
@@ -91,6 +116,7 @@ class TokenTable(Table, frozen=True, kw_only=True):
     sha256: str | None = None
     subjects: tuple[str, ...] = ("*",)
     deny: list[str] = []
+    channels: tuple[str, ...] = ("*",)
     events_per_second: int | None = None
 
 
@@ -107,6 +133,11 @@ TABLES: dict[str, type[Table]] = {
     "limits": LimitsTable,
     "webhooks": WebhooksTable,
 }
-ARRAYS: dict[str, type[Table]] = {"library": LibraryTable, "token": TokenTable}
-GATEWAY_TABLES = ("gateway", "service", "subscribe", "map")
+ARRAYS: dict[str, type[Table]] = {
+    "library": LibraryTable,
+    "token": TokenTable,
+    "channel": ChannelTable,
+    "link": LinkTable,
+}
+GATEWAY_TABLES = ("gateway", "service", "subscribe", "map", "site")
 """Tables of a gateway, which `ensue.federation` reads itself."""

@@ -15,6 +15,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -23,10 +24,12 @@ from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
 from ensue.history import History
+from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
 from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live
 from ensue.server.station.journal import Journal
 from ensue.subscriptions import Filter, Index
+from ensue.subscriptions.concepts import terms_in
 
 CHUNK: Final = 250
 """Entries that are matched before others have their turn in the event loop."""
@@ -45,8 +48,13 @@ class Wanted:
     libraries: frozenset[str] | None = None
     correlations: frozenset[str] | None = None
     private: Library | None = None
-    temporal: bool = False
     allows: Allows | None = None
+
+    @cached_property
+    def temporal(self) -> bool:
+        """Whether the filter asks the history, and so is asked by the line."""
+        terms = terms_in(self.filter.expression) if self.filter else ()
+        return any(isinstance(each, TemporalTerm) for each in terms)
 
     def admits(self, entry: Entry) -> bool:
         """Whether the kind and the origin of an entry are wanted; its event is asked apart."""
@@ -58,7 +66,7 @@ class Wanted:
 
 
 class Delivery(NamedTuple):
-    """One thing that a subscriber is given. `id` is what it names to go on from here."""
+    """An entry for a subscriber. A subscriber that names `id` later goes on behind this entry."""
 
     id: str
     kind: str
@@ -164,6 +172,14 @@ class Subscriber:
         except TimeoutError:
             self._is_idle = True
         self._ready.clear()
+
+    @property
+    def passed(self) -> int:
+        """The last entry that it has been given, or that it did not want.
+
+        Between two batches, this is where another subscriber of the kind can go on.
+        """
+        return self._feed.head if self.is_live and not self._queue else self.position
 
     def wake(self) -> None:
         self._ready.set()
@@ -347,13 +363,17 @@ class Feed:
         matched: tuple[int, ...],
         given: dict[int, list[Delivery]],
     ) -> None:
-        numbers = [*self._unfiltered, *(each for each in matched if each in self._temporal)]
+        numbers = [*self._unfiltered]
+        if matched:
+            numbers += [each for each in matched if each in self._temporal]
         if len(self._index):
             numbers += self._index.match(event)
-        delivery = delivery_of(entry) if numbers else None
+        delivery: Delivery | None = None
         for number in numbers:
             wanted = self._live[number].wanted
-            if delivery and wanted.admits(entry):
+            if wanted.admits(entry):
                 if wanted.allows is not None and not wanted.allows(event):
                     continue
+                if delivery is None:
+                    delivery = delivery_of(entry)
                 given.setdefault(number, []).append(delivery)

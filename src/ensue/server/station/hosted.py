@@ -7,6 +7,7 @@ with its problems, and other libraries read it all the same. Only the thread of 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -94,6 +95,7 @@ class Hosted:
         self.refusals: deque[Refusal] = deque(maxlen=REFUSED_SHOWN)
         self.saved_seq = 0
         self._gap = _gap_of(library)
+        self.saved_at = time.monotonic()
 
     @classmethod
     def begun(
@@ -206,7 +208,7 @@ KEYS_SHOWN: Final = 200
 
 
 class RuleState(msgspec.Struct, frozen=True):
-    """Keys in the middle of something: how many, how many in each state, and some of them."""
+    """The keys that hold state: how many, how many in each state of the machine, and examples."""
 
     keys: int
     states: dict[int, int]

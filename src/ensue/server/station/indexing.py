@@ -55,6 +55,7 @@ class Indexer:
         self._held_events = 0
         self.problem: str | None = None
         self.refused = 0
+        self.processor_seconds = 0.0
         self._thread = threading.Thread(target=self._work, name="ensue-indexer", daemon=True)
 
     def start(self) -> None:
@@ -181,6 +182,8 @@ class Indexer:
                 begin = rows[-1].seq if rows else goal
             with self._changed:
                 self.indexed = begin
+                if threading.current_thread() is self._thread:
+                    self.processor_seconds = time.thread_time()
                 self._changed.notify_all()
 
     def _next_held(self, begin: int) -> Written | None:

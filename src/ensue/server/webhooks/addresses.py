@@ -12,11 +12,14 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import urlsplit
 
 from ensue.errors import UsageError
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
+"""Where a network without version 4 reaches addresses of it (RFC 6052)."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,8 @@ def is_allowed(text: str, networks: Sequence[Network]) -> bool:
     if isinstance(address, ipaddress.IPv6Address):
         # An address of version 4 that is written as one of version 6 leads to the former.
         inner = address.ipv4_mapped or address.sixtofour
+        if address in TRANSLATED:
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_allowed(str(inner), networks)
     return address.is_global and not address.is_multicast

@@ -28,6 +28,8 @@ from ensue.subscriptions import Filter
 
 LONGEST_WAIT_SECONDS: Final = 60.0
 MOST_POSTED: Final = 500
+PATIENCE_SECONDS: Final = 5.0
+"""How long nothing may come before the position is moved past what was not wanted."""
 
 
 class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -153,11 +155,14 @@ class Webhooks:
             frozenset({webhook.library}) if webhook.library else None,
             frozenset({webhook.correlation}) if webhook.correlation else None,
         )
-        subscriber = station.feed.add(wanted, standing.position)
+        subscriber = await station.subscribe(wanted, standing.position)
         try:
-            async for found in subscriber.batches():
+            async for found in subscriber.batches(PATIENCE_SECONDS):
                 for begin in range(0, len(found), MOST_POSTED):
                     await self._send(name, webhook, standing, found[begin : begin + MOST_POSTED])
+                if not found and subscriber.passed > standing.position:
+                    # So that the journal may give up what this webhook did not want.
+                    await self._advance(name, standing, subscriber.passed)
         finally:
             with contextlib.suppress(EnsueError):
                 await station.unsubscribe(subscriber)
@@ -179,8 +184,11 @@ class Webhooks:
                 wait = min(LONGEST_WAIT_SECONDS, wait * 2)
         standing.problem = None
         standing.delivered += len(found)
-        standing.position = int(found[-1].id)
-        station, position = self._station, standing.position
+        await self._advance(name, standing, int(found[-1].id))
+
+    async def _advance(self, name: str, standing: Standing, position: int) -> None:
+        standing.position = position
+        station = self._station
 
         def write() -> None:
             with station.journal.write():

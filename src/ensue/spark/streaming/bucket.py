@@ -263,12 +263,13 @@ def advance_bucket(
     for stretch in found[:-1]:
         # The clock begins anew behind it, so that nothing in it has to wait, or is kept.
         ready, events = _split_at(events, stretch.high)
-        _, parts = _run(context, engines, ready, stretch.high)
+        _, parts = _run(context, engines, ready, stretch.high, context.group.has_timers)
         yield from _counted(context, parts, measures)
         engines = {}
     settled = found[-1].high - task.lateness
     ready, waiting = _split_at(events, settled)
-    running, parts = _run(context, engines, ready, settled)
+    passes = context.group.has_timers or _window_passes(context, before, settled)
+    running, parts = _run(context, engines, ready, settled, passes)
     yield from _counted(context, parts, measures)
     if running is not None:
         engines = {name: engine.save() for name, engine in running.items()}
@@ -298,16 +299,21 @@ def _between(came: pa.Table, found: Sequence[Stretch]) -> Any:
 
 
 def _run(
-    context: GroupContext, saved: Mapping[str, Saved], ready: pa.Table | None, settled: int
+    context: GroupContext,
+    saved: Mapping[str, Saved],
+    ready: pa.Table | None,
+    settled: int,
+    passes: bool,
 ) -> tuple[dict[str, Engine] | None, Iterator[pa.Table]]:
     """The engines that read events and let time pass, and what they put out; None if none has to.
 
-    The engines are up to date once all of what they put out was taken.
+    `passes`: time alone may change something. The engines are up to date once all of what they put
+    out was taken.
     """
     texts = context.texts
     changed = any(saved.get(name, (text,))[0] != text for name, text in texts.items())
     gone = saved.keys() - texts.keys()
-    if ready is None and not (saved and (changed or gone or context.group.has_timers)):
+    if ready is None and not (saved and (changed or gone or passes)):
         return None, iter(())
     running = engines_of(context, saved)
 
@@ -330,6 +336,17 @@ def _counted(
             made = pa.concat_tables([schema.empty_table(), _as_outputs(part)])
             measures.count_outputs(made)
             yield made
+
+
+def _window_passes(context: GroupContext, before: BucketState | None, settled: int) -> bool:
+    """Whether keys may have come to hold nothing, though no event of the bucket has come.
+
+    That is looked for once in the length of the longest window.
+    """
+    longest = context.longest_wait
+    if before is None or longest is None:
+        return False
+    return (before.latest - context.task.lateness) // longest < settled // longest
 
 
 _context_of = lru_cache(maxsize=64)(GroupContext.of)

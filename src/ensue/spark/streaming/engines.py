@@ -23,6 +23,7 @@ from ensue.engine.core.saved.rules import SavedStream
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine
 from ensue.engine.step.saving import restore_stream, save_stream
+from ensue.engine.timing.sweeping import longest_wait
 from ensue.events.arrow import read_batches, table_of
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
@@ -69,6 +70,11 @@ class GroupContext:
             columnar = plain and path_of(rule.correlation)[0].name != "events"
             chosen.setdefault("batch" if columnar else "step", []).append(rule.name)
         return {name: self._part(rules) for name, rules in chosen.items()}
+
+    @cached_property
+    def longest_wait(self) -> int | None:
+        """The longest window or timeout of its rules."""
+        return longest_wait(rule.correlation for rule in self.group.rules)
 
     @cached_property
     def texts(self) -> Mapping[str, str]:
@@ -194,6 +200,9 @@ class ColumnEngine:
         if self._has_timers:
             for made in self._engine.finish_in_parts(time):
                 yield self._table(made)
+        else:
+            # Windows pass all the same.
+            self._engine.reach(time)
 
     def save(self) -> Saved:
         return print_library(self._part.tree), self._engine.snapshot()

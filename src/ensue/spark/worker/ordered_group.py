@@ -33,10 +33,10 @@ Positioned = tuple[bytes, Event]
 
 @dataclass(slots=True)
 class _InstanceState:
-    """An instance, the position of its start, and the number of its firings at the due time."""
+    """An instance, where its last event stands, and how often it has fired at the due time."""
 
     instance: Instance
-    started: bytes
+    last_read: bytes
     due: int | None = None
     fired: int = 0
 
@@ -89,6 +89,11 @@ class OrderedGroup:
         state = running.started[key]
         # Lazy deletion: the due time of the instance may have changed since.
         if due != state.instance.next_due():
+            return []
+        now = positions.alarm_moment(due, running.rule.number, state.last_read)
+        if moment != now:
+            # It has read events since, which leave it due at the same time.
+            heapq.heappush(self._alarms, (now, due, running, key))
             return []
         # What another rule puts out may change what a firing does.
         is_fed = any(running.rule.name in readers for readers in self._feeds.values())
@@ -144,9 +149,9 @@ class OrderedGroup:
         outputs: list[Event] = []
         if state is None:
             instance = running.start(key, reading.time)
-            state = _InstanceState(instance, positions.start_of(position, place))
-            running.started[key] = state
+            state = running.started[key] = _InstanceState(instance, b"")
             outputs += instance.start(reading)
+        state.last_read = positions.reading_of(position, place)
         outputs += state.instance.read(reading)
         self._arm(running, key, state)
         return outputs
@@ -155,7 +160,7 @@ class OrderedGroup:
         instance = state.instance
         due = instance.next_due()
         if due is not None and due != instance.armed_for:
-            moment = positions.alarm_moment(due, running.rule.number, state.started)
+            moment = positions.alarm_moment(due, running.rule.number, state.last_read)
             heapq.heappush(self._alarms, (moment, due, running, key))
         instance.armed_for = due
 
@@ -190,7 +195,7 @@ class _RunningRule:
     def start(self, key: Key, time: int) -> Instance:
         keyed = bool(self.rule.correlation.clauses.by)
         outputs = Outputs(self.rule.name, key, keyed, self._types)
-        return self._start(len(self.started), self.ports.timers, outputs, time)
+        return self._start(self.ports.timers, outputs, time)
 
     def __lt__(self, other: _RunningRule) -> bool:
         return self.rule.number < other.rule.number

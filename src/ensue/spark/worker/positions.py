@@ -3,9 +3,9 @@
 In come times, arrivals, and the rules that led to an output; out go byte strings whose order is the
 order of the whole run, so that outputs of different machines can be sorted together. A *moment* is
 an event, or one firing of a timer, which comes before the events of its time, by correlation and
-then by the start of its instance. A *position* is a moment and, for an output, the path of outputs
-that led to it; shorter paths come first, since rules over rules are first in, first out. The
-beginning of each part gives its length, so that only parts of equal meaning are compared.
+then by the last event that its instance has read. A *position* is a moment and, for an output, the
+path of outputs that led to it; shorter paths come first, since rules over rules are first in, first
+out. The beginning of each part gives its length, so that only parts of equal meaning are compared.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def before_events(time: int) -> bytes:
     return _before_events(time + _SIGN, 1)
 
 
-def alarm_moment(due: int, correlation: int, started: bytes) -> bytes:
-    """The moment of a timer; `started` identifies its instance within the correlation."""
-    return _alarm_moment(due + _SIGN, 0, correlation) + started
+def alarm_moment(due: int, correlation: int, last_read: bytes) -> bytes:
+    """The moment of a timer; `last_read` identifies its instance within the correlation."""
+    return _alarm_moment(due + _SIGN, 0, correlation) + last_read
 
 
 def firing_position(moment: bytes, number: int) -> bytes:
@@ -47,8 +47,8 @@ def firing_position(moment: bytes, number: int) -> bytes:
     return moment + _number(number) + _NO_STEPS
 
 
-def start_of(position: bytes, key_place: int) -> bytes:
-    """The start of an instance: the position of its first event, and which of its keys it is."""
+def reading_of(position: bytes, key_place: int) -> bytes:
+    """What an instance has read last: the position of the event, and which of its keys it is."""
     return position + _key_place(key_place)
 
 

@@ -166,7 +166,8 @@ def test_rules_that_remember_events_are_saved_without_their_past(said: str, path
     engine = BatchEngine(library.checked)
     assert engine.paths["X"].name == path
     sizes = []
-    for hour in range(3):
+    # All times take as many bytes.
+    for hour in range(2, 5):
         first = hour * 3_600_000_000
         events = [
             Event(f"{n}", "s", "A", first + n * 1_000_000, {"k": n % 5, "v": n}) for n in range(900)

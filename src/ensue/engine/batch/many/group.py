@@ -73,7 +73,7 @@ class Member:
 
     @property
     def held(self) -> RuleCells:
-        """Its states and slots; what is changed in them is changed in the group."""
+        """The states and slots of the member, as views into the arrays of the group."""
         self.make_room()
         return RuleCells(self.group.visited.cells, self.number)
 
@@ -88,6 +88,11 @@ class Member:
     @property
     def remembered(self) -> Remembered:
         return self.group.remembered
+
+    @property
+    def latest(self) -> int | None:
+        """The time that the clock has reached, as far as it is known here."""
+        return self.group.visited.latest
 
     def make_room(self) -> None:
         """Have a cell for every key that is numbered."""

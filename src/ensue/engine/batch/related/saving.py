@@ -80,7 +80,7 @@ def _saved(running: RelatedCorrelation) -> SavedEvents:
         )
         saved.append((saved_key(every[key]), 0, []))
     states: list[list[int]] = [[]] if saved else []
-    rule = SavedRule(running.name, "memory", None, len(saved), states, saved, extras)
+    rule = SavedRule(running.name, "memory", None, states, saved, extras)
     return SavedEvents(running.clock, None, rule)
 
 

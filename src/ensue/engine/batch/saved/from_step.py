@@ -127,7 +127,7 @@ def _columns_of_timers(rule: SavedRule, timers: Timers) -> dict[str, pa.Array]:
         due = [extra.due.get(port.name) for port in timers.ports]
         due += [extra.timeouts.get(timer.state) for timer in timers.timeouts]
         rows.append([each if running >> n & 1 else None for n, each in enumerate(due)])
-    numbers = [rule.extras.get(at, SavedExtra()).number for at in range(len(rule.keys))]
+    numbers = [rule.extras.get(at, SavedExtra()).last_read for at in range(len(rule.keys))]
     return {
         **{f"due {n}": pa.array([row[n] for row in rows], pa.int64()) for n in range(len(timers))},
         "number": pa.array(numbers, pa.int64()),

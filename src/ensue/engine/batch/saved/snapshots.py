@@ -151,7 +151,14 @@ def _column_state(running: ColumnCorrelation | Member) -> ColumnState:
     count = min(keys.count, len(held.slots))
     keeps_all = running.has_start or not keys.keyed
     busy = np.ones(count, np.bool_) if keeps_all else held.is_busy()[:count]
-    counted = {(k, i): n for (rule, k, i), n in maker.counted.items() if rule == running.number}
+    # Outputs are counted for one moment; once the clock has left it, they are not asked for.
+    then, now = maker.counted_at, running.latest
+    is_over = then is not None and now is not None and then < now
+    counted = {
+        (k, i): n
+        for (rule, k, i), n in maker.counted.items()
+        if rule == running.number and not is_over
+    }
     busy[[key for key, _ in counted]] = True
     chosen = np.flatnonzero(busy)
     columns: dict[str, Any] = {}
@@ -303,7 +310,7 @@ def _check_places(
     rows: int,
     places: int,
 ) -> None:
-    """Raises `SnapshotError` unless what is bound is there."""
+    """Raises `SnapshotError` if a place is bound to a reading that the snapshot does not hold."""
     if any(len(column) != rows for column in columns.values()):
         raise damaged(f"`{running.name}` has events of which parts are lacking")
     for place in range(places):

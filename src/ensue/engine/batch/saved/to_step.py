@@ -94,7 +94,7 @@ def saved_rule(
         saved.append((key, states.setdefault(active, len(states)), bound))
     form = "table" if machine.window is None else "linear"
     sets = [list(each) for each in states]
-    return SavedRule(correlation.name, form, 0, len(saved), sets, saved, extras)
+    return SavedRule(correlation.name, form, 0, sets, saved, extras)
 
 
 def _saved(what: Event | int) -> int | SavedEvent:
@@ -105,7 +105,7 @@ def _saved_timers(timers: Timers, held: dict[str, list[Any]], at: int) -> SavedE
     due = [held[f"due {number}"][at] for number in range(len(timers))]
     ports, timeouts = due[: len(timers.ports)], due[len(timers.ports) :]
     return SavedExtra(
-        number=held["number"][at],
+        last_read=held["number"][at],
         # The timers of a finished expression never fire.
         due={p.name: FAR if d is None else d for p, d in zip(timers.ports, ports, strict=True)},
         timeouts={

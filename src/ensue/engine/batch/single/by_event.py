@@ -8,7 +8,6 @@ which they are saved.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence, Sized
 from itertools import count
 from typing import cast
@@ -23,10 +22,9 @@ from ensue.engine.batch.single.correlation import Path, Positions, Segment
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
 from ensue.engine.core.saved.machines import PlainMachine, from_plain, to_plain
-from ensue.engine.core.saved.rules import SavedRule, restore_rule, save_rule
+from ensue.engine.core.saved.rules import SavedRule, last_read_in, restore_rule, save_rule
 from ensue.engine.counts import Counts
-from ensue.engine.instance import Instance
-from ensue.engine.stream import Alarm
+from ensue.engine.timing.alarms import Alarms
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -64,7 +62,8 @@ class EventCorrelation:
         self._counts = counts
         self._rule = Rule(correlation, types, SharedTables(), count(1))
         self._ports = self._rule.ports
-        self._alarms: list[Alarm] = []
+        self._alarms = Alarms[None]()
+        self._readings = count(1)
         self._fired = 0
         self._clock: int | None = None
         names = list(types.types)
@@ -108,35 +107,29 @@ class EventCorrelation:
         if clock is not None:
             self._fire_before(clock, ALARM + 1, 0, note)
             self._clock = clock
+            self._rule.sweep_if_due(clock)
         at_made = np.arange(len(made))
         groups = [EventGroup(at_made, made)] if made else []
         return Made(at_made, groups), np.stack(roots) if roots else positions[:0]
 
     def next_due(self) -> int | None:
         """When the first of its timers is due."""
-        alarms = self._alarms
-        while alarms and alarms[0].due != alarms[0].instance.next_due():
-            heapq.heappop(alarms)
-        return alarms[0].due if alarms else None
+        return self._alarms.next_due()
 
     def _fire_before(self, time: int, kind: int, number: int, note: object) -> None:
         """Fire what is due before a place in the order: another rule's alarm, or an event."""
         assert callable(note)
-        while self._alarms:
-            due = self._alarms[0].due
-            if (due, ALARM, self._number) >= (time, kind, number):
-                break
-            alarm = heapq.heappop(self._alarms)
-            if alarm.due == alarm.instance.next_due():
-                alarm.instance.armed_for = None
-                if self._ports.timers and alarm.instance.skip_idle(time - 1):
-                    self._arm(alarm.instance)
-                    continue
-                fired = alarm.instance.fire(alarm.due)
-                self._arm(alarm.instance)
-                self._fired += 1
-                root = (alarm.due, self._number, alarm.instance.number, self._fired)
-                note(fired, alarm_position(*root, self._depth))
+        limit = time if (ALARM, self._number) < (kind, number) else time - 1
+        while alarm := self._alarms.take(limit):
+            instance = alarm.instance
+            if self._ports.timers and instance.skip_idle(time - 1):
+                self._alarms.arm(None, self._number, instance)
+                continue
+            fired = instance.fire(alarm.due)
+            self._alarms.arm(None, self._number, instance)
+            self._fired += 1
+            root = (alarm.due, self._number, alarm.last_read, self._fired)
+            note(fired, alarm_position(*root, self._depth))
 
     def _let_read(self, event: Event) -> list[Event]:
         matched = self._ports.matched(event)
@@ -150,14 +143,9 @@ class EventCorrelation:
                 instance = self._rule.begin(fast_key(key), reading.time)
                 made += instance.start(reading)
             made += instance.read(reading)
-            self._arm(instance)
+            instance.last_read = next(self._readings)
+            self._alarms.arm(None, self._number, instance)
         return made
-
-    def _arm(self, instance: Instance) -> None:
-        due = instance.next_due()
-        if due is not None and due != instance.armed_for:
-            heapq.heappush(self._alarms, Alarm(due, self._number, instance.number, instance))
-        instance.armed_for = due
 
     # --- snapshots --------------------------------------------------------------------------------
 
@@ -187,8 +175,9 @@ class EventCorrelation:
         form: SavedForm = (cast(Form, saved.rule.form), machine)
         self._rule = Rule(self.correlation, self._types, SharedTables(), count(1), form)
         restore_rule(self._rule, saved.rule)
+        self._readings = count(1 + last_read_in([saved.rule]))
         self._clock = saved.clock
         self._alarms.clear()
         for instance in self._rule.instances.values():
             instance.armed_for = None
-            self._arm(instance)
+            self._alarms.arm(None, self._number, instance)

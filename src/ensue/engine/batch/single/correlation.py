@@ -26,13 +26,14 @@ from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings, Room
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
-from ensue.engine.core import stepping
 from ensue.engine.core.cells import Cells, RuleCells
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.patience import Patience
 from ensue.engine.core.rule_table import TABLE_STATES, RuleTable, place_count
 from ensue.engine.core.shapes import company_of, statements_of
+from ensue.engine.core.stepping.arrays import WalkedEvents
+from ensue.engine.core.stepping.walk import walk_table, walk_window
 from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
@@ -135,13 +136,13 @@ class ColumnCorrelation:
         self.machine = machine
         self._correlation = correlation
         self._counts = counts
-        self._latest: int | None = None
+        self.latest: int | None = None
         self._matcher = Matcher(correlation, machine, types)
         self.has_start = begins_with_statements(correlation)
         self._tables = PackedTables([self._empty_table()], [0], [machine.window], [()])
         self._cells = Cells(self._tables)
         self._linear: LinearWalk | None = None
-        self._walk = stepping.walk_table if machine.window is None else stepping.walk_window
+        self._walk = walk_table if machine.window is None else walk_window
         self.patience = Patience() if fits_linear_walk(machine) else None
         self.remembered = Remembered(asked_of(correlation), sends_events(correlation))
         bind_first = correlation.clauses.bind == "first"
@@ -169,7 +170,7 @@ class ColumnCorrelation:
             self._counts.without_key[self.name] += missing
         if not found.rows.size:
             return Made(found.rows, []), found.positions()
-        self._latest = int(found.times[-1])
+        self.latest = int(found.times[-1])
         first = self.remembered.next
         self.remembered.add(found.batches, found.rows, found.which)
         firings = self._read(found.bits, found.keys, found.times, first)
@@ -202,11 +203,10 @@ class ColumnCorrelation:
         cells.grow(key_count)
         symbols = tables.number_symbols(bits)
         room = Room(max(1024, len(keys) // 8), table.slots)
+        events = WalkedEvents(symbols, times, keys, first)
         at = fired = 0
         while True:
-            at, fired = self._walk(
-                symbols, times, keys, at, tables.arrays, cells.arrays, first, room.arrays, fired
-            )
+            at, fired = self._walk(events, at, tables.arrays, cells.arrays, room.arrays, fired)
             if at == len(keys) or (self.patience and self.patience.is_over(table, at)):
                 return room.firings(fired, table.actions, at)
             if fired == len(room.arrays.rows):
@@ -262,12 +262,12 @@ class ColumnCorrelation:
 
     def reach(self, clock: int) -> None:
         """The clock has come to a time, whether or not this rule has read anything since."""
-        self._latest = clock if self._latest is None else max(self._latest, clock)
+        self.latest = clock if self.latest is None else max(self.latest, clock)
 
     def drop_expired(self) -> None:
         """Let every key drop what has left its window by the last moment that was read."""
-        if self._linear is None and self._latest is not None:
-            self._cells.drop_expired(0, self._latest)
+        if self._linear is None and self.latest is not None:
+            self._cells.drop_expired(0, self.latest)
 
     def clear_up(self) -> None:
         """Let go of events that no key holds any more, if there are enough of them."""

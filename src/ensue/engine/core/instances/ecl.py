@@ -43,12 +43,11 @@ class EclRunner(KeyInstance):
         self,
         facts: EclFacts,
         rows: RowTable,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        KeyInstance.__init__(self, number, timers, outputs, started)
+        KeyInstance.__init__(self, timers, outputs, started)
         self.facts: EclFacts = facts
         self.rows = rows
         self.row: Row = rows.first
@@ -94,8 +93,8 @@ class EclRunner(KeyInstance):
         return [*self.timeouts.values()]
 
     def is_idle(self, now: int) -> bool:  # noqa: ARG002
-        """Whether it stands as at its start."""
-        return self.row.bits == self.rows.first.bits
+        """Whether it stands as at its start, with no timeout under way."""
+        return self.row.bits == self.rows.first.bits and not self.timeouts
 
     def _take(self, step: Move, time: int, event_id: str | None) -> list[Event]:
         self.row = step.to

@@ -38,19 +38,18 @@ class FilterRunner(KeyInstance):
     def __init__(
         self,
         facts: FilterFacts,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        KeyInstance.__init__(self, number, timers, outputs, started)
+        KeyInstance.__init__(self, timers, outputs, started)
         self.facts: FilterFacts = facts
         self._changed = False
 
     @property
     @abstractmethod
     def places(self) -> list[Noted | None]:
-        """What is bound in each place."""
+        """The event that is bound in each place, or None."""
 
     def bound(self) -> Sequence[Noted | None]:
         """The bindings, read-only; they may hold more than places."""
@@ -125,12 +124,11 @@ class TabledFilter(FilterRunner):
         self,
         facts: FilterFacts,
         rows: RowTable,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        FilterRunner.__init__(self, facts, number, timers, outputs, started)
+        FilterRunner.__init__(self, facts, timers, outputs, started)
         self.rows = rows
         self.row = rows.first
         self.place0: Noted | None = None
@@ -214,12 +212,11 @@ class WindowedFilter(FilterRunner):
         self,
         facts: FilterFacts,
         stepper: Stepper,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        super().__init__(facts, number, timers, outputs, started)
+        super().__init__(facts, timers, outputs, started)
         self.places = [None] * facts.place_count
         self.stepper = stepper
         self.row = NO_ROW
@@ -290,12 +287,11 @@ class QuickWindow(WindowedFilter):
         facts: FilterFacts,
         steps: WindowSteps,
         stepper: Stepper,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        FilterRunner.__init__(self, facts, number, timers, outputs, started)
+        FilterRunner.__init__(self, facts, timers, outputs, started)
         self.stepper = stepper
         self.row = NO_ROW
         self.steps = steps

@@ -35,7 +35,7 @@ def fast_key(key: Key) -> FastKey:
 
 
 class Facts:
-    """What all instances of a rule share: here, what the firings of its timer ports are to it."""
+    """The facts that all instances of a rule share: here, the masks of its timer ports."""
 
     machine: Machine
 
@@ -68,17 +68,16 @@ class KeyInstance(Instance):
 
     def __init__(
         self,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
         if timers:
             # The setter below takes a key for outputs that are still to be made.
-            super().__init__(number, timers, outputs, started)  # type: ignore[arg-type]
+            super().__init__(timers, outputs, started)  # type: ignore[arg-type]
             return
         # Most have no timers, and a stream may begin as many of these as it has events.
-        self.number = number
+        self.last_read = 0
         self._said = outputs
         self.armed_for = None
         self._timers = timers

@@ -41,7 +41,7 @@ NOTHING = Nothing()
 
 
 class LinkedFacts(Facts):
-    """What all instances of such a filter share."""
+    """What all instances of a filter share that runs from its latest matches."""
 
     def __init__(self, correlation: FilterCorrelation, form: Form, types: TypeSystem) -> None:
         self._correlation, self._types = correlation, types
@@ -108,12 +108,11 @@ class LinkedFilter(KeyInstance):
     def __init__(
         self,
         facts: LinkedFacts,
-        number: int,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        KeyInstance.__init__(self, number, timers, outputs, started)
+        KeyInstance.__init__(self, timers, outputs, started)
         self.facts: LinkedFacts = facts
         self._matches: list[Match | None] = [None] * (len(facts.bits) - 1)
         self._lasts: list[Linked | None] = [None] * len(facts.bits) if facts.binds_last else []
@@ -204,7 +203,7 @@ class LinkedFilter(KeyInstance):
         ]
 
     def take_up(self, readings: Sequence[Reading]) -> None:
-        """Hold what follows from some readings; nothing triggers."""
+        """Read some readings again without any trigger."""
         for number, reading in enumerate(readings, 1 - len(readings)):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)

@@ -34,6 +34,7 @@ from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
+from ensue.engine.timing.sweeping import Sweeps, longest_wait
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import has_timeout
@@ -54,8 +55,8 @@ __all__ = [
 ]
 
 Runner = TabledFilter | WindowedFilter | EclRunner | LinkedFilter | FilterInstance
-Start = Callable[[int, Sequence[TimerPort], Outputs | FastKey, int], Runner]
-"""Takes a number, the timer ports, the outputs or the key under which they are made, the time."""
+Start = Callable[[Sequence[TimerPort], Outputs | FastKey, int], Runner]
+"""Takes the timer ports, the outputs or the key under which they are made, the time."""
 
 SavedForm = tuple[Form, Machine | None]
 """The form and the machine that a rule has had before, which its instances go on with."""
@@ -68,8 +69,6 @@ class HoldsInstances(Protocol):
     """A group of rules that run in cells, as one of its rules sees it."""
 
     def instances_of(self, rule: Rule, /) -> Mapping[FastKey, Runner]: ...
-
-    def started_of(self, rule: Rule, /) -> int: ...
 
 
 class Rule:
@@ -93,7 +92,6 @@ class Rule:
         self.correlation = correlation
         self.ports = Ports(correlation, types)
         self.instances: dict[FastKey, Runner] = {}
-        self.started = 0
         self.form: Form
         self.machine: Machine | None
         self.rows: RowTable | None = None
@@ -104,16 +102,22 @@ class Rule:
         self._types = types
         self._numbers = numbers
         self._is_keyed = bool(correlation.clauses.by)
-        self._sweep_at = KEYS_BEFORE_A_SWEEP
+        self._sweeps = Sweeps(KEYS_BEFORE_A_SWEEP, longest_wait([correlation]))
         self.starter = self._starter(shared, saved)
-        self.has_timeouts = has_timeout(correlation) or (
-            self.machine is not None
-            and any(isinstance(transition.input, Timer) for transition in self.machine.transitions)
+        self.has_clock = (
+            bool(self.ports.timers)
+            or has_timeout(correlation)
+            or (
+                self.machine is not None
+                and any(isinstance(each.input, Timer) for each in self.machine.transitions)
+            )
         )
-        self.has_clock = bool(self.ports.timers) or self.has_timeouts
         initially = isinstance(correlation, FilterCorrelation) and correlation.initially
         # A key that has run statements, or counts time from its start, cannot be dropped.
-        self.forgets_idle_keys = not (initially or self.has_clock)
+        counts_from_start = bool(self.ports.timers) or (
+            self.rows is not None and bool(self.rows.first_timers)
+        )
+        self.forgets_idle_keys = not (initially or counts_from_start)
         # An instance without due times can be stepped without telling the stream.
         self.is_direct = not self.has_clock and not self.looks_back
 
@@ -153,7 +157,7 @@ class Rule:
 
     @property
     def atoms(self) -> Sequence[object]:
-        """What the bits of a mask stand for."""
+        """The atoms that the bits of a mask stand for."""
         if self.machine is not None:
             return self.machine.atoms
         return [] if self.linked is None else [PortAtom(name) for name in self.linked.ports]
@@ -188,7 +192,7 @@ class Rule:
 
     def take_over(self, old: Rule) -> None:
         """Go on with the instances of a rule that means the same and has the same machine."""
-        self.instances, self.started = old.instances, old.started
+        self.instances = old.instances
         self.rows, self.starter, self.facts = old.rows, old.starter, old.facts
         self.steps, self.linked = old.steps, old.linked
 
@@ -200,22 +204,12 @@ class Rule:
         """The instances of all keys, wherever they are held."""
         return self.instances if self.group is None else self.group.instances_of(self)
 
-    @property
-    def started_so_far(self) -> int:
-        """How many instances it has had."""
-        return self.started if self.group is None else self.group.started_of(self)
-
-    def begin(self, key: FastKey, time: int, number: int | None = None) -> Runner:
-        """A new instance; one that is restored has its number."""
-        if len(self.instances) >= self._sweep_at:
-            self.sweep(time)
+    def begin(self, key: FastKey, time: int) -> Runner:
+        self.sweep_if_due(time)
         outputs: Outputs | FastKey = key
         if self.looks_back:
             outputs = Outputs(self.name, whole_key(key), self._is_keyed, self._types)
-        if number is None:
-            number = self.started
-            self.started += 1
-        instance = self.starter(number, self.ports.timers, outputs, time)
+        instance = self.starter(self.ports.timers, outputs, time)
         self.instances[key] = instance
         return instance
 
@@ -236,14 +230,21 @@ class Rule:
             instance = self.begin(key, event.time)
             if isinstance(self.correlation, FilterCorrelation) and self.correlation.initially:
                 made += instance.start(Reading(event.time, ports, event))
+        number = instance.last_read = next(self._numbers)
         if isinstance(instance, FilterInstance):
             made += instance.read(Reading(event.time, ports, event))
         else:
-            made += instance.step(mask, event.time, (next(self._numbers), event))
+            made += instance.step(mask, event.time, (number, event))
         return instance, made
+
+    def sweep_if_due(self, now: int) -> None:
+        sweeps = self._sweeps
+        if len(self.instances) >= sweeps.most_keys or now >= sweeps.due:
+            self.sweep(now)
 
     def sweep(self, now: int) -> None:
         """Drop the keys that stand as before they started."""
+        before = len(self.instances)
         if self.forgets_idle_keys:
             gone = [
                 key
@@ -254,5 +255,6 @@ class Rule:
                 )
             ]
             for key in gone:
-                del self.instances[key]
-        self._sweep_at = max(KEYS_BEFORE_A_SWEEP, 2 * len(self.instances))
+                # An alarm that is still set is out of date.
+                self.instances.pop(key).armed_for = None
+        self._sweeps.done(before, len(self.instances), now)

@@ -33,8 +33,8 @@ from ensue.machine.stepping import NOW
 
 Item = TypeVar("Item")
 
-MOST_INSTANCES = 2**40
-"""No rule has had so many, and no number is larger than that."""
+MOST_READINGS = 2**40
+"""No rule has read so many events, and no number of one is larger than that."""
 
 
 class SavedEvent(msgspec.Struct, array_like=True, frozen=True):
@@ -52,7 +52,7 @@ SavedPlace = tuple[int, int, int | str | SavedEvent]
 
 
 class SavedBranch(msgspec.Struct, array_like=True, frozen=True):
-    """What a branch remembers: readings as (time, ports, event)."""
+    """The remembered readings of a branch, as (time, ports, event)."""
 
     readings: list[tuple[int, list[str], SavedEvent | None]]
     aborted: list[str]
@@ -60,9 +60,9 @@ class SavedBranch(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SavedExtra(msgspec.Struct, array_like=True, frozen=True):
-    """What few keys have: a number among them, due times, counts of outputs, times of states."""
+    """What few keys have: the number of the last event, due times, counts of outputs, starts."""
 
-    number: int = 0
+    last_read: int = 0
     due: dict[str, int] = {}
     outputs_at: int | None = None
     outputs_made: dict[str, int] = {}
@@ -75,10 +75,14 @@ class SavedRule(msgspec.Struct, frozen=True):
     name: str
     form: str
     machine: int | None
-    started: int
     states: list[list[int]]
     keys: list[tuple[SavedKey, int, list[SavedPlace]]]
     extras: dict[int, SavedExtra]
+
+
+def last_read_in(rules: Iterable[SavedRule]) -> int:
+    """The largest number of a last event; what is read next has a larger one."""
+    return max((extra.last_read for rule in rules for extra in rule.extras.values()), default=0)
 
 
 class SavedStream(msgspec.Struct, frozen=True):
@@ -125,7 +129,7 @@ def save_rule(rule: Rule, machine: int | None, now: int | None) -> SavedRule:
             extras[len(keys)] = extra
         keys.append((saved_key, number, places))
     sets = [list(each) for each in states]
-    return SavedRule(rule.name, rule.form, machine, rule.started_so_far, sets, keys, extras)
+    return SavedRule(rule.name, rule.form, machine, sets, keys, extras)
 
 
 def _active(instance: Runner, now: int | None) -> Iterable[int]:
@@ -168,8 +172,8 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
         held = [instance.active[state] for state in active]
         starts = [None if start == NOW else int(start) for start in held]
     return SavedExtra(
-        # Only the order of those that are due together asks for the number.
-        number=instance.number if rule.has_clock else 0,
+        # Only the order of those that are due together asks for it.
+        last_read=instance.last_read if rule.has_clock else 0,
         due=dict(instance.timers_due),
         outputs_at=None if outputs is None else outputs.time,
         outputs_made={} if outputs is None else outputs.made,
@@ -225,12 +229,12 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
     for states in saved.states:
         if any(not 0 <= state < largest for state in states):
             raise damaged(f"`{rule.name}` is in states that it has not")
-    rule.started = saved.started
     for place, (saved_key, number, places) in enumerate(saved.keys):
         extra = saved.extras.get(place, SavedExtra())
-        if not 0 <= extra.number < MOST_INSTANCES or not all(map(_is_instant, _times_in(extra))):
+        if not 0 <= extra.last_read < MOST_READINGS or not all(map(_is_instant, _times_in(extra))):
             raise damaged(f"`{rule.name}` has times or numbers that there are none of")
-        instance = rule.begin(restore_key(saved_key), 0, extra.number)
+        instance = rule.begin(restore_key(saved_key), 0)
+        instance.last_read = extra.last_read
         active = item_at(saved.states, number)
         if extra.due.keys() != instance.timers_due.keys():
             raise damaged(f"`{rule.name}` has other timers")

@@ -199,6 +199,6 @@ class TypeRoutines(TypeTests):
         for _, _, bit in matched:
             mask |= bit
         key = self.keys[names.pop()]
-        if rule.has_timeouts or rule.looks_back:
+        if rule.has_clock or rule.looks_back:
             return NEVER, NEVER, mask, key, rule, ports
         return rule.instances, rule.first_steps, mask, key, rule, ports

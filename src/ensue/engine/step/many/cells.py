@@ -42,8 +42,7 @@ class Cells:
     """`arrays` is what loops take: the cells, the tables as `core.packed` has them, the control.
 
     `alarms` is the heap, the earliest alarm of all groups, the place of each rule in the library,
-    how many instances each has had, and what the tables say of timers; None while no rule has
-    timers. Cell 0 belongs to no rule.
+    and what the tables say of timers; None while no rule has timers. Cell 0 belongs to no rule.
     """
 
     def __init__(self, tables: StepTables, earliest: array[int]) -> None:
@@ -52,17 +51,15 @@ class Cells:
         self.control[USED] = 1
         self.arrays: tuple[Any, ...] = ()
         self.alarms: tuple[Any, ...] | None = None
-        self.started = np.zeros(0, np.int64)
         self._places = np.zeros(0, np.int64)
         self._earliest = np.frombuffer(earliest, np.int64)
         self._heap = np.zeros((1, 3), np.int64)
         self._words = np.zeros(0, np.int64)
         self.fit()
 
-    def set_rules(self, places: Sequence[int], started: Sequence[int]) -> None:
-        """Where the rules stand in the library, and how many instances each has had."""
+    def set_rules(self, places: Sequence[int]) -> None:
+        """Where the rules stand in the library."""
         self._places = np.array(places, np.int64)
-        self.started = np.array(started, np.int64)
         self.fit()
 
     # --- room -------------------------------------------------------------------------------------
@@ -105,9 +102,7 @@ class Cells:
         if self.tables.has_timers or self.alarms is not None:
             if len(self._heap) < self.room + 1:
                 self._heap = taller(self._heap, self.room + 1, 0)
-            self.alarms = (
-                self._heap, self._earliest, self._places, self.started, tables.facts, tables.after,
-            )  # fmt: skip
+            self.alarms = (self._heap, self._earliest, self._places, tables.facts, tables.after)
 
     # --- cells that come and go -------------------------------------------------------------------
 
@@ -140,14 +135,14 @@ class Cells:
     def free_expired(self, now: int) -> list[tuple[int, int]]:
         """Free cells whose rules are at their start by now: of which rules, under which keys."""
         owners = np.zeros(self.room, np.int64)
-        count = free_expired(self.arrays, now, owners)
+        count = free_expired(self.arrays, now, owners, self.alarms)
         found = owners[:count]
         keys = found & ((1 << RULE_SHIFT) - 1)
         return list(zip((found >> RULE_SHIFT).tolist(), keys.tolist(), strict=True))
 
     def free(self, where: Any, rules: Sequence[int]) -> None:
         """Free the cells of some rules under a key."""
-        free_cells(where, np.array(rules, np.int64), self._words, self.control)
+        free_cells(where, np.array(rules, np.int64), self._words, self.control, self.alarms)
 
     def renumber(self, numbers: Any) -> None:
         """Rules have other numbers from now on: by their old numbers."""

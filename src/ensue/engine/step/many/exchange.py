@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ensue.engine.core.instances.ecl import EclRunner
 from ensue.engine.core.instances.filters import QuickWindow, TabledFilter
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.packed import DUE, NEXT_DUE, START
+from ensue.engine.core.packed import DUE, LAST_READ, NEXT_DUE
 from ensue.engine.core.rule_table import RuleTable
 from ensue.engine.core.window_table import ALWAYS, OrderedState
 from ensue.engine.step.many.cells import Cells
@@ -72,7 +72,7 @@ class Exchange:
             running, timed = self._table.running(at), self._timed_at
             runs = (each for timer, each in enumerate(due) if running >> timer & 1)
             words[timed + NEXT_DUE] = min(runs, default=FAR)
-            words[timed + START] = instance.number
+            words[timed + LAST_READ] = instance.last_read
             words[timed + DUE : timed + DUE + len(due)] = due
 
     def _due_times(self, instance: Runner) -> list[int]:
@@ -124,7 +124,7 @@ class Exchange:
         timers, timed = self._table.timers, self._timed_at
         if not len(timers):
             return
-        instance.number = words[timed + START]
+        instance.last_read = words[timed + LAST_READ]
         due = words[timed + DUE :]
         instance.timers_due = {port.name: due[n] for n, port in enumerate(self._timers)}
         if isinstance(instance, EclRunner):

@@ -44,6 +44,7 @@ from ensue.engine.step.many.key_state import KeyState
 from ensue.engine.step.many.outputs import GroupOutputs
 from ensue.engine.step.many.shapes import Shape, event_atoms
 from ensue.engine.step.many.tables import StepTables
+from ensue.engine.timing.sweeping import Sweeps, longest_wait
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.machine.model import PortAtom, PredicateAtom
@@ -52,7 +53,7 @@ ALARMS_AT_ONCE = 1024
 """How many alarms are fired before their outputs are made: a clock may jump by days."""
 
 AlarmOrder = tuple[int, int, int]
-"""What orders the outputs of alarms: time, place of the rule in the library, instance number."""
+"""What orders outputs of alarms: time, place of the rule in the library, last event of the key."""
 
 Letters = tuple[Any, Any]
 """Numbers of rules, and for each the bits of its letter, as arrays."""
@@ -86,7 +87,7 @@ class CellGroup:
         self._alarmed = np.zeros((FIRED, 0), np.int64)
         self._states: list[KeyState | None] = []
         self._free_numbers: list[int] = []
-        self._sweep_at = KEYS_BEFORE_A_SWEEP
+        self._sweeps = Sweeps(KEYS_BEFORE_A_SWEEP, None)
         self._types: TypeSystem | None = None
         self._start_moves: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -99,8 +100,6 @@ class CellGroup:
     def take(self, rules: Mapping[Rule, Shape], staying: Container[str], types: TypeSystem) -> None:
         """Go on with these rules, in this order; those that stay keep where they stand."""
         known = {rule.name: n for n, rule in enumerate(self.rules) if rule.name in staying}
-        counted = {name: int(self._cells.started[number]) for name, number in known.items()}
-        started = [max(rule.started, counted.get(rule.name, 0)) for rule in rules]
         new_numbers = np.full(len(self.rules), -1, np.int64)
         for number, rule in enumerate(rules):
             if rule.name in known:
@@ -110,6 +109,8 @@ class CellGroup:
             if shape not in self._shapes:
                 self._shapes[shape] = self._tables.add_shape(rule)
         self.rules = list(rules)
+        longest = longest_wait(rule.correlation for rule in rules)
+        self._sweeps = Sweeps(KEYS_BEFORE_A_SWEEP, longest)
         self._types = types
         self._numbers = {rule.name: number for number, rule in enumerate(rules)}
         self._shape_of = [self._shapes[shape] for shape in rules.values()]
@@ -119,7 +120,7 @@ class CellGroup:
             state.settle_counts(self._outputs.count_of)
             state.renumber(new_numbers, len(self.rules))
         self._cells.renumber(new_numbers)
-        self._cells.set_rules([rule.order for rule in rules], started)
+        self._cells.set_rules([rule.order for rule in rules])
         ports = [len(rule.ports.key_names) for rule in rules]
         self._port_bits = np.array([(1 << count) - 1 for count in ports], np.uint32)
         self._lay_out()
@@ -181,15 +182,11 @@ class CellGroup:
             outputs = Outputs(rule.name, whole_key(key), bool(self.key_names), self._types)
             if emitted:
                 outputs.time, outputs.made = state.time, emitted
-            instance = rule.starter(0, rule.ports.timers, outputs, 0)
+            instance = rule.starter(rule.ports.timers, outputs, 0)
             assert isinstance(instance, TabledFilter | QuickWindow | EclRunner)
             exchange.take_out(instance, state)
             found[key] = instance
         return found
-
-    def started_of(self, rule: Rule) -> int:
-        """How many instances a rule has had, where that counts."""
-        return int(self._cells.started[self._numbers[rule.name]])
 
     # --- what events are to its rules -------------------------------------------------------------
 
@@ -252,7 +249,7 @@ class CellGroup:
         if state is None:
             if is_noop:
                 return 0
-            if len(self.keys) >= self._sweep_at:
+            if len(self.keys) >= self._sweeps.most_keys or event.time >= self._sweeps.due:
                 self.sweep(event.time)
             state = self._begin(key)
         cells = self._cells
@@ -286,7 +283,7 @@ class CellGroup:
             self._provide(found, now)
 
     def _provide(self, lacking: int, now: int) -> None:
-        """Provide what a loop could not go on without."""
+        """Provide what a loop lacks: a move, a cell, a register, or room for firings."""
         cells = self._cells
         if lacking == LACKS_MOVE:
             rule, state, letter, events = cells.control[
@@ -325,6 +322,7 @@ class CellGroup:
 
     def sweep(self, now: int) -> None:
         """Drop the keys under which every rule stands as before it started."""
+        before = len(self.keys)
         self._free_expired(now)
         idle = [
             (key, state.number)
@@ -335,7 +333,7 @@ class CellGroup:
             del self.keys[key]
             self._states[number] = None
             self._free_numbers.append(number)
-        self._sweep_at = max(KEYS_BEFORE_A_SWEEP, 2 * len(self.keys))
+        self._sweeps.done(before, len(self.keys), now)
 
     # --- alarms -----------------------------------------------------------------------------------
 
@@ -370,11 +368,11 @@ class CellGroup:
         self, columns: Sequence[list[int]], made: list[Event], orders: list[AlarmOrder] | None
     ) -> None:
         states, emit = self._states, self._outputs.emit_alarm
-        *_, times, keys, instances = columns
+        *_, times, keys, last_read = columns
         firings = zip(*columns, strict=True)
-        for firing, time, key, instance in zip(firings, times, keys, instances, strict=True):
+        for firing, time, key, last in zip(firings, times, keys, last_read, strict=True):
             state = states[key]
             assert state is not None, "a key with cells is there"
             count = emit(state, firing, time, made)
             if orders is not None:
-                orders += [(time, self.rules[firing[0]].order, instance)] * count
+                orders += [(time, self.rules[firing[0]].order, last)] * count

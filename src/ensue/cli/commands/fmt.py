@@ -1,0 +1,73 @@
+"""`ensue fmt`: libraries in their one layout, comments kept."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
+from ensue.errors import UsageError
+
+STDIN = "-"
+
+
+def fmt(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="LIB",
+            help="Library files (*.cor); - is the standard input, laid out on the standard output.",
+            show_default=False,
+        ),
+    ],
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; name the files that would change.")
+    ] = False,
+) -> None:
+    """Lay libraries out, comments kept.
+
+    Four spaces a level, a clause a line, a case a line. What cannot be read stays as it is, and no
+    rule changes its meaning.
+
+    \b
+    Example:
+      ensue fmt rules.cor
+      ensue fmt --check *.cor
+
+    \b
+    Exit codes:
+      0  good
+      1  --check, and a file would change
+      2  a file cannot be read, or a wrong call
+    """
+    # The grammar takes a moment to load, and the help does not need it.
+    from ensue.editor.formatting import format_text
+
+    changed = 0
+    for path in files:
+        if str(path) == STDIN:
+            sys.stdout.write(format_text(sys.stdin.read()))
+            continue
+        before = _text(path)
+        after = format_text(before)
+        if after == before:
+            continue
+        changed += 1
+        if check:
+            show(f"{path} would change")
+        else:
+            path.write_bytes(after.encode("utf-8"))
+    say(f"{counted(changed, 'file')} {'would change' if check else 'changed'}", "dim")
+    if check and changed:
+        raise typer.Exit(EXIT_FINDINGS)
+
+
+def _text(path: Path) -> str:
+    """Line ends are kept as they are."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError(f"`{path}` is no UTF-8 text: save it as UTF-8") from None

@@ -1,0 +1,53 @@
+"""`ensue lsp`: the language server for editors."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ensue.cli.terminal import say
+from ensue.errors import UsageError
+
+
+def lsp(
+    tcp: Annotated[
+        int | None,
+        typer.Option(
+            "--tcp",
+            metavar="PORT",
+            min=1,
+            max=65_535,
+            help="Listen on this port of 127.0.0.1; without it, speak over the standard streams.",
+        ),
+    ] = None,
+) -> None:
+    """Serve an editor: mistakes as you type, completion, hovers, renaming, layout.
+
+    An editor starts this command and speaks the Language Server Protocol with it. Files of a folder
+    are read together where one needs the event types of another.
+
+    \b
+    Example:
+      ensue lsp
+      ensue lsp --tcp 2087
+
+    \b
+    Exit codes:
+      0  the editor has ended it
+      2  the extra is not installed, or a wrong call
+    """
+    try:
+        from ensue.editor.server import editor_server
+    except ModuleNotFoundError as error:
+        if error.name not in ("pygls", "lsprotocol"):
+            raise
+        raise UsageError(
+            "`ensue lsp` needs the language server's library: pip install 'ensue[lsp]'"
+        ) from None
+    server = editor_server()
+    if tcp is None:
+        server.start_io()
+        return
+    say(f"listening on 127.0.0.1:{tcp}", "dim")
+    server.start_tcp("127.0.0.1", tcp)

@@ -1,0 +1,140 @@
+"""Parcels: what one site tells another, and its form on the wire.
+
+A parcel goes from one site to another. It brings events, each with its place and with the rules and
+ports for which it comes; *marks*, before which nothing more comes for a rule; and *resets*, by
+which the home of a rule says from where on matches count. Parcels between two sites are numbered,
+so that a repeated one is dropped and a lost one is noticed. On the wire a parcel is one CloudEvent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ensue.errors import EventError
+from ensue.events.cloudevents import encode, event_of
+from ensue.events.event import Event
+from ensue.events.types import TypeSystem
+from ensue.federation.placement.fields import restored
+from ensue.federation.placement.places import Place, Since
+
+PARCEL = "ensue.placement.parcel"
+"""The type of parcels."""
+
+DESTINATION = "ensuesite"
+"""The attribute that names the site a parcel is for."""
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """An event for one rule: it matches these ports, under one key of the rule.
+
+    `releases` is the place of the event that let it go; its own, if it did not wait.
+    """
+
+    rule: str
+    ports: frozenset[str]
+    releases: Place
+
+
+class Load(msgspec.Struct, frozen=True):
+    """An event, and what it comes for. None stands for an event that has come before."""
+
+    place: Place
+    event: Event | None
+    purposes: tuple[Carried, ...]
+
+
+class Reset(msgspec.Struct, frozen=True):
+    """Matches of a rule, under one key (as `outposts.key_name` says it), count from a place on."""
+
+    rule: str
+    key: str
+    since: Since
+
+
+class Parcel(msgspec.Struct, frozen=True):
+    """What goes from one site to another at once. `mark` is for all rules but those in `marks`."""
+
+    sender: str
+    receiver: str
+    instance: str
+    number: int
+    loads: tuple[Load, ...]
+    resets: tuple[Reset, ...]
+    mark: Place
+    marks: dict[str, Place]
+
+    @property
+    def messages(self) -> int:
+        """How many messages it stands for: one for each event, and one for all resets.
+
+        What has come before rides along with an event that has not, or is one message.
+        """
+        return max(self.events, bool(self.loads)) + bool(self.resets)
+
+    @property
+    def events(self) -> int:
+        """How many events it brings that have not come before."""
+        return sum(load.event is not None for load in self.loads)
+
+
+def to_event(parcel: Parcel) -> Event:
+    """A parcel as a CloudEvent."""
+    data = {
+        "sender": parcel.sender,
+        "instance": parcel.instance,
+        "number": parcel.number,
+        "loads": [
+            {
+                "place": load.place,
+                "event": load.event and msgspec.json.decode(encode(load.event)),
+                "for": [[each.rule, sorted(each.ports), each.releases] for each in load.purposes],
+            }
+            for load in parcel.loads
+        ],
+        "resets": [[each.rule, each.key, each.since] for each in parcel.resets],
+        "mark": parcel.mark,
+        "marks": parcel.marks,
+    }
+    identity = f"{parcel.sender}:{parcel.receiver}:{parcel.instance}:{parcel.number}"
+    return Event(
+        identity,
+        f"ensue/site/{parcel.sender}",
+        PARCEL,
+        max(parcel.mark[0], 0),
+        data,
+        {DESTINATION: parcel.receiver},
+    )
+
+
+def from_event(event: Event, types: TypeSystem) -> Parcel:
+    """The parcel that a CloudEvent carries. Raises `EventError` if it carries none."""
+    try:
+        data = event.data
+        return Parcel(
+            data["sender"],
+            event.extensions[DESTINATION],
+            data["instance"],
+            data["number"],
+            tuple(_load(each, types) for each in data["loads"]),
+            tuple(
+                Reset(rule, key, (_place(since[0]), since[1]))
+                for rule, key, since in data["resets"]
+            ),
+            _place(data["mark"]),
+            {rule: _place(mark) for rule, mark in data["marks"].items()},
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise EventError([f"`{event.id}` is no parcel of a site: {error!r}"]) from None
+
+
+def _load(given: dict[str, Any], types: TypeSystem) -> Load:
+    event = given["event"] and restored(event_of(dict(given["event"])), types)
+    purposes = (Carried(rule, frozenset(ports), _place(at)) for rule, ports, at in given["for"])
+    return Load(_place(given["place"]), event, tuple(purposes))
+
+
+def _place(given: Any) -> Place:
+    time, kind, first, second, third, depth, way = given
+    return (time, kind, first, second, third, depth, tuple(way))

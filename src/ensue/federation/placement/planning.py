@@ -1,0 +1,341 @@
+"""Where each rule of a library runs, what travels to it, and why a rule does not split.
+
+In come a checked library and its sites; out goes a `Placement`. A rule has one *home*, where it
+triggers and puts out: its only site if all its events arise at one, the site that was chosen for
+it, or else the site for which the fewest ports have events that travel one by one. Every other site
+with events of the rule sends them to the home, the fields that are read there alone. Where the rule
+cannot match before something has come to pass at a site (`needs`), that site holds its events back
+until it has, and the home takes them all at once.
+
+Nothing is run here; sites run in `running`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
+
+from ensue.errors import UsageError
+from ensue.federation.placement.fields import Fields, fields_of
+from ensue.federation.placement.needs import alone_enough, is_followed, needed_of
+from ensue.federation.placement.sites import Site, Sites
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.checking.feeding import outputs_of
+from ensue.lang.derived.parts import parts_of, ports_in
+from ensue.lang.derived.relating import aggregates_of, has_timeout
+from ensue.lang.expressions.nesting import parts_of as operands_of
+from ensue.lang.expressions.tree import Comparison, Expression, Literal, Logic, Name, TemporalTerm
+from ensue.lang.syntax import (
+    Correlation,
+    EclCorrelation,
+    EventPort,
+    Filter,
+    FilterCorrelation,
+    Holds,
+    PushNew,
+    PushPort,
+    TimerPort,
+)
+from ensue.subscriptions import Filter as Predicate
+from ensue.subscriptions import covers
+
+_NOTHING = Predicate.parse("FALSE")
+_WHEN_HELD = 0.25
+"""What a port counts whose events are held back, against 1 for a port whose events all travel."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one site does for a rule that runs elsewhere.
+
+    With `needed`, events wait until it is matched; `keeps_witnesses` says that of those that wait
+    only the events are kept on which a match can stand. Without it, `why` says why none waits.
+    """
+
+    site: str
+    ports: tuple[str, ...]
+    needed: Filter | None
+    why: str = ""
+    keeps_witnesses: bool = False
+
+
+@dataclass(frozen=True)
+class PlacedRule:
+    """A rule at its home, and its parts at the other sites. `why` says how the home was found.
+
+    `resets` is set where the home tells sites what it has forgotten.
+    """
+
+    number: int
+    correlation: Correlation
+    home: str
+    ports_at: Mapping[str, tuple[str, ...]]
+    parts: Mapping[str, Part]
+    fields: Mapping[str, Fields]
+    feeders: tuple[str, ...]
+    why: str
+    resets: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.correlation.name
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its events arise at its home."""
+        return not self.parts
+
+    @property
+    def forgets_idle_keys(self) -> bool:
+        """Whether a key that stands as at its start can be dropped: nothing was counted from it."""
+        rule = self.correlation
+        return (
+            isinstance(rule, FilterCorrelation)
+            and not rule.initially
+            and not has_timeout(rule)
+            and not any(isinstance(port, TimerPort) for port in rule.ports)
+        )
+
+    @property
+    def split_sites(self) -> tuple[str, ...]:
+        return tuple(site for site, part in self.parts.items() if part.needed is not None)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Every rule of a library at its home. `order` has feeding rules before those they feed."""
+
+    library: CheckedLibrary
+    sites: Sites
+    rules: Mapping[str, PlacedRule]
+    order: tuple[str, ...] = field(default=())
+
+
+def place(library: CheckedLibrary, sites: Sites) -> Placement:
+    """A home for every rule. Raises `UsageError` for rules that cannot be run across sites."""
+    _refuse_histories(library)
+    feeders: dict[str, list[str]] = {each.name: [] for each in library.correlations}
+    for name, readers in library.feeds.items():
+        for reader in readers:
+            feeders[reader].append(name)
+    order = tuple(TopologicalSorter(feeders).static_order())
+    numbers = {each.name: number for number, each in enumerate(library.correlations)}
+    rules: dict[str, PlacedRule] = {}
+    for name in order:
+        correlation = library.correlations[numbers[name]]
+        fed = tuple(feeders[name])
+        origins = {
+            port.name: tuple(_origins(port, library, sites, [rules[each] for each in fed]))
+            for port in correlation.ports
+            if isinstance(port, EventPort)
+        }
+        rules[name] = _placed(numbers[name], correlation, origins, fed, sites)
+    return Placement(library, sites, rules, order)
+
+
+# --- where events come from ---------------------------------------------------------------------
+
+
+def _origins(
+    port: EventPort, library: CheckedLibrary, sites: Sites, feeders: Iterable[PlacedRule]
+) -> Iterator[str]:
+    """The sites at which an event may arise that a port reads, in the order of the sites."""
+    accepted = frozenset(library.types.subtypes(port.type))
+    fed_from = {
+        rule.home for rule in feeders if _may_feed(rule.correlation, port, accepted, library)
+    }
+    for site in sites.sites:
+        if site.name in fed_from or _may_have(site, port, accepted):
+            yield site.name
+
+
+def _may_have(site: Site, port: EventPort, accepted: frozenset[str]) -> bool:
+    if not site.has_events or (site.types is not None and not site.types & accepted):
+        return False
+    tests: list[Expression] = list(site.tests())
+    if port.source is not None:
+        tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))
+    if port.where is not None:
+        tests.append(port.where)
+    if len(tests) < 2:
+        return True
+    return covers(_NOTHING, Predicate(Logic(tuple(tests), ("AND",) * (len(tests) - 1)))) is not True
+
+
+def _may_feed(
+    feeder: Correlation, port: EventPort, accepted: frozenset[str], library: CheckedLibrary
+) -> bool:
+    for output in outputs_of(feeder):
+        types = library.types.subtypes(output.type) if output.or_below else (output.type,)
+        asked = port.source is None or output.source is None or port.source == output.source
+        if asked and not accepted.isdisjoint(types):
+            return True
+    return False
+
+
+# --- homes --------------------------------------------------------------------------------------
+
+
+def _placed(
+    number: int,
+    correlation: Correlation,
+    origins: Mapping[str, tuple[str, ...]],
+    feeders: tuple[str, ...],
+    sites: Sites,
+) -> PlacedRule:
+    ports_at = {
+        site: tuple(port for port, at in origins.items() if site in at)
+        for site in sites.names
+        if any(site in at for at in origins.values())
+    }
+    parts = {site: _part(site, ports, correlation, origins) for site, ports in ports_at.items()}
+    home, why = _home(correlation.name, ports_at, parts, sites)
+    others = {site: part for site, part in parts.items() if site != home}
+    return PlacedRule(
+        number,
+        correlation,
+        home,
+        ports_at,
+        others,
+        fields_of(correlation),
+        feeders,
+        why,
+        isinstance(correlation, FilterCorrelation)
+        and len(correlation.branches) == 1
+        and correlation.clauses.keep != "all",
+    )
+
+
+def _home(
+    name: str,
+    ports_at: Mapping[str, tuple[str, ...]],
+    parts: Mapping[str, Part],
+    sites: Sites,
+) -> tuple[str, str]:
+    if name in sites.chosen:
+        return sites.chosen[name], "chosen"
+    if not ports_at:
+        return sites.names[0], "no site has events for it"
+    if len(ports_at) == 1:
+        return next(iter(ports_at)), "all its events arise there"
+
+    def cost(home: str) -> float:
+        return sum(
+            len(ports) * (1 if parts[site].needed is None else _WHEN_HELD)
+            for site, ports in ports_at.items()
+            if site != home
+        )
+
+    return min(ports_at, key=cost), "the fewest ports have events that travel to it one by one"
+
+
+# --- parts --------------------------------------------------------------------------------------
+
+
+def _part(
+    site: str,
+    ports: tuple[str, ...],
+    correlation: Correlation,
+    origins: Mapping[str, tuple[str, ...]],
+) -> Part:
+    """What a site does for a rule that runs elsewhere."""
+    why = _why_whole(correlation)
+    if why:
+        return Part(site, ports, None, why)
+    assert isinstance(correlation, FilterCorrelation)
+    local = frozenset(port for port, at in origins.items() if at == (site,))
+    needed = needed_of(correlation, local)
+    if needed is None:
+        return Part(site, ports, None, f"it can trigger without anything from `{site}`")
+    if not is_followed(needed):
+        return Part(site, ports, None, "a bracket in it is repeated too often to be followed there")
+    if alone_enough(needed, ports):
+        return Part(site, ports, None, "each of these events counts by itself")
+    return Part(site, ports, needed, "", _keeps_witnesses(correlation, needed, ports, local))
+
+
+def _why_whole(correlation: Correlation) -> str:
+    """Why no part of a rule can run away from its home; nothing if one can."""
+    if isinstance(correlation, EclCorrelation):
+        return "every event may move an `ecl` on, whether it completes a part or not"
+    if any(isinstance(port, TimerPort) for port in correlation.ports):
+        return "its timers count from its first event, and that must travel"
+    if any(isinstance(each, PushNew | PushPort) for each in correlation.initially):
+        return "it puts something out at its first event, and that must travel"
+    if has_timeout(correlation) and correlation.clauses.by:
+        return "timeouts of its keys fire in the order of their last events, and those must travel"
+    return ""
+
+
+def _keeps_witnesses(
+    correlation: FilterCorrelation,
+    needed: Filter,
+    ports: Collection[str],
+    local: Collection[str],
+) -> bool:
+    """Whether of the events that wait only those are needed on which a match can stand.
+
+    All of the site's ports must stand together in one subexpression of the only branch, and what is
+    needed must be all of that: what lies between two of them, or was weakened away, would else have
+    to know of events that were dropped.
+    """
+    if correlation.clauses.bind == "first" or has_timeout(correlation):
+        return False
+    if len(correlation.branches) != 1 or aggregates_of(correlation):
+        return False
+    voids = {port.name for port in correlation.clauses.unless}
+    matched = set(ports) - voids
+    if not matched <= set(local) or voids & matched or voids & set(ports_in(correlation.branches)):
+        return False
+    subtrees = [
+        part
+        for part in parts_of(correlation.branches)
+        if set(ports_in([part])) >= matched and set(ports_in([part])) <= set(local)
+    ]
+    branch = correlation.branches[0]
+    return _has_all_places(needed, branch, matched) and any(
+        _has_all_places(each, branch, matched) for each in subtrees
+    )
+
+
+def _has_all_places(part: Filter, branch: Filter, ports: Collection[str]) -> bool:
+    """Whether no place of these ports lies outside of a part of a branch."""
+
+    def places(x: Filter) -> int:
+        return sum(port in ports for port in ports_in([x]))
+
+    return places(part) == places(branch)
+
+
+# --- what is refused ----------------------------------------------------------------------------
+
+
+def _refuse_histories(library: CheckedLibrary) -> None:
+    asking = [each.name for each in library.correlations if any(map(_asks, _predicates(each)))]
+    if asking:
+        names = ", ".join(f"`{name}`" for name in asking)
+        raise UsageError(
+            f"a history knows the events of all sites, so rules that ask one cannot be placed:"
+            f" {names}; run them on one machine"
+        )
+
+
+def _predicates(correlation: Correlation) -> Iterator[Expression]:
+    for port in correlation.ports:
+        if isinstance(port, EventPort) and port.where is not None:
+            yield port.where
+    if isinstance(correlation, EclCorrelation):
+        for part in expressions_in(correlation.body):
+            if isinstance(part, Holds):
+                yield part.predicate
+
+
+def _asks(predicate: Expression) -> bool:
+    waiting: Sequence[Expression] = [predicate]
+    while waiting:
+        if any(isinstance(each, TemporalTerm) for each in waiting):
+            return True
+        waiting = [part for each in waiting for part in operands_of(each)]
+    return False

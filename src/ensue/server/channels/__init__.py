@@ -1,0 +1,1 @@
+"""Channels of a server, and the links between them."""

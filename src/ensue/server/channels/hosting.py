@@ -1,0 +1,89 @@
+"""The channels of a server: each a stream of its own, with its journal, history and libraries.
+
+In come settings; out go channels by name, opened and closed together. `main` is always there. What
+one channel publishes of another goes over a link (`linking`), and over nothing else: neither
+numbers of entries nor libraries are shared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+from ensue.lang.diagnostics import did_you_mean
+from ensue.server.channels.linking import Link
+from ensue.server.settings import Settings
+from ensue.server.settings.tables import MAIN
+from ensue.server.station.libraries import Libraries, UnknownError
+from ensue.server.station.occupancies import Occupancies
+from ensue.server.station.station import Station
+from ensue.server.webhooks.sending import Webhooks
+
+
+class Channel:
+    """One stream, and what is done with it."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
+        self.settings = settings
+        self.station = Station(settings)
+        self.libraries = Libraries(self.station)
+        self.occupancies = Occupancies()
+        self.webhooks = Webhooks(self.station, settings.webhooks.networks)
+
+
+class Channels:
+    """Made in an event loop; `open` before use, `start` to send, `close` at the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._channels: dict[str, Channel] = {}
+        self._settings = settings
+        self._ending = AsyncExitStack()
+        self.links: list[Link] = []
+
+    async def open(self) -> None:
+        try:
+            for name in self._settings.channel_names:
+                channel = Channel(name, self._settings.of_channel(name))
+                self._channels[name] = channel
+                await channel.station.open()
+                self._ending.push_async_callback(channel.station.close)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        await self._ending.aclose()
+
+    def start(self) -> None:
+        """Begin to send, to webhooks and over links."""
+        for channel in self:
+            channel.webhooks.start()
+        for each in self._settings.links:
+            link = Link(each, self[each.source].station, self[each.to].station)
+            self.links.append(link)
+            link.start()
+
+    async def stop(self) -> None:
+        """Send no more, and tell subscribers to come again."""
+        for channel in self:
+            for each in list(channel.station.feed.subscribers.values()):
+                each.close()
+        sending: list[Any] = [*self.links, *(each.webhooks for each in self)]
+        await asyncio.gather(*(each.stop() for each in sending))
+
+    def __getitem__(self, name: str) -> Channel:
+        found = self._channels.get(name)
+        if found is None:
+            hint = did_you_mean(name, list(self._channels))
+            raise UnknownError(f"there is no channel `{name[:100]}`; {hint}")
+        return found
+
+    def __iter__(self) -> Iterator[Channel]:
+        return iter(self._channels.values())
+
+    @property
+    def main(self) -> Channel:
+        return self._channels[MAIN]

@@ -1,0 +1,78 @@
+"""Whether a placement puts out what one machine does, and the smallest trial where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ensue.events.cloudevents import encode
+from ensue.events.event import Event
+from ensue.federation.placement import Simulation, place
+
+from .drawing import Trial
+
+
+@dataclass(frozen=True)
+class Way:
+    """How the simulated network behaves."""
+
+    engine: str = "reference"
+    delay: int = 0
+    beat: int = 1
+    wire: bool = False
+
+
+@dataclass(frozen=True)
+class Difference:
+    trial: Trial
+    expected: list[str]
+    given: list[str]
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.trial), "one machine:", *self.expected, "placed:", *self.given])
+
+
+def as_lines(outputs: list[Event]) -> list[str]:
+    return [encode(each).decode() for each in outputs]
+
+
+def of_one_machine(trial: Trial) -> list[str]:
+    run = trial.library.start("reference")
+    outputs = [out for _, event in trial.events for out in run.push(event)]
+    return as_lines(outputs + run.finish())
+
+
+def simulated(trial: Trial, way: Way) -> tuple[list[str], Simulation]:
+    placement = place(trial.library.checked, trial.sites)
+    simulation = Simulation(
+        placement,
+        engine=way.engine,
+        delay=way.delay,
+        beat=way.beat,
+        wire=way.wire,
+        seed=trial.seed,
+    )
+    return as_lines(simulation.run(trial.events)), simulation
+
+
+def difference(trial: Trial, way: Way) -> Difference | None:
+    expected = of_one_machine(trial)
+    try:
+        given, _ = simulated(trial, way)
+    except AssertionError as error:
+        given = [f"assertion: {error}"]
+    return None if expected == given else Difference(trial, expected, given)
+
+
+def smallest(found: Difference, way: Way) -> Difference:
+    """The difference with as many events left out as possible."""
+    size = max(1, len(found.trial.events) // 2)
+    while size:
+        start = 0
+        while start < len(found.trial.events):
+            again = difference(found.trial.without(start, start + size), way)
+            if again is None:
+                start += size
+            else:
+                found = again
+        size //= 2
+    return found

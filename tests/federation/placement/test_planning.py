@@ -1,0 +1,208 @@
+"""What is placed where, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import ensue
+from ensue.errors import UsageError
+from ensue.federation.placement import PlacedRule, Sites, place
+from ensue.lang.printer import print_filter
+
+TYPES = """
+eventtype A { attribute long v; attribute string host; };
+eventtype B { attribute long v; attribute string host; };
+eventtype C { attribute long v; attribute string host; };
+eventtype D { attribute long v; attribute string host; };
+eventtype Out { attribute long v; };
+"""
+SITES = {
+    "site": [
+        {"name": "plant", "types": ["A", "B"]},
+        {"name": "office", "types": ["C"]},
+        {"name": "yard", "types": ["D"]},
+    ]
+}
+PORTS = "A a, B b, C c, D d"
+
+
+def placed(rule: str, tables: Any = None) -> dict[str, PlacedRule]:
+    library = ensue.parse(TYPES + rule).checked
+    return dict(place(library, Sites.of(tables or SITES, library)).rules)
+
+
+def one(body: str, ports: str = "A a, B b, C c", case: str = "push new Out { v = c.v };") -> Any:
+    return placed(f"Out correlation R ({ports}) {body} {{ case true: {case} }}")["R"]
+
+
+def needed(rule: PlacedRule) -> dict[str, str]:
+    return {
+        site: print_filter(part.needed)
+        for site, part in rule.parts.items()
+        if part.needed is not None
+    }
+
+
+def test_a_rule_whose_events_all_arise_at_one_site_runs_there() -> None:
+    rule = one("a ; b", "A a, B b", "push new Out { v = b.v };")
+
+    assert rule.home == "plant"
+    assert rule.is_whole
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("(a ; b) + c", {"plant": "a ; b"}),
+        ("(a ; b) ; c", {"plant": "a ; b"}),
+        ("c ; (a + b)", {"plant": "a + b"}),
+        ("a ; c ; b", {"plant": "a ; b"}),
+        ("a{3} + c", {"plant": "a{3}"}),
+        ("(a | b) ; c", {}),
+        ("(a ; b) | c", {}),
+        ("(a ; b) + c || c", {}),
+        ("(a ; b ; c) | (a{2} + c)", {"plant": "a ; b | a{2}"}),
+    ],
+)
+def test_what_no_match_does_without_is_needed(body: str, expected: dict[str, str]) -> None:
+    ports = "A a, B b, C c" if "b" in body else "A a, C c"
+
+    assert needed(one(f"{body} within 1 h", ports)) == expected
+
+
+def test_a_part_that_may_be_aborted_is_needed_by_nothing() -> None:
+    rule = placed(
+        "Out correlation R (A a, B b, C c) l:(a ; b) + m:c"
+        " { case m: push new Out { v = c.v }; abort(l); case l: push new Out { v = c.v }; }"
+    )["R"]
+
+    assert needed(rule) == {}
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("Out correlation R (A a, C c, every 1 s t) (a ; t) + c", "its timers count"),
+        ("Out correlation R (A a, B b, C c) (a ; b ; timeout(1 s)) + c by host", "timeouts of"),
+        ("Out correlation R (A a, B b, C c) (a ; b) | c", "it can trigger without"),
+        ("Out correlation R (A a, C c) a ; c", "counts by itself"),
+    ],
+)
+def test_the_reason_why_a_rule_stays_whole_is_said(rule: str, reason: str) -> None:
+    found = placed(rule + " { case true: push new Out { v = c.v }; }")["R"]
+
+    assert any(reason in part.why for part in found.parts.values())
+
+
+def test_an_ecl_stays_whole_and_says_why() -> None:
+    found = placed(
+        "eventtype Done { };\nDone ecl R (A a, C c) { repeat { notify { sequential { a, c } } } }"
+    )["R"]
+
+    assert not found.split_sites
+    assert all("ecl" in part.why for part in found.parts.values())
+
+
+def test_only_fields_that_are_read_at_the_home_travel() -> None:
+    rule = one("(a where v > 3 ; b) + c".replace(" where v > 3", ""), "A a where v > 3, B b, C c")
+    keyed = one("(a ; b) + c by host", case="push new Out { v = a.v + c.v };")
+    whole = placed("A correlation R (A a, B b, C c) (a ; b) + c { case true: push a; }")["R"]
+
+    assert rule.fields == {"a": frozenset(), "b": frozenset(), "c": frozenset({"v"})}
+    assert keyed.fields["a"] == {"host", "v"}
+    assert keyed.fields["b"] == {"host"}
+    assert whole.fields["a"] is None
+
+
+def test_of_events_that_wait_only_witnesses_are_kept_where_that_is_enough() -> None:
+    def keeps(body: str) -> bool:
+        part = one(body).parts["plant"]
+        assert part.needed is not None
+        return bool(part.keeps_witnesses)
+
+    assert keeps("(a ; b) + c")
+    assert keeps("(a ; b) + c bind latest keep all")
+    assert not keeps("(a ; b) + c bind first")
+    assert not keeps("(a ; b ; a) ; c ; a")
+    assert not keeps("a ; c ; b")
+    assert not keeps("(a ; b) + c having count(a) > 2")
+
+
+def test_what_may_be_aborted_waits_whole() -> None:
+    rule = placed(
+        "Out correlation R (A a, B b, C c) (l:a ; b) ; c"
+        " { case l: push new Out { v = c.v }; toggle(l); }"
+    )["R"]
+
+    assert needed(rule) == {"plant": "b"}
+    assert not rule.parts["plant"].keeps_witnesses
+
+
+def test_a_rule_over_rules_is_fed_from_the_homes_of_those() -> None:
+    rules = placed(
+        "eventtype Hot { attribute long v; };\n"
+        "Hot correlation First (A a, B b) a ; b { case true: push new Hot { v = b.v }; }\n"
+        "Out correlation Second (Hot h, C c) h{2} + c { case true: push new Out { v = c.v }; }"
+    )
+
+    assert rules["First"].home == "plant"
+    assert rules["Second"].home == "office"
+    assert needed(rules["Second"]) == {"plant": "h{2}"}
+
+
+def test_a_port_whose_predicate_no_event_of_a_site_fulfils_has_no_events_there() -> None:
+    tables = {
+        "site": [
+            {"name": "north", "where": "region = 'north'"},
+            {"name": "south", "where": "region = 'south'"},
+        ]
+    }
+    rule = placed(
+        "eventtype R { attribute string region; };\n"
+        "Out correlation Both (R a where region = 'north', R b where region = 'north', R c where"
+        " region = 'south') (a ; b) + c { case true: push new Out { v = 1 }; }",
+        tables,
+    )["Both"]
+
+    assert rule.ports_at == {"north": ("a", "b"), "south": ("c",)}
+
+
+def test_a_site_can_be_chosen() -> None:
+    tables = {**SITES, "place": [{"rule": "R", "at": "yard"}]}
+    rule = placed(
+        "Out correlation R (A a, B b) a ; b { case true: push new Out { v = b.v }; }", tables
+    )["R"]
+
+    assert rule.home == "yard"
+    assert needed(rule) == {"plant": "a ; b"}
+
+
+def test_every_mistake_in_the_tables_is_told_at_once() -> None:
+    tables = {
+        "sites": [],
+        "site": [
+            {"name": "plant", "types": ["Aa"], "wher": "v > 1"},
+            {"name": "plant", "where": "v >"},
+            {"types": ["A"]},
+        ],
+        "place": [{"rule": "Rr", "at": "plnt"}],
+    }
+
+    with pytest.raises(UsageError) as caught:
+        placed("Out correlation R (A a) a { case true: push new Out { v = a.v }; }", tables)
+
+    said = str(caught.value)
+    for each in ("[sites]", "`Aa`", "`wher`", "is taken", "is no filter", "a name is needed"):
+        assert each in said
+    assert "`Rr`" in said
+    assert "did you mean `plant`" in said
+
+
+def test_rules_that_ask_a_history_are_refused() -> None:
+    with pytest.raises(UsageError, match="ask one cannot be placed: `R`"):
+        placed(
+            "Out correlation R (A a where start AFTER(10 s) (v > 3)) a"
+            " { case true: push new Out { v = a.v }; }"
+        )
