@@ -263,12 +263,12 @@ def advance_bucket(
     for stretch in found[:-1]:
         # The clock begins anew behind it, so that nothing in it has to wait, or is kept.
         ready, events = _split_at(events, stretch.high)
-        _, parts = _run(context, engines, ready, stretch.high, passes=False)
+        _, parts = _run(context, engines, ready, stretch.high, context.group.has_timers)
         yield from _counted(context, parts, measures)
         engines = {}
     settled = found[-1].high - task.lateness
     ready, waiting = _split_at(events, settled)
-    passes = _window_passes(context, before, settled)
+    passes = context.group.has_timers or _window_passes(context, before, settled)
     running, parts = _run(context, engines, ready, settled, passes)
     yield from _counted(context, parts, measures)
     if running is not None:
@@ -307,13 +307,13 @@ def _run(
 ) -> tuple[dict[str, Engine] | None, Iterator[pa.Table]]:
     """The engines that read events and let time pass, and what they put out; None if none has to.
 
-    `passes` says that keys may have come to hold nothing by the time alone. The engines are up to
-    date once all of what they put out was taken.
+    `passes`: time alone may change something. The engines are up to date once all of what they put
+    out was taken.
     """
     texts = context.texts
     changed = any(saved.get(name, (text,))[0] != text for name, text in texts.items())
     gone = saved.keys() - texts.keys()
-    if ready is None and not (saved and (changed or gone or passes or context.group.has_timers)):
+    if ready is None and not (saved and (changed or gone or passes)):
         return None, iter(())
     running = engines_of(context, saved)
 

@@ -159,13 +159,13 @@ class ColumnEngine:
     ) -> None:
         self._context = context
         self._part = part
-        self._engine = BatchEngine(part, columns=context.columns.made)
+        self._engine = BatchEngine(part)
         if saved is not None:
             text, snapshot = saved
             if text == print_library(part.tree):
                 self._engine.restore(snapshot)
             else:
-                self._engine = BatchEngine(parse(text).checked, columns=context.columns.made)
+                self._engine = BatchEngine(parse(text).checked)
                 self._engine.restore(snapshot)
                 self._engine.change(part)
         self._has_timers = self._engine.has_timers
@@ -196,12 +196,13 @@ class ColumnEngine:
         return self._context.columns.table(selected_rows(made, self._context.plan.selected))
 
     def advance(self, time: int) -> Iterator[pa.Table]:
-        if not self._has_timers:
-            # Without timers, time alone makes no outputs; but windows pass.
+        # Without timers, time alone makes no outputs.
+        if self._has_timers:
+            for made in self._engine.finish_in_parts(time):
+                yield self._table(made)
+        else:
+            # Windows pass all the same.
             self._engine.reach(time)
-            return
-        for made in self._engine.finish_in_parts(time):
-            yield self._table(made)
 
     def save(self) -> Saved:
         return print_library(self._part.tree), self._engine.snapshot()
