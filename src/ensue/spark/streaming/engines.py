@@ -195,7 +195,7 @@ class ColumnEngine:
     def advance(self, time: int) -> pa.Table:
         if not self._has_timers:
             # Without timers, time alone makes no outputs; but windows pass.
-            self._engine.reach(time)
+            self._engine.pass_time(time)
             return self._context.columns.schema.empty_table()
         return self._table(self._engine.finish(time))
 
