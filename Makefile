@@ -48,6 +48,10 @@ docs: setup
 package:
 	$(PYTHON) deploy/check.py
 
+# The extension for Visual Studio Code; needs Node.js.
+extension:
+	cd editors/vscode && npm ci && npm run compile && npm test && npm run package
+
 # Takes minutes, and wants the machine for itself; `benchmarks/compare.py` holds it against the record.
 bench: setup
 	@mkdir -p build/bench

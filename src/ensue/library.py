@@ -259,7 +259,7 @@ def as_library(given: LibraryLike) -> Library:
 
 
 def _holds_tables(path: str | PathLike[str]) -> bool:
-    """Told by its first bytes, whatever the file is called. Problems are told by who reads it."""
+    """Whether a file begins as tables do. A file that cannot be read is reported by its reader."""
     try:
         with Path(path).open("rb") as file:
             return file.read(len(TABLES_MAGIC)) == TABLES_MAGIC

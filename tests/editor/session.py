@@ -90,7 +90,11 @@ class Session:
         self, name: str, wanted: Callable[[list[types.Diagnostic]], bool]
     ) -> list[types.Diagnostic]:
         """The findings of a file, once they are as wanted."""
-        uri = self.uri(name)
+        return await self.diagnostics_of(self.uri(name), wanted)
+
+    async def diagnostics_of(
+        self, uri: str, wanted: Callable[[list[types.Diagnostic]], bool]
+    ) -> list[types.Diagnostic]:
 
         async def waiting() -> list[types.Diagnostic]:
             while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import socket
 import subprocess
 import sys
@@ -330,3 +331,51 @@ def test_a_keystroke_in_a_large_file_is_answered_soon(tmp_path: Path) -> None:
         return time.perf_counter() - start
 
     assert in_editor(tmp_path, story) < 5
+
+
+def test_edits_of_single_words_are_followed(tmp_path: Path) -> None:
+    async def story(editor: Session) -> None:
+        position = editor.open("rules.cor", TYPES + RULES.replace("; good", "; ¦good"))
+        await editor.diagnostics("rules.cor", lambda each: not each)
+        end = types.Position(position.line, position.character + 4)
+        for version, (span, text, wanted) in enumerate(
+            [
+                (types.Range(position, end), "nobody", 1),
+                (types.Range(position, types.Position(end.line, end.character + 2)), "good", 0),
+            ],
+            2,
+        ):
+            change = types.TextDocumentContentChangePartial(span, text)
+            editor.client.text_document_did_change(
+                types.DidChangeTextDocumentParams(
+                    types.VersionedTextDocumentIdentifier(version, editor.uri("rules.cor")),
+                    [change],
+                )
+            )
+            await editor.diagnostics("rules.cor", bool if wanted else operator.not_)
+
+    in_editor(tmp_path, story)
+
+
+def test_a_text_that_was_never_saved_is_checked_too(tmp_path: Path) -> None:
+    async def story(editor: Session) -> None:
+        uri = "untitled:Untitled-1"
+        item = types.TextDocumentItem(uri, "ensue", 1, "eventtype A : B {};\n")
+        editor.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+        found = await editor.diagnostics_of(uri, lambda each: bool(each))
+        assert [each.code for each in found] == ["unknown-type"]
+
+    in_editor(tmp_path, story)
+
+
+def test_lines_of_either_end_are_counted_alike(tmp_path: Path) -> None:
+    text = (TYPES + RULES.replace("; good", "; goood")).replace("\n", "\r\n")
+
+    async def story(editor: Session) -> types.Diagnostic:
+        editor.open("rules.cor", text)
+        return (await editor.diagnostics("rules.cor", lambda each: bool(each)))[0]
+
+    found = in_editor(tmp_path, story)
+
+    assert (found.range.start.line, found.range.start.character) == (5, 17)
+    assert found.range.end.character == 22

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,9 +11,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from playwright.sync_api import expect, sync_playwright
 
 from tests.federation.conftest import StartServer, server
 from tests.server.live import ServerProcess
+from tests.server.test_console import CHROMIUM, PICTURES
 from tests.servers.programs import free_port
 
 __all__ = ["server"]
@@ -139,3 +142,31 @@ def test_mistakes_of_both_are_told_at_once(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "is no address" in ended.stderr
     assert "telex" in ended.stderr
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+def test_the_console_shows_services_their_state_and_what_is_asked_for(
+    tmp_path: Path, server: StartServer
+) -> None:
+    broker = server("redis")
+    services = "".join(
+        f'[[service]]\nname = "{name}"\nkind = "redis"\nurl = "{broker.url}"\naddress = "{name}"\n'
+        for name in ("cars", "office")
+    )
+    request = '[[subscribe]]\nat = "office"\nfrom = ["cars"]\nwhere = "speed > 50"\n'
+    running = ServerProcess(tmp_path, f'[gateway]\nname = "roadside"\n{services}{request}')
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(f"{running.url}/#/gateways")
+        expect(page.get_by_role("heading", name="Gateway roadside ready")).to_be_visible()
+        expect(page.get_by_role("row", name="cars redis connected")).to_be_visible()
+        expect(page.get_by_text("office asks for")).to_be_visible()
+        expect(page.get_by_text("speed > 50").first).to_be_visible()
+        if os.environ.get("ENSUE_PICTURES"):
+            page.screenshot(path=PICTURES / "console-gateways.png")
+        assert problems == []
+        browser.close()
+    running.stop()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -198,6 +200,29 @@ def test_a_full_queue_answers_429_with_a_time_to_come_again() -> None:
         assert int(answer.headers["retry-after"]) >= 1
         assert "waiting_events" in answer.text
         assert live.client.get("/v1/figures").json()["events"] == 90
+
+
+def test_bodies_that_are_still_sent_are_bounded_together() -> None:
+    with serving(settings(waiting_bytes=100_000)) as live:
+        host, port = live.url.removeprefix("http://").split(":")
+        head = (
+            f"POST /v1/events HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 90000\r\n"
+            "Content-Type: application/json\r\n\r\n"
+        ).encode()
+        half_sent = [socket.create_connection((host, int(port))) for _ in range(2)]
+        for each in half_sent:
+            each.sendall(head + b"[" + b" " * 45_000)
+        time.sleep(0.3)
+        events = [{**reading(n, "a", 20.0), "subject": "x" * 1_000} for n in range(20)]
+        refused = live.client.post("/v1/events", json=events)
+        assert refused.status_code == 429
+        assert refused.headers["retry-after"] == "1"
+        assert "`waiting_bytes`" in refused.json()["detail"]
+        for each in half_sent:
+            each.close()
+        time.sleep(0.3)
+        # What was held is free again once its senders have left.
+        assert live.client.post("/v1/events", json=events).status_code == 200
 
 
 def test_a_sender_that_leaves_before_the_answer_disturbs_nobody() -> None:

@@ -17,7 +17,19 @@ from typing import Any
 
 from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
-from ensue.lang.expressions import Call, Comparison, Exists, In, Like, Literal, Logic, Name, Not
+from ensue.lang.expressions import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Exists,
+    In,
+    Like,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.tree import Has
 from ensue.subscriptions import Filter, Index, covers
@@ -38,6 +50,8 @@ class Maker:
     def atom(self) -> Any:
         choose = self.random.choice
         name = Name((choose(NAMES),))
+        if self.random.random() < 0.2:
+            return self.computed(name)
         match self.random.randrange(8):
             case 0:
                 bounds = Literal(choose(CONSTANTS)), Literal(choose(CONSTANTS))
@@ -53,6 +67,31 @@ class Maker:
                 return Has(name, choose(["ANY", "ALL", "ONLY"]), options)
             case _:
                 return Comparison(name, ((choose(SIGNS), Literal(choose(CONSTANTS))),))
+
+    def computed(self, name: Name) -> Any:
+        """An atom that asks a value computed of a name."""
+        choose = self.random.choice
+        other = Literal(choose([1, 2, -1, 0.5]))
+        value: Any = choose(
+            [
+                Call(choose(["LENGTH", "UPPER", "ABS", "STRING", "INT", "TRIM"]), (name,)),
+                Call("COALESCE", (name, Literal(choose(CONSTANTS)))),
+                Call("LENGTH", (Call("CONCAT", (name, Name(("y",)))),)),
+                Arithmetic(name, ((choose(["+", "-", "*", "/", "%"]), other),)),
+                Arithmetic(other, ((choose(["+", "-"]), name),)),
+                Negate(name),
+            ]
+        )
+        constant = Literal(choose(CONSTANTS))
+        match self.random.randrange(5):
+            case 0:
+                return Like(value, choose(PATTERNS), self.random.random() < 0.3)
+            case 1:
+                return In(value, (constant, Literal(2)), self.random.random() < 0.3)
+            case 2:
+                return Comparison(constant, ((choose(SIGNS), value),))
+            case _:
+                return Comparison(value, ((choose(SIGNS), constant),))
 
     def predicate(self, depth: int = 2) -> Any:
         kind = self.random.random()

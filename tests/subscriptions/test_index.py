@@ -14,6 +14,7 @@ from ensue.errors import LibraryError, UsageError
 from ensue.events.arrow import events_of
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.evaluation import evaluate
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.subscriptions import Filter, Index
 
@@ -234,3 +235,48 @@ def test_a_table_finds_what_its_events_find(
     expected = [index.match(each) for each in events_of(table, TypeSystem())]
 
     assert index.match_columns(table) == expected
+
+
+ASKED_BY_INDEX = {
+    "equality": "x = 'a{n}'",
+    "range": "v > {n} AND v < {n} + 0",
+    "bound": "v >= {m}",
+    "prefix": "x LIKE 'p{n}-%'",
+    "suffix": "x LIKE '%-s{n}'",
+    "substring": "x LIKE '%-m{n}-%'",
+    "presence": "EXISTS z{n}",
+    "absence": "NOT EXISTS x AND v = {m}",
+    "unequal": "y{n} != 3",
+    "negated pattern": "NOT (w{n} LIKE 'a%')",
+    "list": "x IN ('b{n}', 'c{n}')",
+    "bag": "tags HAS ANY ('t{n}')",
+    "disjunction": "x = 'a{n}' OR v = {m}",
+    "negated disjunction": "NOT (x != 'a{n}' OR v < 0)",
+    "function": "LENGTH(x) = {m}",
+    "function in a pattern": "UPPER(x) LIKE 'P{n}-%'",
+    "arithmetic": "v * 2 + 1 > {m}",
+    "constant first": "{m} < v - 1",
+    "non-strict function": "COALESCE(nothing, v) = {m}",
+}
+
+
+@pytest.mark.parametrize("kind", ASKED_BY_INDEX)
+def test_a_predicate_of_any_kind_waits_for_its_witness(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = Index()
+    for n in range(200):
+        index.add(n, Filter.parse(ASKED_BY_INDEX[kind].format(n=n, m=n + 1000)))
+    evaluated = 0
+
+    def counting(expression: Any, scope: Any) -> Any:
+        nonlocal evaluated
+        evaluated += 1
+        return evaluate(expression, scope)
+
+    monkeypatch.setattr("ensue.lang.matching.index.evaluate", counting)
+    monkeypatch.setattr("ensue.lang.matching.computed.evaluate", counting)
+
+    assert index.match(event(x="hello", v=5.5, tags=["a"])) == []
+    # A value that many filters compute is computed once.
+    assert evaluated <= 1

@@ -182,7 +182,7 @@ class Broker:
             self._asked.connect(link.far)
 
     def receive(self, far: str, message: Message) -> None:
-        """What a neighbour has said. Links call it, in the order in which it was said."""
+        """Take a message of a neighbour. Links call this in the order of the messages."""
         with self.turn():
             if far not in self._links:
                 return

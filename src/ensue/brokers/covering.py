@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from ensue.brokers.boxes import are_disjoint
 from ensue.brokers.weakening import asks_concepts, without_concepts
 from ensue.brokers.witnesses import witnesses_of
 from ensue.events.event import Event
@@ -47,6 +48,11 @@ class Covering:
 
     def are_apart(self, one: Filter, other: Filter) -> bool:
         """Whether surely no event matches both."""
+        if are_disjoint(one.expression, other.expression):
+            return True
+        # An event that both match is often at hand; looking for a proof takes milliseconds.
+        if any(self.may_match(one, each) for each in self.witnesses(other)):
+            return False
         return self.surely_covers(_denied(one), other)
 
 

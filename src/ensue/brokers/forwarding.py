@@ -8,7 +8,8 @@ that is wanted finds no subscriber.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ensue.brokers.candidates import Candidates
@@ -23,14 +24,16 @@ class Changes:
     said: list[Filter] = field(default_factory=list)
     taken_back: list[Filter] = field(default_factory=list)
 
-    def then(self, later: Changes) -> Changes:
-        """Both, with nothing that is said and taken back at once."""
-        said = [*self.said, *later.said]
-        taken_back = [*self.taken_back, *later.taken_back]
-        both = set(said) & set(taken_back)
-        return Changes(
-            [each for each in said if each not in both],
-            [each for each in taken_back if each not in both],
+    @classmethod
+    def together(cls, parts: Iterable[Changes]) -> Changes:
+        """What is left of changes that follow each other, each filter at most once."""
+        balance: Counter[Filter] = Counter()
+        for each in parts:
+            balance.update(each.said)
+            balance.subtract(each.taken_back)
+        return cls(
+            [each for each, count in balance.items() if count > 0],
+            [each for each, count in balance.items() if count < 0],
         )
 
 
@@ -45,7 +48,7 @@ class Forwarding:
 
     @property
     def said(self) -> list[Filter]:
-        """What the other side knows."""
+        """The filters that have been sent to the other side."""
         return list(self._behind)
 
     def __contains__(self, wanted: object) -> bool:
@@ -84,9 +87,7 @@ class Forwarding:
         self._candidates.remove(wanted)
         for each in orphans:
             del self._cover[each]
-        for each in orphans:
-            changes = changes.then(self.want(each))
-        return changes
+        return Changes.together([changes, *map(self.want, orphans)])
 
     def _put(self, wanted: Filter, behind: Filter) -> None:
         self._cover[wanted] = behind

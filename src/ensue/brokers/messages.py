@@ -21,7 +21,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """What was said before is no longer so."""
+    """Takes back a subscription or an advertisement that the sender has `Said` before."""
 
     topic: Topic
     filter: Filter
@@ -34,7 +34,7 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """The link is gone, and all that was said over it."""
+    """The link is gone, and with it every subscription and advertisement that came over it."""
 
 
 Message = Said | TakenBack | Published | Parted

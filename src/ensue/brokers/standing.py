@@ -1,4 +1,4 @@
-"""What stands on one topic at a broker: who said which filters, and what is said on over each link.
+"""The filters of one topic at a broker: which link or client each came from, and which travel on.
 
 The topics are subscriptions and advertisements. A filter is wanted over a link if a client on
 another side of the broker has said it; which of the wanted ones travel is decided by `Forwarding`.
@@ -36,7 +36,7 @@ class Standing:
         self.look_again(far)
 
     def disconnect(self, far: str) -> list[Filter]:
-        """Forget a link; out goes what its other side had said."""
+        """Forget a link. Returns the filters that had come over it."""
         gone = list(self._said_by[far])
         for each in gone:
             self.remove(far, each)
@@ -44,7 +44,7 @@ class Standing:
         return gone
 
     def add(self, source: str, filter_: Filter) -> bool:
-        """Whether the source had not said it before."""
+        """Add a filter of a source. Returns whether it is new there."""
         self._said_by[source][filter_] += 1
         if self._said_by[source][filter_] > 1:
             return False
@@ -68,24 +68,22 @@ class Standing:
         return True
 
     def start_over(self) -> None:
-        """What covers what has changed: find anew what travels over each link."""
+        """Choose anew which filters travel over each link: the covering relation has changed."""
         for far, old in list(self._forwarding.items()):
             new = self._forwarding[far] = Forwarding(self._covering)
             for each in old:
                 new.want(each)
-            before, after = old.said, new.said
+            before, after = dict.fromkeys(old.said), dict.fromkeys(new.said)
             said = [each for each in after if each not in before]
             self._tell(far, Changes(said, [each for each in before if each not in after]))
 
     def look_again(self, far: str) -> None:
         """What may pass the gate of a link has changed."""
-        forwarding, changes = self._forwarding[far], Changes()
-        wanted = [each for each in self._from_others(far) if self._gate(far, each)]
-        for each in wanted:
-            changes = changes.then(forwarding.want(each))
-        for each in set(forwarding) - set(wanted):
-            changes = changes.then(forwarding.drop(each))
-        self._tell(far, changes)
+        forwarding = self._forwarding[far]
+        wanted = {each: None for each in self._from_others(far) if self._gate(far, each)}
+        changes = [forwarding.want(each) for each in wanted]
+        changes += [forwarding.drop(each) for each in list(forwarding) if each not in wanted]
+        self._tell(far, Changes.together(changes))
 
     def said_by(self, source: str) -> list[Filter]:
         return list(self._said_by[source])

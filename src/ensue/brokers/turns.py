@@ -30,7 +30,7 @@ class Turns:
         self._first.append(look)
 
     def join(self, other: Turns) -> None:
-        """Do from now on what the other one did first."""
+        """Take over the checks that another `Turns` makes before each turn."""
         self._first += other._first
 
     def post(self, work: Callable[[], None]) -> None:
@@ -47,7 +47,7 @@ class Turns:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Raises what subscribers have raised, as one `ExceptionGroup`, once all is done."""
+        """A turn, at whose end posted work is done. Errors of subscribers are raised as a group."""
         waits: list[Callable[[], None]] = []
         try:
             with self._lock:

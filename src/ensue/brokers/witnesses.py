@@ -46,14 +46,14 @@ def witnesses_of(filter_: Filter, ontology: Ontology | None) -> tuple[Event, ...
     )
     if not numbers or len(numbers) > 5 * MOST_NUMBERS:
         return (first,)
-    corners = [first]
+    corners: list[Event] = []
     for values in (numbers, numbers[::-1]):
         event = first
         for name in names:
             event = _moved(filter_, event, name, values, ontology)
         if event not in corners:
             corners.append(event)
-    return tuple(corners[1:] or corners)
+    return tuple(corners)
 
 
 def _guessed(filter_: Filter, ontology: Ontology | None) -> Event | None:

@@ -1,4 +1,4 @@
-"""What leaves a run at its side: records that are refused, and events that came too late.
+"""Records that a run has refused, and events that came too late.
 
 Both are counted, named on the standard error as far as a person can take it in, and kept in a file
 if there is one, as `ensue.events.dead_letters` writes them.
@@ -82,7 +82,7 @@ class LateEvents:
         self._ids: list[str] = []
 
     def take(self, late: Sequence[Event]) -> None:
-        """What is new in the late events of a run."""
+        """Take the late events of a run; events that were taken before are passed over."""
         for event in late[len(self._ids) :]:
             self._ids.append(event.id)
             if self._file:
@@ -117,7 +117,7 @@ def refuse_shared_files(
 
 
 def _identity(path: Path) -> object:
-    """What a path stands for, whatever link leads there; by its name if there is nothing yet."""
+    """The file behind a path, whatever link leads there; the path itself if there is none yet."""
     try:
         status = path.stat()
     except OSError:

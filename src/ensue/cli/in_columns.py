@@ -73,7 +73,7 @@ def load_pyarrow() -> None:
 
 
 class ColumnRun:
-    """One run in columns, and what it has seen."""
+    """A run in columns, with its counts and its refused records."""
 
     def __init__(
         self,

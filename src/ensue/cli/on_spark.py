@@ -89,7 +89,7 @@ def _refuse(given: Sequence[str | bool]) -> None:
 
 @dataclass(frozen=True)
 class FilesOnSpark:
-    """What was asked for."""
+    """The options of `ensue run --engine spark`."""
 
     library: Library
     paths: tuple[str, ...]

@@ -67,7 +67,7 @@ class Outputs:
             self._held = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
 
     def restart(self) -> None:
-        """Take back what was written."""
+        """Discard all outputs written so far."""
         self.written = 0
         self._waiting.clear()
         if self._tables is not None:

@@ -1,4 +1,4 @@
-"""A run event by event, and what is told of any run when it has ended.
+"""A run event by event, and the summary that every run ends with.
 
 Events and refused records come in, in the order in which they are read; outputs go to `Outputs`.
 Without a lateness the input is read whole and put in the order of its times; with one it streams.
@@ -34,7 +34,7 @@ MOST_TIMERS_AT_ONCE = 1000
 
 
 class Running:
-    """One run and everything that leaves it."""
+    """A run with its outputs, its refused records and its late events."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What all commands print through: messages, findings, colour where it is wanted.
+"""How all commands print: messages, findings, colour where it is wanted.
 
 Colour and other terminal tricks are used only if the stream is a terminal and the user has not set
 `NO_COLOR`; Rich, which does them, is imported only then. A pipe or a file gets plain text.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ensue.editor.project import Project
@@ -43,9 +44,15 @@ def check_file(project: Project, path: Path, seconds: float | None = None) -> Ch
 def checked(source: Source, path: Path, seconds: float | None = None) -> Checked:
     if sum(len(text) for _, text in source.files) > DEFAULT_LIMITS.bytes:
         seconds = None
-    found = quick_findings(source) if seconds is None else all_findings(source, seconds)
+    found = _quick(source) if seconds is None else all_findings(source, seconds)
     own = tuple(each for each in found.diagnostics if each.file == str(path))
     return Checked(found, own)
+
+
+@lru_cache(maxsize=16)
+def _quick(source: Source) -> Findings:
+    """One text is asked about many times between two keystrokes."""
+    return quick_findings(source)
 
 
 def unclear_types(project: Project, path: Path) -> Mapping[str, str]:

@@ -26,6 +26,7 @@ _DECLARE = re.compile(r"declare it: `([^`]+)`")
 _CLAUSE = re.compile(r"write `([^`]+)` and the clause `([^`]+)`")
 _WRITE = re.compile(r"(?:write|name the port:) `([^`]+)`")
 _NUMBER = re.compile(r"[\d.]+\s*[A-Za-z]*")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\s*\.\s*\w+)+")
 SYNTAX = "syntax"
 
 
@@ -83,7 +84,12 @@ def _is_better(before: Findings, after: Findings, finding: Diagnostic) -> bool:
     if finding.code == SYNTAX:
         # Names are looked at only once a definition can be read: mistakes that were hidden show.
         return fewer
-    return fewer and _errors(after) <= _errors(before)
+    mended = finding.severity == "error"
+    return (
+        fewer
+        and _errors(after) <= _errors(before) - mended
+        and _count(after, SYNTAX) <= _count(before, SYNTAX)
+    )
 
 
 def _count(findings: Findings, code: str) -> int:
@@ -112,13 +118,16 @@ def _candidates(document: Document, finding: Diagnostic, hint: str) -> Iterator[
     elif written := _WRITE.search(hint):
         line = written[1]
         title = f"Write `{line}`"
-        for stretch in _stretches(document, start, end):
+        whole_part = finding.code == SYNTAX
+        for stretch in _stretches(document, start, end, whole_part):
             yield Fix(title, (Edit(*stretch, line),))
 
 
-def _stretches(document: Document, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _stretches(
+    document: Document, start: int, end: int, whole_part: bool
+) -> Iterator[tuple[int, int]]:
     """What a suggested line may stand in place of: the part around a mistake, or its words."""
-    for piece in cutting.by_depth(document.text, DEFAULT_LIMITS.nesting):
+    for piece in cutting.by_depth(document.text, DEFAULT_LIMITS.nesting) if whole_part else ():
         if piece.start <= start <= piece.end:
             for inner in cutting.by_words(document.text, piece, DEFAULT_LIMITS.nesting):
                 if inner.start <= start <= inner.end:
@@ -126,6 +135,8 @@ def _stretches(document: Document, start: int, end: int) -> Iterator[tuple[int, 
                     if part is not None:
                         yield part.start, part.end
     yield start, end
+    if (dotted := _DOTTED.match(document.text, start)) is not None:
+        yield dotted.span()
     if (number := _NUMBER.match(document.text, start)) is not None:
         yield number.span()
     before = re.compile(r"[\d.]+\s*\Z").search(document.text, 0, start)

@@ -134,10 +134,18 @@ class _Weaving:
                 self._lead(word, _next(matches, passed, len(self.targets)))
             else:
                 self._trail(word, _previous(matches, passed - 1))
-        result = self.printed
-        for at, _, inserted in sorted(self._insertions, reverse=True):
-            result = result[:at] + inserted + result[at:]
-        return "\n".join(line.rstrip() for line in result.split("\n"))
+        return self._joined()
+
+    def _joined(self) -> str:
+        """The printed text with what was inserted; no line is empty, and none begins askew."""
+        parts = ""
+        at = 0
+        for place, _, inserted in sorted(self._insertions):
+            parts = _appended(parts, self.printed[at:place])
+            parts = _appended(parts, inserted)
+            at = place
+        whole = _appended(parts, self.printed[at:])
+        return "\n".join(line.rstrip() for line in whole.split("\n"))
 
     def _insert(self, at: int, text: str) -> None:
         # Of what goes to one place, the first stays first.
@@ -171,6 +179,16 @@ class _Weaving:
     def _indent(self, at: int) -> str:
         line = self.printed[:at].rpartition("\n")[2]
         return line[: len(line) - len(line.lstrip())]
+
+
+def _appended(before: str, text: str) -> str:
+    """Two stretches joined. Where a line has only been indented yet, it is not indented twice."""
+    line = before.rpartition("\n")[2]
+    if not before or line.strip() or (not line and not text.startswith("\n")):
+        return before + text
+    if text.startswith("\n"):
+        return before[: len(before) - len(line)] + text[1:]
+    return before + text.lstrip(" ")
 
 
 def _matched(words: Sequence[Word], targets: Sequence[Word]) -> dict[int, int]:

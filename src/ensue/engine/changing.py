@@ -57,7 +57,7 @@ def checked_source(source: Source, ontology: Binding | None = None) -> CheckedLi
 def with_definitions(
     running: CheckedLibrary, more: str | HasTree, *, replacing: bool
 ) -> CheckedLibrary:
-    """The running library and more; with `replacing`, in place of what has the same name."""
+    """The running library with more definitions; with `replacing`, they may replace known ones."""
     text = more if isinstance(more, str) else print_library(more.checked.tree)
     new, found = _read(text)
     given = {_name(each): each for each in new.definitions}
@@ -143,7 +143,7 @@ def _checked_as_it_is(tree: LibraryTree, ontology: Binding | None) -> CheckedLib
 
 
 def _in_order(definitions: Iterable[Definition], order: list[tuple[bool, str]]) -> LibraryTree:
-    """Those that were there before in their order, then the others; twins stay twins."""
+    """Known definitions in their old order, then new ones; equal names stay side by side."""
     places = {name: place for place, name in enumerate(order)}
     return LibraryTree(
         tuple(sorted(definitions, key=lambda each: places.get(_name(each), len(order))))

@@ -1,4 +1,4 @@
-"""What a run has read, put out and could not read: nothing is lost without being counted."""
+"""The counts of a run: events read, outputs, late events, events without a key."""
 
 from __future__ import annotations
 

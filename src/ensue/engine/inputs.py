@@ -1,4 +1,4 @@
-"""Events and times in the forms in which users have them, as engines want them.
+"""Events and times, from the forms that users have to the form of engines.
 
 In comes an event (an `Event`, a mapping, JSON text) or an instant (microseconds, a datetime, RFC
 3339 text); out goes an `Event` or a number of microseconds. What cannot be read is refused with

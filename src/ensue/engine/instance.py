@@ -46,7 +46,7 @@ class Instance(ABC):
 
     @abstractmethod
     def start(self, first: Reading) -> list[Event]:
-        """Run what comes before the first event is read."""
+        """Run the statements before the first `case`, before any event is read."""
 
     @abstractmethod
     def read(self, reading: Reading) -> list[Event]:

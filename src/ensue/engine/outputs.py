@@ -192,7 +192,7 @@ def carries_key_inside(correlation: Correlation, types: TypeSystem) -> bool:
 def port_scope(
     bound: Mapping[str, Reading], stretches: Mapping[str, Sequence[Reading]] | None = None
 ) -> PortScope:
-    """What `having` and the values of a transformer are read from."""
+    """The scope in which `having` and the values of a transformer are evaluated."""
     bindings = {port: _asked(read) for port, read in bound.items()}
     if not stretches:
         return PortScope(bindings)

@@ -53,6 +53,15 @@ class Ports:
         self._accepted = {p.name: frozenset(types.subtypes(p.type)) for p in self._events}
         self.key_names = {p.name: _key_names(correlation, p) for p in self._events}
 
+    def fitting(self, event: Event) -> list[str]:
+        """The names of the event ports whose type and source an event has, in their order."""
+        return [
+            port.name
+            for port in self._events
+            if event.type in self._accepted[port.name]
+            and (port.source is None or port.source == event.source)
+        ]
+
     def matched(self, event: Event) -> list[str]:
         """The names of the event ports that the event matches, in their order."""
         return [

@@ -1,6 +1,6 @@
-"""Correlations with their ports called by numbers, so that those which say the same can be told.
+"""Ports renamed by their numbers, so that rules which differ only in port names compare equal.
 
-In comes a correlation, or anything that is said in one; out goes the same with other names.
+In comes a correlation or any part of one; out goes a copy in which ports have other names.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ensue.lang.syntax import Correlation, Holds, PortRef, PushPort
 
 
 def numbered_ports(correlation: Correlation) -> dict[str, str]:
-    """For each port the name that says its number."""
+    """A name made of its number for each port."""
     return {port.name: f"port {number}" for number, port in enumerate(correlation.ports)}
 
 
 def with_ports(said: Any, names: Mapping[str, str]) -> Any:
-    """A copy of it whose ports have other names."""
+    """A copy of a correlation, or of a part of one, in which ports have other names."""
     match said:
         case PortRef(name):
             return PortRef(names[name])

@@ -273,7 +273,7 @@ class Run:
         return self._handout.hand_out(parts)
 
     def _told_as_damage(self) -> AbstractContextManager[None]:
-        """What a state brings about that cannot be is told of the snapshot that it came from."""
+        """Turns failures of a resumed state into a `SnapshotError` about its snapshot."""
         return damaged_if_impossible() if self._is_resumed else nullcontext()
 
     # --- rules that come and go -----------------------------------------------------------------
@@ -282,6 +282,11 @@ class Run:
     def text(self) -> str:
         """The library that runs now, as text. A snapshot is resumed with a library of this text."""
         return print_library(self._library.tree)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the rules that run now."""
+        return tuple(each.name for each in self._library.correlations)
 
     def add(self, definitions: str | HasTree) -> None:
         """Run more rules from now on: a text, or a library, of types and correlations.
@@ -294,7 +299,7 @@ class Run:
             self._change(with_definitions(self._library, definitions, replacing=False))
 
     def replace(self, definitions: str | HasTree) -> None:
-        """Run these in place of those with the same names; what has a new name is added.
+        """Run definitions in place of those with equal names; definitions with new names are added.
 
         A replaced rule takes the place of the old one and starts afresh; a rule that means the same
         as before keeps its state, and so do all others. Raises `LibraryError`, and leaves what
@@ -336,6 +341,12 @@ class Run:
 
     def _open_quick_ways(self) -> None:
         self._pushes = self._quick
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows a run."""
+        from ensue.engine.showing import run_html
+
+        return run_html(self.rules, self._engine_name, self.counts)
 
     # --- why ------------------------------------------------------------------------------------
 

@@ -60,7 +60,7 @@ def value_type(field: pa.Field) -> ValueType:
             meant = ValueType.of(meaning.decode())
         except ValueError as error:
             raise UsageError(f"the metadata of the field `{field.name}`: {error}") from None
-        # Somebody may have cast the column since; then its own type says more than its label.
+        # The column may have been cast since; then its own type says more than its label.
         if arrow_type(meant) == field.type:
             return meant
     native = _native(field.type)

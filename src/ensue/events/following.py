@@ -1,7 +1,7 @@
-"""Records of files that still grow, as they come, and word of it when nothing comes.
+"""Records of files that still grow, as they come, and `None` while nothing comes.
 
 In come `Input`s; out go events and refused records without end, and `None` each time that nothing
-has come for a moment, so that whoever reads can move a clock or stop. What the files hold at the
+has come for a moment, so that the reader can move a clock or stop. What the files hold at the
 beginning is merged by time, as far as each file is in order by itself; from then on records come in
 the order of their arrival.
 """
@@ -32,7 +32,7 @@ Record = Event | Rejected
 
 
 class Rows:
-    """The numbers that stand in for ids, over all files together."""
+    """Counts records over all files; the number stands in for an id that a record lacks."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -123,7 +123,7 @@ def follow(
     grow: bool,
     stops: Callable[[], bool],
 ) -> Iterator[Record | None]:
-    """Records as they come, and `None` when nothing comes, until `stops` says so.
+    """Records as they come, and `None` while nothing comes, until `stops` returns true.
 
     With `grow` files are followed for ever, new files of folders and patterns included; without it,
     what has come to its end is not waited for, and when all has, it is over.
@@ -155,7 +155,7 @@ def follow(
 
 
 def _merged(followed: Sequence[FollowedInput]) -> Iterator[Record]:
-    """What is there at the beginning, by time; files are read in step, not one after the other."""
+    """The records that files hold at the beginning, merged by time."""
 
     def timed(each: FollowedInput) -> Iterator[tuple[int, Record]]:
         latest = -(2**63)

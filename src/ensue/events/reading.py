@@ -114,7 +114,7 @@ def _records(
 
 @dataclass(frozen=True)
 class Told:
-    """Tells of one file among others how far all of them are read."""
+    """Reports the progress of one file as progress over all files."""
 
     progress: Progress
     before: int

@@ -78,7 +78,7 @@ def _batch(library: CheckedLibrary, correlation: Correlation, planned: Plan) -> 
 
 
 def _passes(built: Machine) -> Iterator[tuple[str, str]]:
-    """Each pass that has changed something, with what it found and what it left."""
+    """The passes that changed the machine, each with the sizes before and after it."""
     idle: dict[str, bool] = {}
     before = _sizes(built)
     for name, machine in optimising(built):

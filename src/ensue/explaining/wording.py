@@ -28,7 +28,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Outline:
-    """A line of an outline: the operator, what it means, and what is under it."""
+    """A line of an outline: an operator, its meaning, and the lines of its operands."""
 
     text: str
     meaning: str = ""
@@ -46,7 +46,7 @@ def in_words(node: Node) -> str | None:
 
 
 def _words(node: Node, alone: bool = False) -> str:
-    """What stands inside something else gets brackets if it would run into what is around it."""
+    """A node in words, in brackets if it would run into the words around it."""
     text, is_simple = _say(node)
     return text if alone or is_simple else f"({text})"
 

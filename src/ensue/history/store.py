@@ -116,7 +116,7 @@ class Store(Protocol):
     """One place of publications. `reading` and `writing` enclose what must be of one moment."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """What is asked inside sees one state of the store."""
+        """Questions inside see one state of the store."""
 
     def writing(self) -> AbstractContextManager[None]:
         """What is written inside is kept as a whole when it ends, or not at all."""
@@ -136,7 +136,7 @@ class Store(Protocol):
         """Store new ones, in the order of their arrival."""
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
-        """Store others in the place of some, which keep their numbers."""
+        """Replace stored publications; the new ones keep the numbers of the old."""
 
     def remove(self, gone: Sequence[Stored], floor: int | None = None) -> None:
         """Take some away. With `floor`, they are all that was left of those up to this number."""

@@ -103,7 +103,7 @@ def _concepts(facts: Facts) -> set[URIRef]:
 
 
 def _in_order(found: Set[URIRef], pairs: Sequence[tuple[Node, Node]]) -> list[URIRef]:
-    """The concepts, each right behind what it is below."""
+    """The concepts in depth-first order: each behind its nearest parent."""
     parents = _nearest_parents(found, pairs)
     children: dict[URIRef | None, list[URIRef]] = defaultdict(list)
     for concept in sorted(found):
@@ -120,7 +120,7 @@ def _in_order(found: Set[URIRef], pairs: Sequence[tuple[Node, Node]]) -> list[UR
 def _nearest_parents(
     concepts: Set[URIRef], pairs: Sequence[tuple[Node, Node]]
 ) -> dict[URIRef, URIRef]:
-    """For each concept the parent that has most above itself, so that it is a near one.
+    """For each concept its deepest parent: the parent with the most concepts above it.
 
     Concepts that are the same have each other above them: the first by name stands for all.
     """

@@ -1,4 +1,4 @@
-"""An ontology as it stands at one moment: names, codes, what is below what, and properties.
+"""An ontology at one moment: names, codes, the hierarchy of concepts, and properties.
 
 In comes what the files say, out come sets of codes, one for each question that a filter can ask of
 a value. A snapshot never changes; an ontology that is read again makes a new one and puts it in

@@ -113,7 +113,7 @@ _FORMAT_NAMES = {"turtle": "Turtle", "xml": "RDF/XML", "nt": "N-Triples", "n3": 
 
 
 def _reason(error: Exception) -> str:
-    """What a parser says, and the line where there is one."""
+    """The message of a parser, with the line if it names one."""
     said, line = str(error), None
     if isinstance(error, BadSyntax):
         # Its own count of lines goes wrong at blank ones.

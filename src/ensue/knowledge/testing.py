@@ -125,7 +125,7 @@ class LiveTest:
         self.take(snapshot, compiled(term, snapshot))
 
     def take(self, snapshot: Snapshot, test: CodeTest) -> None:
-        """Go by another snapshot. One assignment, so that every question sees one snapshot."""
+        """Test by another snapshot. One assignment, so that a question never sees two snapshots."""
         self._current = (snapshot.names.spellings.get, test.singly.bounds, test, snapshot)
 
     def holds(self, value: Any) -> bool:

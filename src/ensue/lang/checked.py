@@ -15,7 +15,7 @@ from ensue.lang.syntax import Correlation, LibraryTree
 
 @dataclass(frozen=True)
 class CheckedLibrary:
-    """`feeds` says for each correlation which others read what it puts out; it has no circles.
+    """`feeds` has for each correlation the readers of its outputs; it has no circles.
 
     `tree` is the library as it was written. In `types` and `correlations` a type goes by the name
     that its events carry, which is another one where the declaration says so (`wire_names`).

@@ -16,6 +16,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexer import RegexLexer, bygroups, include, using, words
 from pygments.lexers.configs import TOMLLexer
+from pygments.style import Style
 from pygments.token import (
     Comment,
     Keyword,
@@ -246,6 +247,25 @@ class CaseLexer(RegexLexer):
     }
 
 
+class BothGrounds(Style):
+    """Colours of middling lightness, which can be read on a light and on a dark ground."""
+
+    styles: ClassVar = {
+        Comment: "italic #808080",
+        Keyword: "bold #b0640f",
+        Keyword.Type: "nobold #b5487f",
+        Keyword.Constant: "nobold #b5487f",
+        Name.Class: "bold #2f7fb8",
+        Name.Function: "#2f7fb8",
+        Name.Label: "#9560c9",
+        Name.Builtin: "#2f7fb8",
+        Number: "#5f8812",
+        String: "#2e8b57",
+        Operator.Word: "bold #b0640f",
+    }
+
+
 def as_html(text: str) -> str:
     """Library text with colours of its own, for a notebook."""
-    return str(highlight(text, LibraryLexer(), HtmlFormatter(noclasses=True, nobackground=True)))
+    formatter = HtmlFormatter(style=BothGrounds, noclasses=True, nobackground=True)
+    return str(highlight(text, LibraryLexer(), formatter))

@@ -26,7 +26,7 @@ FIRINGS_REMEMBERED = 4096
 
 
 class BitTaken(NamedTuple):
-    """What one pass did: the states after it, the places that it binds, and all else."""
+    """The result of a pass: the active states, the places that are bound, and other effects."""
 
     active: int
     binds: tuple[int, ...]
@@ -123,7 +123,7 @@ class BitStepper:
     # --- a moment -------------------------------------------------------------------------------
 
     def readers(self, active: int, atoms: int) -> int:
-        """The transitions that an event enables as it comes; events with the same do the same."""
+        """The transitions that an event enables. Events with equal readers have equal passes."""
         found = 0
         while atoms:
             low = atoms & -atoms
@@ -148,7 +148,7 @@ class BitStepper:
         return found
 
     def take(self, active: int, readers: int) -> BitTaken:
-        """One pass, with what `readers` or `due` has found."""
+        """One pass over the transitions that `readers` or `due` has found."""
         waiting = readers | self._always
         pivots = active & self._pivots
         while pivots:

@@ -20,7 +20,7 @@ Effects = tuple[Emit | Bind | Fired, ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """Where an input leads, what it does, and which timeouts it starts."""
+    """An entry of a table: the next state, the effects, and the timeouts that are started."""
 
     to: int
     effects: Effects

@@ -25,7 +25,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Where an input leads, what it does on the way, and which timeouts it starts."""
+    """A move of a table: the next state, the effects, and the timeouts that are started."""
 
     to: TableState
     effects: tuple[Emit | Bind | Fired, ...]

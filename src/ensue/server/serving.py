@@ -17,8 +17,10 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import uvicorn
 
 from ensue.errors import EnsueError, UsageError
@@ -26,6 +28,7 @@ from ensue.server.api.app import application
 from ensue.server.channels.hosting import Channels
 from ensue.server.demo import Demonstration
 from ensue.server.settings import Settings, read_settings
+from ensue.server.settings.reading import is_loopback, split_address
 
 if TYPE_CHECKING:
     from ensue.federation.gateway import Gateway
@@ -39,9 +42,9 @@ Say = Callable[[str], None]
 log = logging.getLogger("ensue.server")
 
 
-def serve(path: str | None, say: Say) -> None:
-    """Run the server of a file until it is told to end."""
-    settings = read_settings(path)
+def serve(path: str | None, say: Say, listen: str | None = None) -> None:
+    """Run the server of a file until it is told to end; without one, on loopback."""
+    settings = read_settings(path) if listen is None else _listening(path, listen)
     if not settings.hosts_api:
         raise UsageError(f"`{path}` is of a gateway alone: `ensue serve` runs it")
     # Three threads share the interpreter; none is to wait long for its turn.
@@ -60,6 +63,20 @@ def serve(path: str | None, say: Say) -> None:
         asyncio.run(process.run())
 
 
+def _listening(path: str | None, listen: str) -> Settings:
+    """The settings of a server without a file, at an address of its own."""
+    if path is not None:
+        raise UsageError(f"`--listen` is for a server without a file: write it into `{path}`")
+    host, _ = split_address(listen)
+    if not is_loopback(host):
+        raise UsageError(
+            f"`{listen}` can be reached from other machines: write a file with tokens and a"
+            " certificate for that, see docs/server.md"
+        )
+    settings = read_settings(None)
+    return replace(settings, server=msgspec.structs.replace(settings.server, listen=listen))
+
+
 class _Server(uvicorn.Server):
     """Uvicorn without its own signal handlers: the process has others."""
 
@@ -69,7 +86,7 @@ class _Server(uvicorn.Server):
 
 
 class Process:
-    """One run of a server. `address` is where it listens, once it does."""
+    """A server process from start to stop. `address` is set once it listens."""
 
     def __init__(self, settings: Settings, path: str | None, say: Say) -> None:
         self._settings = settings
@@ -191,7 +208,7 @@ class Process:
         self._reloading = asyncio.create_task(self.reload(), name="reload")
 
     async def reload(self) -> None:
-        """Read the file again. What is wrong with it is said, and nothing changes then."""
+        """Read the settings again and apply them, or report their mistakes and change nothing."""
         async with self._reload:
             try:
                 settings = read_settings(self._path)

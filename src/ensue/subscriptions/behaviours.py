@@ -1,8 +1,8 @@
-"""All that the atoms about one name can come to, as one value of the name after the other.
+"""Every combination of outcomes that the atoms about one name can have.
 
-In come the atoms that compare one name with constants; out come behaviours: the outcomes of all of
-these atoms together. A behaviour that a value was found for is shown by that value. Together the
-behaviours are a superset of what any value does, so that what none of them does cannot happen.
+In come the atoms that compare one name with constants; out come behaviours. A behaviour is the
+outcomes of all these atoms for one value, and has that value as its example if one was found. The
+behaviours are a superset: every value has one of them, so that outcomes in none of them cannot be.
 
 A value is missing, a boolean, a number, a text, a timestamp, a sequence, or something that no
 operator takes. What atoms see of a number or a time is between which constants it lies; of a text,
@@ -48,7 +48,7 @@ _NOTHING = object()
 
 
 class TooManyError(Exception):
-    """There are more behaviours than are worth a look."""
+    """There are too many behaviours to list."""
 
 
 class One:
@@ -63,7 +63,7 @@ class One:
 
 
 def behaviours_of(parts: Parts, atoms: Sequence[Atom]) -> dict[Behaviour, Any]:
-    """Behaviours, each with a value that shows it, or `unknown` where none was found."""
+    """Behaviours, each with a value that has it, or `unknown` where none was found."""
     return _Name(parts, atoms).behaviours()
 
 
@@ -130,7 +130,7 @@ class _Name:
                 self._found[behaviour] = value
 
     def _show_all_of(self, text: str) -> None:
-        """The values whose text is this one."""
+        """Note the behaviours of a text, and of the number and the time with that text."""
         self._show(text)
         for cast in (to_number, to_timestamp):
             try:
@@ -141,9 +141,9 @@ class _Name:
                 continue
 
     def _combine(self, shown: str, numbers: Sequence[Any], times: Sequence[datetime]) -> None:
-        """A text of which only the patterns are known may read as anything that has their letters.
+        """Note the behaviours of texts that match the patterns of an example, and read as a value.
 
-        It may also be the text of a number or of a timestamp.
+        The text of a number or of a timestamp can match patterns too.
         """
         matched = self._outcomes(shown)
         of_strings = [_looks_at(each, _OF_STRINGS) for each in self._tests]
@@ -160,7 +160,7 @@ class _Name:
             raise TooManyError
 
     def _mix(self, matched: Behaviour, of_text: Sequence[bool], value: Any) -> None:
-        """Outcomes that are decided by the text from `matched`, the others from a value."""
+        """Note a behaviour: outcomes of tests of text from `matched`, the others from a value."""
         if can_have(self._parts, value):
             read = self._outcomes(value)
             mixed = (m if text else r for m, r, text in zip(matched, read, of_text, strict=True))
@@ -172,7 +172,7 @@ class _Name:
     # --- texts -----------------------------------------------------------------------------------
 
     def _texts(self) -> list[str]:
-        """The texts that a value may be equal to."""
+        """The texts of all constants that atoms compare with."""
         found = []
         for test in filter(None, self._tests):
             match test.view:
@@ -191,7 +191,7 @@ class _Name:
     # --- numbers and times -----------------------------------------------------------------------
 
     def _numbers(self) -> list[int | float]:
-        """The constants, and what lies between and around them, as integers and as reals."""
+        """The constants, and numbers between and around them, as integers and as reals."""
         constants: set[int | float] = set()
         for each in self._constants:
             try:

@@ -40,7 +40,7 @@ from ensue.subscriptions.behaviours import (
     is_unknown,
 )
 from ensue.subscriptions.filter import Filter, as_filter
-from ensue.subscriptions.implying import concept_implies, term_implies
+from ensue.subscriptions.implying import concept_implies, plainly_implies, term_implies
 from ensue.subscriptions.questions import (
     ANYTHING,
     ERROR,
@@ -72,7 +72,7 @@ def covers(
 
 
 def _covers(f: Expression, g: Expression, ontology: Ontology | None) -> bool | None:
-    if f == g:
+    if f == g or plainly_implies(g, f):
         return True
     question = _Question(f, g, ontology)
     if question.is_impossible():

@@ -27,7 +27,7 @@ from ensue.lang.source import Source
 class Filter:
     """`Filter.parse(text)`, or `Filter(b.attr("price") > 3)` with the builder."""
 
-    __slots__ = ("_expression",)
+    __slots__ = ("_expression", "_hash")
 
     def __init__(self, predicate: Value | Expression) -> None:
         expression: Any = predicate.node if isinstance(predicate, Value) else predicate
@@ -37,6 +37,7 @@ class Filter:
                 "for text there is `Filter.parse`"
             )
         self._expression: Expression = expression
+        self._hash: int | None = None
         _check(expression, Source.of(print_expression(expression), "<filter>"))
 
     @classmethod
@@ -46,6 +47,7 @@ class Filter:
         _check(expression, Source.of(text, "<filter>"))
         made = cls.__new__(cls)
         made._expression = expression
+        made._hash = None
         return made
 
     @property
@@ -68,10 +70,15 @@ class Filter:
         return f"Filter.parse({str(self)!r})"
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return isinstance(other, Filter) and other._expression == self._expression
 
     def __hash__(self) -> int:
-        return hash(self._expression)
+        # Brokers look filters up all the time, and a hash visits the whole tree.
+        if self._hash is None:
+            self._hash = hash(self._expression)
+        return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Filter.parse, (str(self),)

@@ -8,8 +8,8 @@ the ontology orders their concepts; without an ontology a concept implies only i
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeGuard
 
 from ensue.lang.expressions.asking import Ontology
 from ensue.lang.expressions.terms import Concept, ConceptBag
@@ -17,9 +17,16 @@ from ensue.lang.expressions.tree import (
     After,
     Before,
     Compared,
+    Comparison,
     During,
+    Exists,
     Expression,
+    In,
     IsA,
+    Like,
+    Literal,
+    Logic,
+    Name,
     Related,
     SameAs,
     Subsumes,
@@ -27,8 +34,51 @@ from ensue.lang.expressions.tree import (
 
 Covers = Callable[[Expression, Expression], bool]
 
+_EXACT = 2**53
+"""Below it, whole numbers and doubles are equal in Python exactly where they are in CESQL."""
 _WEAKER = {"<": ("<", "<="), ">": (">", ">=")}
 """By an operator: those that hold of the values for which it does."""
+
+
+def conjuncts_of(expression: Expression) -> Iterator[Expression]:
+    """The operands of the outermost AND, all of which hold where the expression does."""
+    if isinstance(expression, Logic) and set(expression.operators) == {"AND"}:
+        for each in expression.operands:
+            yield from conjuncts_of(each)
+    else:
+        yield expression
+
+
+def plainly_implies(special: Expression, general: Expression) -> bool:
+    """Whether each condition of a filter is one of another's, or a wider bound than one of them.
+
+    It misses much, and costs next to nothing. Only of comparisons and their like: what else is
+    true inside of an AND need not be by itself, where nothing is cast to a boolean.
+    """
+    given = list(conjuncts_of(special))
+    return all(
+        isinstance(wanted, Comparison | Like | In | Exists)
+        and (wanted in given or any(_bounds_imply(each, wanted) for each in given))
+        for wanted in conjuncts_of(general)
+    )
+
+
+def _bounds_imply(special: Expression, general: Expression) -> bool:
+    match special, general:
+        case (
+            Comparison(Name(name), ((sign, Literal(bound)),)),
+            Comparison(Name(other), ((wider, Literal(limit)),)),
+        ) if name == other and _is_exact(bound) and _is_exact(limit):
+            beyond: float = limit - bound
+            if sign in ("<", "<=") and wider in ("<", "<="):
+                return beyond > 0 or (beyond == 0 and (sign == "<" or wider == "<="))
+            if sign in (">", ">=") and wider in (">", ">="):
+                return beyond < 0 or (beyond == 0 and (sign == ">" or wider == ">="))
+    return False
+
+
+def _is_exact(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float) and abs(value) < _EXACT
 
 
 def term_implies(special: Any, general: Any, covers: Covers) -> bool:

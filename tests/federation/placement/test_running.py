@@ -67,8 +67,39 @@ def test_what_completes_its_part_travels_at_once_and_without_what_nobody_reads()
 
     (parcel,) = gate.parcels()
 
-    assert [load.event.id for load in parcel.loads] == ["Failed2", "Failed3", "Failed4", "Entered6"]
-    assert parcel.loads[0].event.data == {"user": "ann"}
+    carried = [load.event for load in parcel.loads if load.event is not None]
+    assert [each.id for each in carried] == ["Failed2", "Failed3", "Failed4", "Entered6"]
+    assert carried[0].data == {"user": "ann"}
+
+
+def test_an_event_that_several_rules_wait_for_crosses_once() -> None:
+    rules = "".join(
+        f"Out correlation R{n} (Failed f, Entered e, Granted g) (f{{{n}}} ; e) ; g by user"
+        " { case true: push new Out { user = g.user }; }\n"
+        for n in range(1, 6)
+    )
+    story = [*(event("Failed", n) for n in range(3)), event("Entered", 3), event("Failed", 4)]
+    more = [event("Failed", 5), event("Entered", 6), event("Granted", 7)]
+
+    outputs, events, _ = crossed(rules, [*story, *more])
+
+    assert len(outputs) == 5
+    assert events == 7
+
+
+def test_an_event_that_a_later_rule_reads_more_of_crosses_again() -> None:
+    rules = (
+        "Out correlation R1 (Failed f, Entered e, Granted g) (f ; e) ; g"
+        " { case true: push new Out { user = g.user }; }\n"
+        "Out correlation R2 (Failed f, Entered e, Granted g) (f ; e{2}) ; g"
+        " { case true: push new Out { user = f.note }; }\n"
+    )
+    story = [event("Failed", 0), event("Entered", 1), event("Entered", 2), event("Granted", 3)]
+
+    outputs, events, _ = crossed(rules, story)
+
+    assert len(outputs) == 2
+    assert events == 4
 
 
 def test_after_a_trigger_a_site_waits_again() -> None:

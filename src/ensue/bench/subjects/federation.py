@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
@@ -34,14 +35,18 @@ from ensue.federation.adapters.memory.hub import hub
 from ensue.federation.configuration import read_settings
 from ensue.federation.gateway import Gateway
 from ensue.federation.mapping import compiled, interpreted
+from ensue.federation.placement import Simulation, Sites, place
+from ensue.library import parse
 
 AIM = 0.5
+TYPES = ("Near", "Far", "Out")
 _numbers = count(1)
 
 
 def measure(effort: Effort) -> Iterator[Figure | Curve | Table]:
     yield from _mappings(effort)
     yield _crossing(effort)
+    yield from _placing(effort)
     there = [kind for kind in brokers.PROGRAMS if brokers.found(kind)]
     if len(there) < 2:
         raise UsageError(
@@ -358,3 +363,39 @@ async def _crossed(consumers: int) -> int:
         await asyncio.sleep(0.5)
     await asyncio.gather(near.stop(), far.stop())
     return crossed
+
+
+def _placing(effort: Effort) -> Iterator[Curve]:
+    """Messages over a link, of a thousand events, as more rules beyond it read them."""
+    sizes = (1, 10) if effort.quick else (1, 10, 100, 1000)
+    found = {each: _placed(each) for each in sizes}
+    for place_, name in enumerate(("with a placement", "without, those that match a port")):
+        points = tuple((float(size), (float(counts[place_]),)) for size, counts in found.items())
+        yield Curve("federation-placement", name, "consumers", "messages", points)
+
+
+def _placed(consumers: int) -> tuple[int, int]:
+    """What crosses with a placement, and with all rules at the far site."""
+    rules = "".join(
+        f"Out correlation C{number} (Near a where v >= {number * 61 % 980} AND"
+        f" v < {number * 61 % 980 + 10}, Near b where v >= 990, Far g) (a ; b) + g within 20 ms"
+        " { case true: push new Out { v = b.v }; }\n"
+        for number in range(consumers)
+    )
+    types = "".join(f"eventtype {name} {{ attribute long v; }};\n" for name in TYPES)
+    library = parse(types + rules).checked
+    tables = {"site": [{"name": "near", "types": ["Near"]}, {"name": "far", "types": ["Far"]}]}
+    tables["place"] = [{"rule": each.name, "at": "far"} for each in library.correlations]
+    draw = Random(1)
+    events = [
+        ("near", Event.of("Near", time=1000 * n, id=str(n), data={"v": draw.randrange(1000)}))
+        for n in range(1000)
+    ]
+    events += [
+        ("far", Event.of("Far", time=100_000 * n + 50, id=f"f{n}", data={"v": n}))
+        for n in range(10)
+    ]
+    simulation = Simulation(place(library, Sites.of(tables, library)), beat=50)
+    simulation.run(sorted(events, key=lambda each: each[1].time))
+    crossed = simulation.crossed
+    return max(1, crossed.messages), max(1, crossed.matched["near"])

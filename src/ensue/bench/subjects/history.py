@@ -12,10 +12,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 from ensue.bench import history_paper as paper
 from ensue.bench.effort import Effort
@@ -23,6 +24,7 @@ from ensue.bench.report import Curve, Figure, Table, cost, rate
 from ensue.events.event import Event
 from ensue.events.times import format_time
 from ensue.history import History
+from ensue.knowledge import SAMPLES, Ontology
 from ensue.subscriptions import Filter
 
 SUBSCRIBERS: Final = 50
@@ -43,32 +45,19 @@ FILTERS: Final[Mapping[str, str]] = {
 """Table 3 of the paper."""
 
 
-class Wines:
-    """Ten wines, five of them red: as much of an ontology as the paper's workload asks for."""
-
-    generation = 1
-    _NAMES = ("wine:Red", "wine:White", *(f"wine:Wine{number}" for number in range(10)))
-
-    def code(self, text: str) -> int | None:
-        return self._NAMES.index(text) if text in self._NAMES else None
-
-    def test(self, word: str, left: int, right: int) -> bool:  # noqa: ARG002 - all are alike here
-        return left == right
-
-    def above(self, code: int) -> Sequence[int]:
-        return (code,)
-
-    def related(self, prop: str, code: int) -> Sequence[int]:
-        return (code % 2,) if prop == "wine:hasColor" and code > 1 else ()
-
-    def constants(self, prop: str, code: int) -> Sequence[Any]:  # noqa: ARG002
-        return ()
-
-    def knows_property(self, prop: str) -> bool:
-        return prop == "wine:hasColor"
-
-    def advice(self, text: str) -> str:
-        return f"there is no `{text}`"
+WINES: Final = (
+    "wine:CascinaBellaBarolo",
+    "wine:ClosDuMoulinPinot",
+    "wine:TourGriseClaret",
+    "wine:LangheNebbiolo",
+    "wine:HouseRed",
+    "wine:KettenRiesling",
+    "wine:KettenEiswein",
+    "wine:ClosDuMoulinChablis",
+    "wine:OldOakChardonnay",
+    "wine:HouseWhite",
+)
+"""Five reds and five whites of our own ontology, most of which get their colour by reasoning."""
 
 
 def measure(effort: Effort) -> Iterator[Figure | Table | Curve]:
@@ -79,12 +68,14 @@ def measure(effort: Effort) -> Iterator[Figure | Table | Curve]:
         yield from _writes(effort, Path(folder))
 
 
-def events(random: Random, first: int, count: int, every: int = 10) -> Iterator[Event]:
+def events(
+    random: Random, first: int, count: int, every: int = 10, origin: int = ORIGIN
+) -> Iterator[Event]:
     """The paper's publications: one every ten seconds, each three to eight seconds long."""
     for number in range(first, first + count):
-        start = ORIGIN + number * every * SECOND
+        start = origin + number * every * SECOND
         end = format_time(start + random.randint(3, 8) * SECOND)
-        data = {"A": random.randint(1, 10), "B": f"wine:Wine{random.randrange(10)}"}
+        data = {"A": random.randint(1, 10), "B": random.choice(WINES)}
         yield Event(str(number), "paper", "Publication", start, data, {"endtime": end})
 
 
@@ -116,7 +107,9 @@ def _second_test(effort: Effort, folder: Path) -> Iterator[Figure | Table]:
     rows = []
     with _opened(folder / "second.db") as history:
         history.add_all(events(random, 0, stored))
-        coming = events(random, stored, 1_000_000, every=10)
+        # The second test's publisher waits three seconds; its first event follows the stored ones.
+        behind = ORIGIN + stored * (10 - 3) * SECOND
+        coming = events(random, stored, 1_000_000, every=3, origin=behind)
         for limit, theirs in paper.LIMITS.items():
             pair = [f"A FILTER(<, {limit}) ({RED})", f"A FILTER(<, {limit}) (C > 10)"]
             filters = [Filter.parse(random.choice(pair)) for _ in range(SUBSCRIBERS)]
@@ -204,7 +197,12 @@ def _writes(effort: Effort, folder: Path) -> Iterator[Figure]:
 
 
 def _opened(path: Path) -> History:
-    return History.open(f"sqlite:{path}", ontology=Wines())
+    return History.open(f"sqlite:{path}", ontology=_wine())
+
+
+@cache
+def _wine() -> Ontology:
+    return Ontology.load(SAMPLES / "wine.ttl")
 
 
 def _medians(history: History, text: str, coming: Iterator[Event], rounds: int) -> list[float]:

@@ -148,12 +148,12 @@ def measure(effort: Effort) -> Iterator[Figure]:
         place = Path(folder)
         with served(place) as server:
             server.put()
-            first = _warm(server)
+            first = warm(server)
             yield from throughput(server, effort, first)
             first += effort.size(100_000, 4_000) * effort.times(5)
             yield from asyncio.run(latency(server, effort, first))
             first += PACE * effort.size(20, 2)
-            yield asyncio.run(_many(server, effort, first))
+            yield asyncio.run(subscribers(server, effort, first))
             server.stop(signal.SIGKILL)
         with served(place) as again:
             yield cost(
@@ -163,7 +163,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
     yield memory(effort.size(HOUR_EVENTS, 20_000))
 
 
-def _warm(server: Served) -> int:
+def warm(server: Served) -> int:
     for number in range(5):
         server.publish(batch(number * BATCH, BATCH))
     server.settle()
@@ -221,7 +221,7 @@ def memory(events: int) -> Figure:
     part = max(1, len(resident) // 4)
     early, late = max(resident[:part]), max(resident[-part:])
     return cost(
-        f"memory over an hour of {events:,} events, growth", "MiB", [max(0.0, late - early)],
+        f"memory over an hour of {events:,} events, growth", "MiB", [max(0.0, late - early)], 32.0,
         note=f"the most of the last quarter against the first, {late:.0f} MiB in the end",
     )  # fmt: skip
 
@@ -305,7 +305,7 @@ async def latency(server: Served, effort: Effort, first: int) -> list[Figure]:
     ]  # fmt: skip
 
 
-async def _many(server: Served, effort: Effort, first: int) -> Figure:
+async def subscribers(server: Served, effort: Effort, first: int) -> Figure:
     """Very many subscribers, each with a filter of its own; each gets what it asks for."""
     import httpx
     from websockets.asyncio.client import connect

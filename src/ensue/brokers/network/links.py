@@ -58,7 +58,7 @@ class Links:
         self._listeners: list[Listener] = []
         self._dialling: list[TcpLink] = []
 
-    # For whoever sets up a broker.
+    # For the process that sets up a broker.
 
     def listen(self, host: str = "127.0.0.1", port: int = 0, **options: Any) -> tuple[str, int]:
         """Let brokers of other processes link to this one. Returns the address.

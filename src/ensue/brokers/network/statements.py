@@ -1,4 +1,4 @@
-"""What both sides of a link have said: one to be told again after a break, one that was heard.
+"""The statements of both sides of a link: its own, sent again after a break, and those received.
 
 A connection begins with all that a side says; changes follow. So nothing is lost with a connection,
 and what changed while there was none is told in its newest form. In come statements, out go the
@@ -69,7 +69,7 @@ class Hearing:
         self._collected: dict[Spoken, Filter | None] | None = None
 
     def hear(self, statement: Statement) -> Statement | None:
-        """What is new in a statement, and not what was said before; None while it goes on.
+        """The part of a statement that is new; None while more parts of the statement are to come.
 
         Raises `LinkFaultError` for a filter that cannot be read, and for too many.
         """

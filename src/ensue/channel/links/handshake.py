@@ -28,7 +28,7 @@ NONCE_BYTES = 32
 
 
 class Handshake:
-    """One side of one handshake. `certificate` is that of the other side, where there is one."""
+    """One side of a handshake. `certificate` is the other side's, or None."""
 
     def __init__(
         self,

@@ -54,7 +54,7 @@ class Router(Protocol):
     id: str
 
     def pending_news(self) -> PendingNews:
-        """What a new connection has been told: nothing."""
+        """A record of the news that a connection has been sent, empty for a new connection."""
 
     def admit(self, neighbour: str, link: Link | None) -> None:
         """Raise `LinkFaultError` to refuse a neighbour, over a link or by a new one."""

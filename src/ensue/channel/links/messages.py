@@ -64,7 +64,7 @@ class Route(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Advert(msgspec.Struct, frozen=True, tag="advert", array_like=True):
-    """Routes of the sender: those that have changed or, where it is complete, all that it has."""
+    """Routes of the sender: the changed ones, or all of them if it is complete."""
 
     version: Count
     is_complete: bool

@@ -156,7 +156,7 @@ class Outbox:
         return bool(first) and first[0].frame is not None
 
     def acknowledge(self, up_to: int) -> None:
-        """Forget what has arrived."""
+        """Forget the frames up to a number: the other side has them."""
         for part in (self._sent, self._again):
             while part and part[0].number <= up_to:
                 self._remove(part.popleft())

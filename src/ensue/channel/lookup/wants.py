@@ -38,7 +38,7 @@ class Want:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Disjunction: what any part passes."""
+    """Disjunction: passes an event that any part passes."""
 
     parts: tuple[Wants, ...]
 

@@ -276,7 +276,7 @@ def run(
                 refused=refused,
                 late=late_events,
                 outputs=outputs,
-                # Whoever feeds events by hand or by a live pipe wants to see what comes of them.
+                # Events typed by hand, or from a live pipe, want their outputs shown at once.
                 is_live=follow or any(each.size is None for each in inputs) or outputs.is_terminal,
                 by_wall_clock=live,
                 strict=strict,

@@ -22,6 +22,14 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Without a file: another address of this machine, such as 127.0.0.1:9000.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run a server: an API and a console over rules, history and gateways.
 
@@ -34,6 +42,7 @@ def serve(
     \b
     Example:
       ensue serve
+      ensue serve --listen 127.0.0.1:9000
       ensue serve ensue.toml
       ensue serve gateway.toml
 
@@ -59,4 +68,4 @@ def serve(
         raise UsageError(
             f"the server needs `{error.name}`, which is not installed: pip install 'ensue[server]'"
         ) from None
-    run(None if config is None else str(config), say)
+    run(None if config is None else str(config), say, listen)

@@ -158,7 +158,7 @@ class WatchedRules:
 
 
 class RunningStream:
-    """A query, the rules that it runs, and what has been told of it."""
+    """A query, the rules that it runs, and how much of its progress has been printed."""
 
     def __init__(self, spark: Any, library: Library, config: PipelineConfig) -> None:
         from ensue.spark.streaming import pipeline

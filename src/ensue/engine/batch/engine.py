@@ -213,7 +213,7 @@ class BatchEngine:
     def _advance_in_steps(
         self, time: int, form: Callable[[Sequence[Output]], Form], most: int = OUTPUTS_AT_ONCE
     ) -> Iterator[Form]:
-        """What time alone brings about, in a form of outputs."""
+        """The outputs of timers up to a time, in one of the forms."""
         nothing = EventBatch([], self._types)
         yield from advance_in_steps(
             time, self.next_due, lambda to: form(self._run(nothing, to)), most

@@ -97,7 +97,7 @@ class OrderedPass:
         return made, read, isinstance(running, EventCorrelation)
 
     def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
-        """What a group puts out; members that leave it have the rows to `own` behind them."""
+        """The outputs of a group. `own` gets the rows that members which left it have read."""
         found: list[tuple[MadeInTurn, Roots | int]] = []
         done = 0
         while True:

@@ -18,11 +18,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.core import stepping
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, Rows, taller
 from ensue.engine.core.packed import CELL, DUE, LAST_READ, NEXT_DUE, TIMED, WINDOW, PackedTables
 from ensue.engine.core.rule_table import NOWHERE, RuleTable
+from ensue.engine.core.stepping.arrays import CellArrays
+from ensue.engine.core.stepping.visits import drop_expired
 from ensue.engine.core.table import NOT_STARTED
 from ensue.engine.core.window_table import ALWAYS
 from ensue.machine.model import Machine
@@ -46,8 +47,8 @@ class Cells:
         self.fit()
 
     @property
-    def arrays(self) -> stepping.CellArrays:
-        return stepping.CellArrays(self._flat, self._stride, self._nearest, self._earliest)
+    def arrays(self) -> CellArrays:
+        return CellArrays(self._flat, self._stride, self._nearest, self._earliest)
 
     @property
     def key_room(self) -> int:
@@ -139,7 +140,7 @@ class Cells:
         """Drop what has left the window of a rule by now, for every key."""
         if self._table(rule).has_window:
             edge = now - int(self.tables.rules[rule, WINDOW])
-            stepping.drop_expired(edge, rule, self.key_room, self.tables.arrays, self.arrays)
+            drop_expired(edge, rule, self.key_room, self.tables.arrays, self.arrays)
 
     # --- starts, as snapshots and the linear form have them ---------------------------------------
 

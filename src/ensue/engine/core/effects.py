@@ -58,7 +58,7 @@ NO_SHAPE = Shape("", ())
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of a table: where it leads, what it binds and what it puts out."""
+    """An entry of a table: the next state, the places that are bound, and the outputs."""
 
     to: TableState
     binds: frozenset[int]

@@ -25,7 +25,7 @@ _SHIFT = np.uint64(29)
 
 @inlined
 def mixed_with(mixed: Any, word: Any) -> Any:
-    """A hash with one more word in it."""
+    """A hash, mixed with one more word."""
     # The last characters are the high bits of a word: they go down before the product goes up.
     mixed ^= word
     mixed = (mixed ^ (mixed >> np.uint64(32))) * MULTIPLIER
@@ -112,7 +112,7 @@ class IntegerNumbers:
 def taller(array: Any, size: int, fill: Any = 0) -> Any:
     """An array with at least so many rows; new rows hold `fill`."""
     shape = (max(size, len(array)), *array.shape[1:])
-    # Zeros are memory that is not touched before somebody writes to it.
+    # The system hands out zeros without touching memory until it is written.
     larger = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
     larger[: len(array)] = array
     return larger

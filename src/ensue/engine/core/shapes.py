@@ -39,7 +39,7 @@ MOST_TIMEOUTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Company:
-    """What rules have in common whose cells stand side by side."""
+    """The properties that rules must share to have their cells side by side."""
 
     key: tuple[str, ...]
     keeps_events: bool

@@ -1,9 +1,9 @@
 """The timers of a correlation, and the table of its machine with what it does to them.
 
 A correlation has a timer for each timer port (`every`, `deadline`) and for each state of its
-machine that is a timeout. For a key that is in a state of the table some of them run; an entry of
-the table says which are set anew, each to its own duration from that moment. The firing of a port
-is a symbol of its own, and so is each set of timeouts that are due together.
+machine that is a timeout. Which timers run follows from the state of the table that a key is in;
+an entry of the table says which are set anew, each to its own duration from that moment. The firing
+of a port is a symbol of its own, and so is each set of timeouts that are due together.
 
 What a predicate says of the firing of a timer may depend on its time alone; `why_not_in_columns`
 refuses those, and more timers than a word has bits.

@@ -54,7 +54,7 @@ class OrderedState(TableState):
         return OrderedState.of(registers, (*order, free)), free
 
     def expired(self) -> OrderedState:
-        """The state without what its oldest register holds."""
+        """The state without its oldest register."""
         gone, *kept = self.order
         held = {state: at for state, at in self.registers.items() if at != gone}
         return OrderedState.of(held, tuple(kept))

@@ -1,8 +1,8 @@
-"""What `having` asked of the events that came, and what it found, in words.
+"""A condition after `having` in words, with the values that it met.
 
-In come a condition and what its names and aggregates stand for; out go sentences: "`count(f)` is 4,
-asked is more than 5". Of a condition that was false, only the comparisons that made it so are told.
-Nothing is decided here: whether the condition holds is asked in `filters`.
+In come a condition and a scope with the values of its names and aggregates; out go sentences:
+"`count(f)` is 4, asked is more than 5". Of a condition that was false, only the comparisons that
+made it false are told. Whether a condition holds is decided in `ensue.engine.reference.filters`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _came_out(x: Expression, scope: Scope, wanted: bool) -> bool:
 
 
 def _compared(first: Expression, operator: str, second: Expression, scope: Scope) -> str:
-    """What one side is, and what was asked of it by the other."""
+    """A comparison in words: the value of its first side, and what the second side asks of it."""
     if isinstance(first, Literal) and not isinstance(second, Literal):
         turned = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
         return _compared(second, turned.get(operator, operator), first, scope)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 from ensue.engine.counts import Counts
@@ -86,6 +87,9 @@ class WhyOutput:
         lines += [f"  {each}" for each in (self.having, self.keep) if each is not None]
         return "\n".join([head, *lines])
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
 
 @dataclass(frozen=True)
 class WhyNot:
@@ -109,6 +113,9 @@ class WhyNot:
     aborted: tuple[str, ...] = ()
     having: str | None = None
     forgotten: Done | None = None
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         key = "" if self.key is None else f" for key `{self.key}`"
@@ -309,7 +316,7 @@ class _RecordingOutputs(Outputs):
 
 
 class _ExplainedFilter(FilterInstance):
-    """A filter that says of each trigger what has completed it, and what made it forget."""
+    """A filter that notes for each trigger the events that completed it, and the last `unless`."""
 
     voided: Done | None = None
     """The last event after `unless` before which something was remembered."""

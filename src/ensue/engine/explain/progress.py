@@ -103,7 +103,7 @@ def in_words(waits: Waits, correlation: Correlation) -> str:
 
 @dataclass(frozen=True)
 class _Look:
-    """A subexpression from some place on: where it is complete, by what, and what it waits for."""
+    """How far a subexpression has come, looked at from a place in the remembered events."""
 
     place: Place
     done: tuple[Done, ...]

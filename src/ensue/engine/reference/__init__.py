@@ -21,7 +21,7 @@ def reference_engine(library: CheckedLibrary, counts: Counts) -> Stream:
 
 
 def instance_starter(correlation: Correlation) -> InstanceStart:
-    """What starts the instances of a correlation."""
+    """A function that starts instances of a correlation."""
     if isinstance(correlation, FilterCorrelation):
         return partial(FilterInstance, correlation)
     return partial(EclInstance, correlation)

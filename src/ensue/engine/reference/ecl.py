@@ -297,7 +297,7 @@ class Sequential(UnderWay):
 
 
 class Around(UnderWay):
-    """What has one part, and changes how its completion shows outside."""
+    """An operator with one part, which changes how the completion of the part shows outside."""
 
     def __init__(self, body: Ecl, time: int) -> None:
         self._body = Part(body, time)

@@ -32,7 +32,7 @@ class Match:
 
     @property
     def bound(self) -> dict[str, int]:
-        """What each port stands for: the last of its events."""
+        """The event that each port stands for: the last of its events."""
         found: dict[str, int] = {}
         for port, place in self.places:
             found[port] = max(place, found.get(port, place))
@@ -83,7 +83,7 @@ def _last_event(memory: BranchMemory, port: str, start: Place, end: int) -> Matc
 
 
 def _joined(matches: Iterable[Match | None]) -> Match | None:
-    """One match of several; None if one of them is none."""
+    """The matches of several parts as one match; None if a part has none."""
     found = []
     for each in matches:
         if each is None:

@@ -37,7 +37,7 @@ VERSION = 1
 
 UNSIGNED, SIGNED = "sha256", "hmac-sha256"
 SHORTEST_KEY = 16
-"""So many bytes a key has at least: whoever has a snapshot can try out short ones at leisure."""
+"""The fewest bytes of a key: shorter keys can be found by trying, with a snapshot at hand."""
 
 BOUND_OF_RULES = 0
 """The largest jump of a run whose snapshot does not say it: that which its rules have."""

@@ -30,5 +30,5 @@ def step_engine(
 
 
 def instance_starter(correlation: Correlation, types: TypeSystem) -> Start:
-    """How single instances of a correlation are started, for those who hold keys themselves."""
+    """A function that starts instances of a correlation, for callers that hold keys themselves."""
     return Rule(correlation, types, SharedTables(), count(1)).starter

@@ -52,7 +52,7 @@ class Ordering:
 
     @property
     def waiting(self) -> list[Event]:
-        """What waits, in order."""
+        """The events that wait, in order."""
         return [event for _, _, event in sorted(self._waiting, key=lambda each: each[:2])]
 
     @property
@@ -61,12 +61,12 @@ class Ordering:
         return self._waiting[0][0] if self._waiting else None
 
     def restore(self, latest: int | None, waiting: Sequence[Event]) -> None:
-        """Go on from where an order was, with what waited in it."""
+        """Go on from a saved order: its latest time, and the events that waited."""
         for event in waiting:
             self.add(event)
         self.latest = -math.inf if latest is None else latest
 
     def rest(self) -> Iterator[Event]:
-        """What is still waiting, in order: the stream has ended."""
+        """The events that still wait, in order; for the end of a stream."""
         while self._waiting:
             yield heapq.heappop(self._waiting)[2]

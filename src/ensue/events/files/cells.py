@@ -25,6 +25,7 @@ from ensue.events.files.blocks import Blocks, not_utf8
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
+from ensue.events.kernels.scanned import Records, Values
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
@@ -98,32 +99,29 @@ class CellChunks:
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
         count = int(np.count_nonzero(data == 10)) + 1
-        begins = np.zeros((width, count), np.int64)
-        ends = np.zeros((width, count), np.int64)
-        quoted = np.zeros((width, count), np.bool_)
-        record_begins, record_ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        numbers, flagged = np.empty(count, np.int64), np.empty(count, np.uint8)
-        notes = np.empty(count, np.uint8)
+        values = Values.room(width, count)
+        room = Records.room(count)
         rows, lines, used = scan_records(
-            data, len(block), ord(self._delimiter), width, is_last,
-            record_begins, record_ends, numbers, flagged, notes, quoted, begins, ends,
-        )  # fmt: skip
+            data, len(block), ord(self._delimiter), width, is_last, room, values
+        )
+        records = room.first(rows)
         source = _RecordSource(
             block,
-            record_begins[:rows],
-            record_ends[:rows],
-            numbers[:rows] + self._lines,
+            records.begins,
+            records.ends,
+            records.lines + self._lines,
             np.empty(rows, np.int64),
             self._delimiter,
             self._reader,
         )
         self._lines += lines
-        kept = self._number(source, flagged[:rows])
+        kept = self._number(source, records.flagged)
         if numbers_of_rows is not None:
             source.row_numbers[:] = numbers_of_rows
-        cells = _Cells(data, begins[:, :rows], ends[:, :rows], quoted[:, :rows])
-        doubtful = (flagged[:rows] != 0) | not_utf8(
-            block, source.begins, source.ends, (notes[:rows] & BEYOND_ASCII) != 0
+        quoted, begins, ends = (each[:, :rows] for each in values)
+        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
+        doubtful = (records.flagged != 0) | not_utf8(
+            block, source.begins, source.ends, (records.notes & BEYOND_ASCII) != 0
         )
         # The cells of a record that was not read to its end are those of another.
         cells.present &= ~doubtful

@@ -25,6 +25,7 @@ from ensue.events.files.name_tree import NameTree
 from ensue.events.files.places import Places
 from ensue.events.kernels import json_lines
 from ensue.events.kernels.json_lines import new_stacks, scan_lines
+from ensue.events.kernels.scanned import Records, Values
 from ensue.events.mapping import Mapping
 from ensue.events.nesting import path_of
 from ensue.events.singly import LineReader
@@ -46,19 +47,15 @@ class _Scanned:
         self.block = block
         self.data = np.frombuffer(block, np.uint8)
         count = int(np.count_nonzero(self.data == 10)) + 1
-        self.kinds = np.zeros((slots, count), np.uint8)
-        self.begins = np.zeros((slots, count), np.int64)
-        self.ends = np.zeros((slots, count), np.int64)
-        line_begins, line_ends = np.empty(count, np.int64), np.empty(count, np.int64)
-        numbers, flagged = np.empty(count, np.int64), np.empty(count, np.bool_)
-        notes = np.empty(count, np.uint8)
+        values, room = Values.room(slots, count), Records.room(count)
         self.count, self.lines = scan_lines(
-            self.data, len(block), tree, new_stacks(), data_node, strict,
-            line_begins, line_ends, numbers, flagged, notes, self.kinds, self.begins, self.ends,
-        )  # fmt: skip
-        self.line_begins, self.line_ends = line_begins[: self.count], line_ends[: self.count]
-        self.numbers, self.flagged = numbers[: self.count], flagged[: self.count]
-        self.notes = notes[: self.count]
+            self.data, len(block), tree, new_stacks(), data_node, strict, room, values
+        )
+        self.kinds, self.begins, self.ends = values
+        records = room.first(self.count)
+        self.line_begins, self.line_ends = records.begins, records.ends
+        self.numbers, self.notes = records.lines, records.notes
+        self.flagged = records.flagged != 0
 
     def has(self, note: int) -> bool:
         return bool((self.notes & note).any())

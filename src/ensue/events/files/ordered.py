@@ -167,7 +167,7 @@ def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:
 
 
 def _concatenated(arrays: Sequence[pa.Array | None], sizes: Any) -> pa.Array | None:
-    """Arrays one after the other in one type; None if there is none for all of them."""
+    """Arrays concatenated in one type; None if no type fits all of them."""
     fields = [pa.field("c", each.type) for each in arrays if each is not None]
     try:
         type_ = (

@@ -37,12 +37,12 @@ class WholeFile:
                 os.fchmod(self.file.fileno(), stat.S_IMODE(self._path.stat().st_mode))
 
     def restart(self) -> None:
-        """Forget what was written so far."""
+        """Discard the bytes written so far."""
         self.file.seek(0)
         self.file.truncate()
 
     def abandon(self) -> None:
-        """Leave what stood there before."""
+        """Delete the new file, and keep the old one."""
         self.file.close()
         if self._beside is not None:
             self._beside.unlink(missing_ok=True)

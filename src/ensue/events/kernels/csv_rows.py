@@ -17,26 +17,16 @@ BEYOND_ASCII = 4
 
 @uncounted
 def scan_records(
-    data: Any,
-    size: int,
-    delimiter: int,
-    width: int,
-    is_last: bool,
-    record_begins: Any,
-    record_ends: Any,
-    line_numbers: Any,
-    flagged: Any,
-    notes: Any,
-    quoted: Any,
-    begins: Any,
-    ends: Any,
+    data: Any, size: int, delimiter: int, width: int, is_last: bool, records: Any, values: Any
 ) -> tuple[int, int, int]:
     """Scan whole records. Returns how many, how many lines they have, and where they end.
 
     A record that does not end in the block is left for the next one, unless this is the last.
-    `quoted` says of a cell that quotes in it are doubled. A record with another number of cells is
+    The kind of a cell in which quotes are doubled is 1. A record with another number of cells is
     flagged with 1, and with 2 if it may be no record at all. Blank records are left out.
     """
+    record_begins, record_ends, line_numbers, flagged, notes = records
+    quoted, begins, ends = values
     rows, lines, position = 0, 0, 0
     while position < size:
         begin = position

@@ -107,19 +107,9 @@ def after_escape(data: Any, place: int, end: int) -> int:
 
 
 @uncounted
-def child_of(
-    node: int,
-    digest: int,
-    data: Any,
-    begin: int,
-    end: int,
-    child_begins: Any,
-    digests: Any,
-    name_begins: Any,
-    names: Any,
-    hints: Any,
-) -> int:
+def child_of(node: int, digest: int, data: Any, begin: int, end: int, tree: Any) -> int:
     """The child of a node with the name that stands in the data; 0 if there is none."""
+    child_begins, digests, name_begins, names, _, hints, _, _ = tree
     first, last = child_begins[node], child_begins[node + 1]
     count = last - first
     hint = hints[node]
@@ -154,14 +144,8 @@ def scan_lines(
     stacks: Any,
     data_node: int,
     limits_extensions: bool,
-    line_begins: Any,
-    line_ends: Any,
-    line_numbers: Any,
-    flagged: Any,
-    notes: Any,
-    kinds: Any,
-    begins: Any,
-    ends: Any,
+    records: Any,
+    values: Any,
 ) -> tuple[int, int]:
     """Scan all lines of a block. Returns how many records there are, and how many lines.
 
@@ -172,7 +156,9 @@ def scan_lines(
     `limits_extensions` a member that no name stands for must be text, a whole number or a boolean.
     `data_node` is the node of `data`.
     """
-    child_begins, digests, name_begins, names, slots, hints, below_begins, below_slots = tree
+    _, _, _, _, slots, _, below_begins, below_slots = tree
+    line_begins, line_ends, line_numbers, flagged, notes = records
+    kinds, begins, ends = values
     nodes, own_slots, names_from, seen_digests, seen_begins, seen_ends = stacks
     rows, line, position = 0, 0, 0
     while position < size:
@@ -261,18 +247,7 @@ def scan_lines(
                 parent = nodes[depth - 1]
                 node = 0
                 if parent >= 0:
-                    node = child_of(
-                        parent,
-                        digest,
-                        data,
-                        name_begin,
-                        name_end,
-                        child_begins,
-                        digests,
-                        name_begins,
-                        names,
-                        hints,
-                    )
+                    node = child_of(parent, digest, data, name_begin, name_end, tree)
                     if node == 0:
                         if parent == 0:
                             note |= 1

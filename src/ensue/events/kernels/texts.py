@@ -120,7 +120,7 @@ def unescaped(data: Any, place: int, end: int, out: Any, at: int) -> int:
 def copy_texts(
     data: Any, begins: Any, ends: Any, present: Any, how: Any, out: Any, offsets: Any, wrong: Any
 ) -> int:
-    """Texts one after the other; `present` says which rows have one, `how` how it is written."""
+    """Copy the texts of rows one after the other; `how` says how the text of a row is escaped."""
     at = 0
     for row in range(len(begins)):
         offsets[row] = at

@@ -2,7 +2,7 @@
 
 `definition` has the `Mapping` and the ways to write it; `values` has what it makes of single
 times; `rows` applies it to one record, and `tables` to a table of columns. Both make the form that
-`ensue.events.columns` describes. `tables` needs pyarrow, so whoever holds columns imports it there.
+`ensue.events.columns` describes. `tables` needs pyarrow, so it is imported with columns only.
 """
 
 from ensue.events.mapping.definition import UNITS, Mapping, Origin

@@ -42,7 +42,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Mapping:
-    """What a user has said of columns. Without anything said, it is the rule of `events.columns`.
+    """Which columns are what, as a user gives it; by default the rule of `events.columns`.
 
     `columns` has, by the name of an attribute of CloudEvents (`time`, `id`, `ce_NAME`, ...) or of
     the data, where it comes from. A column that is named there loses its own name; the outer part
@@ -169,7 +169,7 @@ class Mapping:
 
     @property
     def is_default(self) -> bool:
-        """Whether nothing was said."""
+        """Whether the user has given nothing."""
         return not self.columns and self.type is None and self.timezone is None
 
     @property

@@ -26,8 +26,8 @@ READ_BYTES = 1 << 20
 class GrowingFile:
     """A regular file.
 
-    `began_anew` tells that the next lines are the first of another file; whoever has taken that in
-    sets it back.
+    `began_anew` tells that the next lines are the first of another file; a reader sets it
+    back when it has seen it.
     """
 
     def __init__(self, path: str) -> None:

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 from ensue.engine.ports import Key, Ports, Reading
 from ensue.events.event import Event
-from ensue.events.types import TypeSystem
 from ensue.federation.placement.places import ALWAYS, Place, Since
 from ensue.federation.placement.planning import Part, PlacedRule
 from ensue.federation.placement.starts import Starts
@@ -83,9 +82,9 @@ class Held:
 class Outpost:
     """One rule at one site."""
 
-    def __init__(self, rule: PlacedRule, site: str, types: TypeSystem) -> None:
+    def __init__(self, rule: PlacedRule, site: str, ports: Ports) -> None:
         self.rule = rule
-        self.ports = Ports(rule.correlation, types)
+        self._ports = ports
         self._part = rule.parts.get(site)
         self._is_held = self._part is not None and self._part.needed is not None
         self._keys: dict[str, Held] = {}
@@ -99,13 +98,15 @@ class Outpost:
         """How many events wait."""
         return sum(len(held.waiting) for held in self._keys.values())
 
-    def take(self, place: Place, event: Event) -> Iterator[tuple[Place, list[Waiting]]]:
-        """What goes to the home, now that an event of the site is read: for each key that has
-        something to send, the place of this event and all that goes with it, in order."""
-        matched = self.ports.matched(event)
-        if not matched:
-            return
-        for key, reading in self.ports.readings(event, matched).items():
+    def take(
+        self, place: Place, event: Event, matched: list[str]
+    ) -> Iterator[tuple[Place, list[Waiting]]]:
+        """What goes to the home, now that an event of the site is read, which matches some ports.
+
+        For each key that has something to send, the place of this event and all that goes with
+        it, in order.
+        """
+        for key, reading in self._ports.readings(event, matched).items():
             let_go = (
                 self._read(key_name(key), place, reading) if self._is_held else [(place, reading)]
             )

@@ -38,10 +38,10 @@ class Carried(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """An event, and what it comes for."""
+    """An event, and what it comes for. None stands for an event that has come before."""
 
     place: Place
-    event: Event
+    event: Event | None
     purposes: tuple[Carried, ...]
 
 
@@ -67,8 +67,16 @@ class Parcel(msgspec.Struct, frozen=True):
 
     @property
     def messages(self) -> int:
-        """How many messages it stands for, where each event and each reset is one."""
-        return len(self.loads) + len(self.resets)
+        """How many messages it stands for: one for each event, and one for all resets.
+
+        What has come before rides along with an event that has not, or is one message.
+        """
+        return max(self.events, bool(self.loads)) + bool(self.resets)
+
+    @property
+    def events(self) -> int:
+        """How many events it brings that have not come before."""
+        return sum(load.event is not None for load in self.loads)
 
 
 def to_event(parcel: Parcel) -> Event:
@@ -79,13 +87,11 @@ def to_event(parcel: Parcel) -> Event:
         "number": parcel.number,
         "loads": [
             {
-                "place": parcel_load.place,
-                "event": msgspec.json.decode(encode(parcel_load.event)),
-                "for": [
-                    [each.rule, sorted(each.ports), each.releases] for each in parcel_load.purposes
-                ],
+                "place": load.place,
+                "event": load.event and msgspec.json.decode(encode(load.event)),
+                "for": [[each.rule, sorted(each.ports), each.releases] for each in load.purposes],
             }
-            for parcel_load in parcel.loads
+            for load in parcel.loads
         ],
         "resets": [[each.rule, each.key, each.since] for each in parcel.resets],
         "mark": parcel.mark,
@@ -124,7 +130,7 @@ def from_event(event: Event, types: TypeSystem) -> Parcel:
 
 
 def _load(given: dict[str, Any], types: TypeSystem) -> Load:
-    event = restored(event_of(dict(given["event"])), types)
+    event = given["event"] and restored(event_of(dict(given["event"])), types)
     purposes = (Carried(rule, frozenset(ports), _place(at)) for rule, ports, at in given["for"])
     return Load(_place(given["place"]), event, tuple(purposes))
 

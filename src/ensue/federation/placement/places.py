@@ -2,10 +2,10 @@
 
 A place is a tuple, and places are compared as tuples. Events are ordered by time, then by the rank
 of their site, then as they came there. Timers that are due at a time come before its events, by the
-number of their rule and of the key. What a rule puts out is read behind what caused it, first in,
-first out: deeper outputs later, and at one depth in the order of the rules on the way. So every
-site can put what reaches it from all the others in the order of a single machine, without asking
-one.
+number of their rule and by what their key has read last. What a rule puts out is read behind what
+caused it, first in, first out: deeper outputs later, and at one depth in the order of the rules on
+the way. So every site can put what reaches it from all the others in the order of a single machine,
+without asking one.
 """
 
 from __future__ import annotations

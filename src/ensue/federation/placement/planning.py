@@ -265,7 +265,7 @@ def _why_whole(correlation: Correlation) -> str:
     if any(isinstance(each, PushNew | PushPort) for each in correlation.initially):
         return "it puts something out at its first event, and that must travel"
     if has_timeout(correlation) and correlation.clauses.by:
-        return "timeouts of its keys fire in the order of their first events, and those must travel"
+        return "timeouts of its keys fire in the order of their last events, and those must travel"
     return ""
 
 

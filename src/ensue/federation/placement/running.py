@@ -13,22 +13,42 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from operator import itemgetter
+from typing import TypeVar
 
 from ensue.errors import EventError
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.events.times import format_time
-from ensue.federation.placement.fields import joined, projected
+from ensue.federation.placement.asking import Asking
+from ensue.federation.placement.fields import Fields, joined, projected
 from ensue.federation.placement.homes import Arrived, Home, Made, SendReset
 from ensue.federation.placement.outposts import Outpost
 from ensue.federation.placement.parcels import Carried, Load, Parcel, Reset
 from ensue.federation.placement.places import FIRST, Place, end_of, event_place
 from ensue.federation.placement.planning import PlacedRule, Placement
 from ensue.lang.syntax import EventPort
+
+T = TypeVar("T")
+
+MOST_KNOWN = 10_000
+"""How many events that have gone over a link are known at both of its ends."""
+
+
+class Known(dict[Place, T]):
+    """Events that have lately gone over a link, by their places, the oldest first.
+
+    Both ends of a link see the same events in the same order, and so know and forget the same.
+    """
+
+    def note(self, place: Place, value: T) -> None:
+        self.pop(place, None)
+        self[place] = value
+        if len(self) > MOST_KNOWN:
+            del self[next(iter(self))]
 
 
 @dataclass
@@ -39,7 +59,11 @@ class Outgoing:
     resets: list[Reset] = field(default_factory=list)
     numbers: count[int] = field(default_factory=count)
     marks: tuple[Place, dict[str, Place]] | None = None
+    known: Known[Fields] = field(default_factory=Known)
 
+
+Queued = tuple[Place, int, Event, list[str]]
+"""An event before an outpost: its place, a number in the order of arrival, the ports it matches."""
 
 MOST_EARLY = 10_000
 """How many parcels may come before one that is still on its way."""
@@ -52,6 +76,7 @@ class Received:
     instance: str
     number: int
     early: dict[int, Parcel] = field(default_factory=dict)
+    known: Known[Event] = field(default_factory=Known)
 
 
 class SiteRun:
@@ -75,23 +100,26 @@ class SiteRun:
         self.sent: Counter[tuple[str, str]] = Counter()
         """How many events, resets and parcels have gone to each other site."""
         rules = placement.rules
+        here = [rule for rule in placement.order if name in rules[rule].ports_at]
+        self._asking = Asking([rules[rule].correlation for rule in here], self._types)
         self._outposts = {
-            rule: Outpost(rules[rule], name, self._types)
-            for rule in placement.order
-            if name in rules[rule].ports_at
+            rule: Outpost(rules[rule], name, self._asking.ports(rule)) for rule in here
         }
         self._homes = {
             rule: Home(rules[rule], self._types, self._reset_for(rule), engine)
             for rule in placement.order
             if rules[rule].home == name
         }
-        self._queued: dict[str, list[tuple[Place, int, Event]]] = {r: [] for r in self._outposts}
+        self._queued: dict[str, list[Queued]] = {rule: [] for rule in self._outposts}
         self._numbers = count()
         self._readers = self._readers_of_types()
-        self._marks: dict[tuple[str, str], Place] = {}
-        """What each other site has marked for each rule at its home here."""
+        self._marks: dict[str, tuple[Place, Mapping[str, Place]]] = {}
+        """What each other site has marked, and for which rules another place."""
         self._done: dict[str, Place] = dict.fromkeys(self._homes, FIRST)
-        """Up to where each rule at its home here has read."""
+        """Up to where each rule at its home here has read, while readings or timers wait for it."""
+        self._order = {rule: number for number, rule in enumerate(placement.order)}
+        self._busy: set[int] = set()
+        """Rules for which something waits here, by their order."""
         self._local_feeders = {
             rule: [f for f in rules[rule].feeders if rules[f].home == name]
             for rule in self._outposts
@@ -128,8 +156,7 @@ class SiteRun:
         self._time = ready.time
         number = next(self._events)
         place = event_place(ready.time, self.site.rank, number)
-        for rule in self._readers.get(ready.type, ()):
-            self._queue(rule, place, ready)
+        self._queue(self._readers.get(ready.type, ()), place, ready)
         self._mark = event_place(ready.time, self.site.rank, number + 1)
         return self._go_on()
 
@@ -171,13 +198,19 @@ class SiteRun:
     def _open(self, parcel: Parcel) -> Made:
         for reset in parcel.resets:
             self._outposts[reset.rule].reset(reset.key, reset.since)
+        known = self._received[parcel.sender].known
         for load in parcel.loads:
+            event = load.event
+            if event is not None:
+                known.note(load.place, event)
+            elif (event := known.get(load.place)) is None:
+                # It came before this site began anew, which has forgotten it.
+                continue
             for each in load.purposes:
-                arrived = Arrived(parcel.sender, load.place, each.releases, each.ports, load.event)
+                arrived = Arrived(parcel.sender, load.place, each.releases, each.ports, event)
                 self._homes[each.rule].arrive(arrived)
-        for rule in self._homes:
-            mark = parcel.marks.get(rule, parcel.mark)
-            self._marks[parcel.sender, rule] = mark
+                self._busy.add(self._order[each.rule])
+        self._marks[parcel.sender] = parcel.mark, parcel.marks
         return self._go_on()
 
     def require_own(self, event: Event) -> None:
@@ -207,7 +240,7 @@ class SiteRun:
                 continue
             mark, behind = going.marks = self._said_to(receiver)
             loads = tuple(
-                Load(place, self._projected(event, purposes), tuple(purposes))
+                Load(place, self._unknown(going.known, place, event, purposes), tuple(purposes))
                 for place, (event, purposes) in sorted(going.loads.items(), key=itemgetter(0))
             )
             parcel = Parcel(
@@ -221,17 +254,25 @@ class SiteRun:
                 behind,
             )
             going.loads, going.resets = {}, []
-            self.sent[receiver, "events"] += len(parcel.loads)
+            self.sent[receiver, "events"] += parcel.events
             self.sent[receiver, "resets"] += len(parcel.resets)
             self.sent[receiver, "parcels"] += 1
             found.append(parcel)
         return found
 
-    def _projected(self, event: Event, purposes: Sequence[Carried]) -> Event:
-        """The event with the fields that one of the rules reads at its home."""
+    def _unknown(
+        self, known: Known[Fields], place: Place, event: Event, purposes: Sequence[Carried]
+    ) -> Event | None:
+        """The event with the fields that rules read at their home; None if it is there with all."""
         rules = self.placement.rules
-        fields = (rules[each.rule].fields[port] for each in purposes for port in each.ports)
-        return projected(event, joined(fields))
+        fields = joined(rules[each.rule].fields[port] for each in purposes for port in each.ports)
+        if place in known:
+            together = joined((known[place], fields))
+            if together == known[place]:
+                return None
+            fields = together
+        known.note(place, fields)
+        return projected(event, fields)
 
     @property
     def waiting(self) -> Mapping[str, int]:
@@ -244,13 +285,11 @@ class SiteRun:
     def is_read(self, event: Event) -> bool:
         """Whether an event of this site matches a port of some rule."""
         ready = conform(event, self._types)
-        return any(
-            self._outposts[rule].ports.matched(ready) for rule in self._readers.get(event.type, ())
-        )
+        return any(self._asking.matched(ready, self._readers.get(event.type, ())))
 
     # --- between --------------------------------------------------------------------------------
 
-    def _readers_of_types(self) -> dict[str, list[str]]:
+    def _readers_of_types(self) -> dict[str, frozenset[str]]:
         readers: dict[str, list[str]] = defaultdict(list)
         for rule in self._outposts:
             placed = self.placement.rules[rule]
@@ -262,26 +301,33 @@ class SiteRun:
             }
             for each in types:
                 readers[each].append(rule)
-        return dict(readers)
+        return {name: frozenset(found) for name, found in readers.items()}
 
-    def _queue(self, rule: str, place: Place, event: Event) -> None:
-        heapq.heappush(self._queued[rule], (place, next(self._numbers), event))
+    def _queue(self, rules: Collection[str], place: Place, event: Event) -> None:
+        """Queue an event at the outposts of rules, for those that it matches a port of."""
+        for rule, matched in self._asking.matched(event, rules):
+            heapq.heappush(self._queued[rule], (place, next(self._numbers), event, matched))
+            self._busy.add(self._order[rule])
 
     def _go_on(self) -> Made:
         """Let every rule read what it can, feeding rules before those that they feed."""
         made: Made = []
-        for rule in self.placement.order:
-            if rule in self._outposts and self._queued[rule]:
+        waiting = sorted(self._busy)
+        while waiting:
+            number = heapq.heappop(waiting)
+            rule = self.placement.order[number]
+            if self._queued.get(rule):
                 self._serve(self.placement.rules[rule])
             home = self._homes.get(rule)
-            if home is None:
-                continue
-            mark = self._mark_of_home(rule)
-            if home.is_waiting:
+            if home is not None and home.is_waiting:
+                mark = self._done[rule] = self._mark_of_home(rule)
                 outputs = home.advance(mark)
                 made += outputs
-                self._feed(rule, outputs)
-            self._done[rule] = mark
+                for reader in self._feed(rule, outputs) if outputs else ():
+                    if reader not in waiting:
+                        heapq.heappush(waiting, reader)
+            if not self._queued.get(rule) and not (home is not None and home.is_waiting):
+                self._busy.discard(number)
         return made
 
     def _serve(self, rule: PlacedRule) -> None:
@@ -289,8 +335,8 @@ class SiteRun:
         queue, outpost = self._queued[rule.name], self._outposts[rule.name]
         mark = self._mark_of_outpost(rule.name)
         while queue and queue[0][0] < mark:
-            place, _, event = heapq.heappop(queue)
-            for releases, let_go in outpost.take(place, event):
+            place, _, event, matched = heapq.heappop(queue)
+            for releases, let_go in outpost.take(place, event, matched):
                 for at, reading in let_go:
                     assert reading.event is not None
                     if rule.home == self.site.name:
@@ -305,12 +351,13 @@ class SiteRun:
         loads = self._outgoing[rule.home].loads
         loads.setdefault(place, (event, []))[1].append(purpose)
 
-    def _feed(self, rule: str, outputs: Made) -> None:
-        """Queue what a rule put out for the outposts here of the rules that it feeds."""
-        for reader in self.placement.library.feeds.get(rule, ()):
-            if reader in self._outposts:
-                for place, output in outputs:
-                    self._queue(reader, place, output)
+    def _feed(self, rule: str, outputs: Made) -> set[int]:
+        """Queue what a rule put out for the outposts here of the rules that it feeds, and say
+        which those are, by their order."""
+        readers = [r for r in self.placement.library.feeds.get(rule, ()) if r in self._outposts]
+        for place, output in outputs:
+            self._queue(readers, place, output)
+        return {self._order[reader] for reader in readers}
 
     def _reset_for(self, rule: str) -> SendReset:
         def send(site: str, key: str, since: tuple[Place, int]) -> None:
@@ -322,12 +369,20 @@ class SiteRun:
 
     def _mark_of_outpost(self, rule: str) -> Place:
         """Before which place no more events come to an outpost here."""
-        return min([self._mark, *(self._done[each] for each in self._local_feeders[rule])])
+        return min([self._mark, *map(self._mark_of_outputs, self._local_feeders[rule])])
+
+    def _mark_of_outputs(self, rule: str) -> Place:
+        """Before which place no more outputs come of a rule at its home here."""
+        is_waiting = self._homes[rule].is_waiting or bool(self._queued.get(rule))
+        return self._done[rule] if is_waiting else self._mark_of_home(rule)
 
     def _mark_of_home(self, rule: str) -> Place:
         """Before which place no more readings come to a rule at its home here."""
         placed = self.placement.rules[rule]
-        marks = [self._marks.get((site, rule), FIRST) for site in placed.parts]
+        marks = []
+        for site in placed.parts:
+            mark, others = self._marks.get(site, (FIRST, {}))
+            marks.append(others.get(rule, mark))
         if rule in self._outposts:
             marks.append(self._mark_of_outpost(rule))
         return min(marks, default=self._mark)

@@ -30,7 +30,7 @@ Link = tuple[str, str]
 
 @dataclass
 class Crossed:
-    """What crossed the links between sites: events, resets, and parcels that only say a time.
+    """What crossed the links between sites: events, resets (all at once count as one), and marks.
 
     `of_types` counts, for each site, the events whose type some rule reads, and `matched` those
     that match a port.
@@ -113,8 +113,8 @@ class Simulation:
         for name, run in self.sites.items():
             for parcel in run.parcels(marks):
                 link = (name, parcel.receiver)
-                self.crossed.events[link] += len(parcel.loads)
-                self.crossed.resets[link] += len(parcel.resets)
+                self.crossed.events[link] += parcel.messages - bool(parcel.resets)
+                self.crossed.resets[link] += bool(parcel.resets)
                 self.crossed.marks += not parcel.messages
                 queue = self._links[link]
                 due = self._now + self._random.randint(0, self._delay)

@@ -121,7 +121,7 @@ class ParquetStore(SqlStore):
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
     def _check(self, event: Event) -> None:
-        """A column has one type, so an extension has one in the whole folder."""
+        """Raises `EventError` if an extension has another type than its column in this folder."""
         if isinstance(event.data, bytes):
             raise EventError(
                 [

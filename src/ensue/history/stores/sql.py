@@ -254,6 +254,8 @@ class SqlStore:
     ) -> Sequence[Stored]:
         values = {"low": window.low, "high": window.high, "limit": limit}
         span = 0
+        if window.kind == "arrived":
+            values["last_seq"] = FOREVER
         if after is not None:
             span = span_of(after.times)
             values |= {

@@ -139,7 +139,7 @@ def page(kind: str, is_next: bool, probes: tuple[int, ...]) -> Select[Any]:
             query = query.order_by(_P.seq.desc())
             if kind == "uncertain":
                 query = query.where(_P.span == UNCERTAIN_SPAN)
-            if is_next:
+            if is_next or kind == "arrived":
                 query = query.where(_P.seq < seq)
     return _probed(query, probes)
 

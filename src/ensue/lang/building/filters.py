@@ -116,12 +116,12 @@ def deadline(period: str | timedelta, name: str) -> Port:
 
 
 def both(*parts: Filter | Port) -> Filter:
-    """All of them, in any order."""
+    """`a + b`: every part matches, in any order."""
     return _group(syntax.Both, parts)
 
 
 def either(*parts: Filter | Port) -> Filter:
-    """One of them."""
+    """`a | b`: at least one part matches."""
     return _group(syntax.Either, parts)
 
 

@@ -69,13 +69,13 @@ def label_not(part: bool | str | Labels) -> Labels:
 
 
 def label_and(*parts: bool | str | Labels) -> Labels:
-    """All of them, as a group that stays one."""
+    """`l1 & l2`: all labels are active. The group keeps its brackets."""
     nodes = tuple(labels(each).node for each in parts)
     return Labels(nodes[0] if len(nodes) == 1 else syntax.LabelAnd(_some(nodes)))
 
 
 def label_or(*parts: bool | str | Labels) -> Labels:
-    """One of them, as a group that stays one."""
+    """`l1 | l2`: one label or more is active. The group keeps its brackets."""
     nodes = tuple(labels(each).node for each in parts)
     return Labels(nodes[0] if len(nodes) == 1 else syntax.LabelOr(_some(nodes)))
 

@@ -156,7 +156,7 @@ class Feeding:
 def check_feeding(
     correlations: Sequence[Correlation], scope: LibraryScope
 ) -> Mapping[str, tuple[str, ...]]:
-    """Report every circle; out goes who feeds whom."""
+    """Report rules that feed each other in a circle. Returns the readers of each rule's outputs."""
     feeding = Feeding(correlations, scope.types)
     for circle in circles(len(correlations), feeding.successors, CIRCLES_SHOWN):
         names = [correlations[index].name for index in circle]

@@ -77,7 +77,7 @@ def data_type(scope: LibraryScope, type_name: str, name: str) -> Known | None:
 
 
 def agreed(types: Iterable[ValueType | None]) -> ValueType | None:
-    """The one type that all have, if it is one."""
+    """The type that all of them have; None if they differ."""
     distinct = set(types)
     return distinct.pop() if len(distinct) == 1 else None
 

@@ -19,7 +19,7 @@ Ports = Mapping[str, Port]
 
 
 def check_ports(correlation: Correlation, scope: LibraryScope) -> Ports:
-    """Report what is wrong with the ports; out go those that can be told apart."""
+    """Report mistakes in the ports of a correlation. Returns the first port of each name."""
     ports: dict[str, Port] = {}
     for port in correlation.ports:
         first = ports.setdefault(port.name, port)

@@ -31,7 +31,7 @@ from ensue.lang.syntax import (
 
 @dataclass
 class Transformer:
-    """One transformer while it is checked."""
+    """The facts that checks of one transformer share."""
 
     correlation: FilterCorrelation
     ports: Ports

@@ -18,7 +18,7 @@ from ensue.events.types import EventType, TypeSystem, ValueType
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One place where an attribute is declared; `enclosing` is the nearest one above it."""
+    """A declaration of an attribute; `enclosing` is the nearest declaration in a parent type."""
 
     type_name: str
     value_type: ValueType

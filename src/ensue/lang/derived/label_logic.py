@@ -42,7 +42,7 @@ def label_value(
 def change_of(
     kind: Literal["abort", "revive", "toggle"], is_aborted: bool
 ) -> Literal["abort", "revive"]:
-    """What a statement does to one label: `toggle` does what the label is not."""
+    """What a statement does to a label: `toggle` aborts it if it is alive, and else revives it."""
     if kind == "abort" or (kind == "toggle" and not is_aborted):
         return "abort"
     return "revive"

@@ -74,7 +74,7 @@ class Ontology(Protocol):
 
 
 def as_it_stands(ontology: Ontology | None) -> Ontology | None:
-    """What an ontology says now, for several questions: its `snapshot`, where it has them."""
+    """The ontology fixed for several questions: its present `snapshot`, if it makes snapshots."""
     return getattr(ontology, "snapshot", ontology)
 
 

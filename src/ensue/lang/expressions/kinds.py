@@ -1,4 +1,4 @@
-"""What can be told about an expression before it runs.
+"""Checks of an expression before it runs, and the kind of its result.
 
 In comes a tree and a way to ask for the declared type of a name; into the `Diagnostics` go calls
 of functions that do not exist, numbers out of range, operands that no cast can save, and chains

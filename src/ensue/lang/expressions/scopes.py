@@ -45,7 +45,7 @@ class Answering(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EventScope:
-    """One event."""
+    """Names in one event: its context attributes, then its data."""
 
     event: Event
 

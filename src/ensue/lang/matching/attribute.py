@@ -19,6 +19,7 @@ from ensue.events.times import microseconds_of
 from ensue.lang.expressions.asking import Ontology
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.matching import kernels as k
+from ensue.lang.matching.computed import ComputedName, reader_of
 from ensue.lang.matching.intervals import Intervals
 from ensue.lang.matching.tests import Parts, Test, View
 from ensue.lang.matching.views import (
@@ -271,6 +272,8 @@ def elements_of_bag(value: Any) -> Sequence[Any]:
 def _reader(parts: Parts) -> Callable[[Event], Any]:
     """As `EventScope.lookup`, for one name that is looked up again and again."""
     name = parts[0]
+    if isinstance(name, ComputedName):
+        return reader_of(name.expression)
     if len(parts) > 1 or name.lower() in ("id", "source", "type", "time", "specversion"):
         return lambda event: EventScope(event).lookup(parts)
     lower = name.lower()

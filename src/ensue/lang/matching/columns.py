@@ -9,7 +9,7 @@ row about which Python has to ask more, is read through the event that the row s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -288,20 +288,18 @@ class _Chunk:
         sizes = [len(each) for each in self._opened]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         buckets = np.array([each for opened in self._opened for each in opened], np.int32)
-        facts = self._facts.reshape(-1)
-        shared = (*storage.arrays(), facts, self._width, self._odd)
-        room = _Room(4 * count + 1024)
+        entries = k.Entries(*storage.arrays())
+        events = k.FactRows(self._facts.reshape(-1), self._width, self._odd)
         # A list that is open to all events comes once for each of them.
-        lists = np.stack(self._lists)
-        room.fill(
-            count, lambda begin: (_walk_rows, begin, lists, starts, buckets, storage.heads, *shared)
-        )
-        for intervals, values, valid in self._stabbed:
-            arrays = intervals.arrays()
-            candidates = np.empty(max(1, arrays[-1]), np.int64)
+        opened = k.Opened(np.stack(self._lists), starts, buckets, storage.heads)
+        room = _Room(4 * count + 1024)
+        room.fill(count, lambda begin, found: _walk_rows(begin, opened, entries, events, found))
+        for held, values, valid in self._stabbed:
+            intervals = k.IntervalArrays(*held.arrays())
+            stabbed = k.Stabbed(values, valid, np.empty(max(1, intervals.total), np.int64))
 
-            def stab(begin: int, of: Any = (values, valid, *arrays, candidates)) -> tuple[Any, ...]:
-                return (_stab_rows, begin, *of, *shared)
+            def stab(begin: int, found: Any, of: Any = (stabbed, intervals)) -> Any:
+                return _stab_rows(begin, *of, entries, events, found)
 
             room.fill(count, stab)
         return room.taken()
@@ -348,24 +346,27 @@ class _Room:
     """Where the loops put what they find; it grows when they say that it is full."""
 
     def __init__(self, size: int) -> None:
-        self._positions = np.empty(size, np.int32)
-        self._entries = np.empty(size, np.int64)
+        self._found = _room(size)
         self._taken: list[tuple[Any, Any]] = []
 
-    def fill(self, count: int, call: Any) -> None:
+    def fill(self, count: int, search: Callable[[int, k.FoundRows], tuple[int, int]]) -> None:
+        """Search all events. `search` begins at an event, and says how far it came and how many."""
         begin = 0
         while begin < count:
-            loop, *arguments = call(begin)
-            following, total = loop(*arguments, self._positions, self._entries)
-            self._taken.append((self._positions[:total].copy(), self._entries[:total].copy()))
+            found = self._found
+            following, total = search(begin, found)
+            self._taken.append((found.events[:total].copy(), found.entries[:total].copy()))
             if following < count:
-                size = 4 * self._entries.size
-                self._positions, self._entries = np.empty(size, np.int32), np.empty(size, np.int64)
+                self._found = _room(4 * found.entries.size)
             begin = following
 
     def taken(self) -> tuple[Any, Any]:
         positions, entries = zip(*self._taken, strict=True)
         return np.concatenate(positions), np.concatenate(entries)
+
+
+def _room(size: int) -> k.FoundRows:
+    return k.FoundRows(np.empty(size, np.int32), np.empty(size, np.int64))
 
 
 def _is_number(kind: Any) -> bool:

@@ -24,6 +24,7 @@ from ensue.lang.expressions.scopes import MISSING, Scope
 from ensue.lang.expressions.tree import Expression, Logic, Not
 from ensue.lang.matching import kernels as k
 from ensue.lang.matching.attribute import Attribute, Table
+from ensue.lang.matching.computed import computed_test, keys_of
 from ensue.lang.matching.outcomes import Signed, conjunctions, is_uncast, truth
 from ensue.lang.matching.packing import Codes, joined, pack, unpack
 from ensue.lang.matching.placing import Place, places_of
@@ -122,7 +123,7 @@ class PredicateIndex:
 
         With `instead`, that is asked in place of the conjunction where it comes up.
         """
-        tests = [None if uncast else test_of(each) for each in conjunction]
+        tests = [None if uncast else _test_of(each) for each in conjunction]
         if NEVER in tests:
             return
         plain: list[Test | None] = [each if isinstance(each, Test) else None for each in tests]
@@ -235,7 +236,7 @@ class PredicateIndex:
         return min(one, other, key=lambda each: sum(map(self._likelihood, each)))
 
     def _likelihood(self, signed: Signed) -> float:
-        test = test_of(signed)
+        test = _test_of(signed)
         if test == NEVER:
             return 0.0
         plain = test if isinstance(test, Test) else None
@@ -279,7 +280,7 @@ class PredicateIndex:
         if self._by_key is None:
             self._by_key = {}
             for attribute in self.attributes.values():
-                for key in {attribute.parts[0], attribute.parts[0].lower()}:
+                for key in keys_of(attribute.parts) or {"id"}:
                     self._by_key.setdefault(key, []).append(attribute)
         keys = {"id", "source", "type", "time", "specversion", *event.extensions}
         keys.update(event.attributes)
@@ -371,3 +372,9 @@ class PredicateIndex:
             else:
                 outcomes[hard.number] = truth(outcome)
         return outcomes[hard.number]
+
+
+def _test_of(signed: Signed) -> Test | str | None:
+    """The test that an atom is, of a name or of a computed value."""
+    found = test_of(signed)
+    return computed_test(signed) if found is None else found

@@ -8,13 +8,17 @@ An entry is a conjunction: a row of 64 bytes, so that checking it costs the memo
 the next entry of its bucket, how many atoms there are, and two of them; more stand in `spill`. Out
 go the entries that hold, marked where Python has to ask more. A value that a cell cannot hold (a
 number beyond 2^53) makes its event `odd`: then a cell without a value leaves all to Python.
+
+Loops that are called for every event take arrays one by one, for a call unpacks a named tuple in
+several microseconds; loops over many events take named tuples.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 # Cells of a name in `facts`.
@@ -34,6 +38,64 @@ MORE_TO_ASK, ALL_TO_ASK = 1 << 40, 1 << 41
 ENTRY = (1 << 40) - 1
 
 
+class Entries(NamedTuple):
+    """The rows of entries, read as whole numbers and as reals, and atoms that are not in a row."""
+
+    rows: npt.NDArray[np.int64]
+    real_rows: npt.NDArray[np.float64]
+    spill: npt.NDArray[np.float64]
+
+
+class IntervalArrays(NamedTuple):
+    """Intervals with their entries, the first `in_order` of `total` by their lower ends.
+
+    `highest` has the largest upper end of each subtree (`fill_highest`).
+    """
+
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    highest: npt.NDArray[np.float64]
+    entries: npt.NDArray[np.int32]
+    in_order: int
+    total: int
+
+
+class FactRows(NamedTuple):
+    """The facts of many events, `width` cells for each, and which events are odd."""
+
+    facts: npt.NDArray[np.float64]
+    width: int
+    odd: npt.NDArray[np.bool_]
+
+
+class Opened(NamedTuple):
+    """The lists of buckets that each event opens, and what is in a list.
+
+    `lists` has a row for each kind of list and in it the number of a list for each event; `starts`
+    says where a list begins in `buckets`, `heads` has the first entry of each bucket.
+    """
+
+    lists: npt.NDArray[np.int32]
+    starts: npt.NDArray[np.int64]
+    buckets: npt.NDArray[np.int32]
+    heads: npt.NDArray[np.int32]
+
+
+class Stabbed(NamedTuple):
+    """A value for each event, whether it has one, and room for the entries of one event."""
+
+    values: npt.NDArray[np.float64]
+    valid: npt.NDArray[np.bool_]
+    candidates: npt.NDArray[np.int64]
+
+
+class FoundRows(NamedTuple):
+    """Room for what is found: events, and the entries that hold for them."""
+
+    events: npt.NDArray[np.int32]
+    entries: npt.NDArray[np.int64]
+
+
 @njit(cache=True, inline="always")
 def _fails(meta: Any, low: Any, high: Any, facts: Any, first: Any) -> Any:
     value = facts[first + (meta >> 1)]
@@ -42,13 +104,12 @@ def _fails(meta: Any, low: Any, high: Any, facts: Any, first: Any) -> Any:
 
 
 @njit(cache=True, inline="always")
-def checked(
-    entry: Any, rows: Any, real_rows: Any, spill: Any, facts: Any, first: Any, odd: Any
-) -> Any:
+def checked(entry: Any, entries: Any, facts: Any, first: Any, odd: Any) -> Any:
     """The entry if all its atoms hold, marked if Python has to go on; -1 if one does not hold.
 
     `first` is the cell of `facts` at which the event begins.
     """
+    rows, real_rows, spill = entries
     head = rows[entry, HEAD]
     count = head & 255
     marked = entry
@@ -89,11 +150,11 @@ def walk_buckets(
     found: Any,
 ) -> Any:
     """The entries of some buckets that hold for one event; out goes how many are in `found`."""
-    total = 0
+    total, entries = 0, Entries(rows, real_rows, spill)
     for place in range(buckets.size):
         entry = np.int64(heads[buckets[place]])
         while entry >= 0:
-            marked = checked(entry, rows, real_rows, spill, facts, 0, odd)
+            marked = checked(entry, entries, facts, 0, odd)
             if marked >= 0:
                 found[total] = marked
                 total += 1
@@ -138,21 +199,12 @@ def fill_highest(high: Any, highest: Any) -> None:
 
 
 @njit(cache=True)
-def stab(
-    value: Any,
-    low: Any,
-    high: Any,
-    highest: Any,
-    entries: Any,
-    sorted_count: Any,
-    count: Any,
-    found: Any,
-    total: Any,
-) -> Any:
+def stab(value: Any, intervals: Any, found: Any, total: Any) -> Any:
     """The entries whose interval holds a value, behind `total`; out goes the new total.
 
-    The intervals behind `sorted_count` are in no order.
+    The intervals behind `in_order` are in no order.
     """
+    low, high, highest, entries, sorted_count, count = intervals
     if value != value:
         # What is no number lies in no order, and may still make an atom come out false.
         for place in range(count):
@@ -203,9 +255,12 @@ def stab_and_check(
     total: Any,
 ) -> Any:
     """The entries whose interval holds a value and that hold for one event, behind `total`."""
-    end = stab(value, low, high, highest, entries, sorted_count, count, found, total)
+    end = stab(
+        value, IntervalArrays(low, high, highest, entries, sorted_count, count), found, total
+    )
+    held = Entries(rows, real_rows, spill)
     for place in range(total, end):
-        marked = checked(found[place], rows, real_rows, spill, facts, 0, odd)
+        marked = checked(found[place], held, facts, 0, odd)
         if marked >= 0:
             found[total] = marked
             total += 1
@@ -216,89 +271,53 @@ def stab_and_check(
 
 
 @njit(cache=True)
-def walk_rows(
-    begin: Any,
-    lists: Any,
-    starts: Any,
-    buckets: Any,
-    heads: Any,
-    rows: Any,
-    real_rows: Any,
-    spill: Any,
-    facts: Any,
-    width: Any,
-    odd: Any,
-    found_rows: Any,
-    found: Any,
-) -> Any:
-    """As `walk_buckets`, for many events; `lists` names the lists of buckets that each opens.
+def walk_rows(begin: Any, opened: Any, entries: Any, events: Any, found: Any) -> Any:
+    """As `walk_buckets`, for many events from one on, each with the lists of buckets it opens.
 
     Out go the event to go on with, which is not the last where the room for what is found has run
     out, and how many were found.
     """
+    lists, starts, buckets, heads = opened
+    facts, width, odd = events
     total = 0
     for event in range(begin, odd.size):
         before = total
         for place in range(lists.shape[0]):
-            opened = lists[place, event]
-            for at in range(starts[opened], starts[opened + 1]):
+            list_ = lists[place, event]
+            for at in range(starts[list_], starts[list_ + 1]):
                 entry = np.int64(heads[buckets[at]])
                 while entry >= 0:
-                    marked = checked(
-                        entry, rows, real_rows, spill, facts, event * width, odd[event]
-                    )
+                    marked = checked(entry, entries, facts, event * width, odd[event])
                     if marked >= 0:
-                        if total == found.size:
+                        if total == found.entries.size:
                             return event, before
-                        found_rows[total] = event
-                        found[total] = marked
+                        found.events[total] = event
+                        found.entries[total] = marked
                         total += 1
-                    entry = rows[entry, FOLLOWING]
+                    entry = entries.rows[entry, FOLLOWING]
     return odd.size, total
 
 
 @njit(cache=True)
 def stab_rows(
-    begin: Any,
-    values: Any,
-    valid: Any,
-    low: Any,
-    high: Any,
-    highest: Any,
-    entries: Any,
-    sorted_count: Any,
-    count: Any,
-    candidates: Any,
-    rows: Any,
-    real_rows: Any,
-    spill: Any,
-    facts: Any,
-    width: Any,
-    odd: Any,
-    found_rows: Any,
-    found: Any,
+    begin: Any, stabbed: Any, intervals: Any, entries: Any, events: Any, found: Any
 ) -> Any:
     """As `stab_and_check`, for many events; out goes what `walk_rows` gives."""
+    values, valid, candidates = stabbed
+    facts, width, odd = events
     total = 0
     for event in range(begin, values.size):
         if not valid[event]:
             continue
         before = total
-        many = stab(values[event], low, high, highest, entries, sorted_count, count, candidates, 0)
+        many = stab(values[event], intervals, candidates, 0)
         for place in range(many):
-            marked = checked(
-                np.int64(candidates[place]),
-                rows,
-                real_rows,
-                spill,
-                facts,
-                event * width,
-                odd[event],
-            )
+            entry = np.int64(candidates[place])
+            marked = checked(entry, entries, facts, event * width, odd[event])
             if marked >= 0:
-                if total == found.size:
+                if total == found.entries.size:
                     return event, before
-                found_rows[total] = event
-                found[total] = marked
+                found.events[total] = event
+                found.entries[total] = marked
                 total += 1
     return values.size, total

@@ -24,6 +24,7 @@ from ensue.lang.expressions.tree import (
 )
 from ensue.lang.matching import kernels as k
 from ensue.lang.matching.attribute import EXACT_IN_DOUBLES, Attribute
+from ensue.lang.matching.computed import operand_of
 from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.storage import Packed
 from ensue.lang.matching.tests import Test, View
@@ -125,9 +126,9 @@ def unpack(atom: Packed, by_slot: Sequence[Attribute | None], codes: Codes) -> S
     """A signed atom that asks the same as a packed one."""
     attribute = by_slot[atom.cell // k.CELLS]
     assert attribute is not None
-    name, cell = Name(attribute.parts), atom.cell % k.CELLS
+    name, cell = operand_of(attribute.parts), atom.cell % k.CELLS
     if cell == k.PRESENT:
-        return Signed(Exists(name), not atom.turned)
+        return Signed(Exists(Name(attribute.parts)), not atom.turned)
     if atom.low > atom.high:
         return Signed(Literal(False), not atom.turned)
     if atom.low == atom.high:

@@ -18,7 +18,7 @@ list has none; None for any other attribute."""
 
 
 def types_read(library: CheckedLibrary) -> frozenset[str]:
-    """The types that some port reads, those below it included."""
+    """The types that some port reads, with their subtypes."""
     types = library.types
     ports = {port.type for each in library.correlations for port in _event_ports(each)}
     return frozenset(name for port in ports for name in types.subtypes(port))

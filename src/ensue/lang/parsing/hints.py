@@ -55,7 +55,7 @@ _NO_SLIPS = frozenset({"and", "if", "min", "not", "on", "then", "varchar", "when
 
 
 def hint_for(mistake: Mistake, parses: Parses) -> str | None:
-    """What was probably meant, where that can be told."""
+    """What to write instead, as a sentence; None where the parser cannot guess it."""
     slip = _misspelt(mistake)
     if slip is not None:
         return slip

@@ -99,7 +99,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one moment made of a configuration."""
+    """The configuration after a moment, with the outputs of the moment."""
 
     config: Config
     puts_out: bool = False
@@ -185,7 +185,7 @@ class Behaviour:
 
     @property
     def kinds(self) -> tuple[Atom, ...]:
-        """What an event can be to it."""
+        """The atoms of the correlation: an event is a set of them."""
         return self.filter.atoms if self.filter is not None else self._machine_of_ecl.atoms
 
     @property
@@ -258,7 +258,7 @@ class Behaviour:
 
 
 class _Step:
-    """One moment of one correlation, while it happens."""
+    """The step of a correlation through one moment, under way."""
 
     def __init__(self, behaviour: Behaviour, config: Config, now: int) -> None:
         self._of = behaviour

@@ -81,7 +81,7 @@ def compare(
 
 @dataclass
 class Differences:
-    """Where only one puts something out, by which one; and what was proven absent."""
+    """Witnesses of outputs that only one of two rules has, and the differences proven absent."""
 
     seen: dict[int, Witness] = field(default_factory=dict)
     absent: set[int] = field(default_factory=set)

@@ -63,7 +63,7 @@ class FilterSteps(Protocol):
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
-        """What an event can be to it."""
+        """The atoms of the filter: an event is a set of them."""
 
     @property
     def size(self) -> int:
@@ -77,7 +77,7 @@ class FilterSteps(Protocol):
     def is_aborted(self, active: Starts, label: str) -> bool: ...
 
     def switch(self, active: Starts, kind: Kind, label: str) -> None:
-        """Abort or revive a label; what is so already stays as it is."""
+        """Abort or revive a label; a label that is in that state already stays as it is."""
 
 
 class MachineSteps:

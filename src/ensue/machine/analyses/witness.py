@@ -42,7 +42,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A sequence of moments; what it shows happens at the last one."""
+    """A sequence of moments, at the last of which the property shows itself."""
 
     moments: tuple[Moment, ...]
 

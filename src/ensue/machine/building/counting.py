@@ -41,7 +41,7 @@ class Counter:
 
 
 def _step(digits: list[tuple[State, State]]) -> Step:
-    """The highest of these digits becomes a one, and those below it, all ones, become zeros."""
+    """A carry: the highest digit becomes one, and all lower digits, which are ones, become zero."""
     *below, (zero, one) = digits
     gone = frozenset({zero, *(one_below for _, one_below in below)})
     come = frozenset({one, *(zero_below for zero_below, _ in below)})

@@ -161,7 +161,7 @@ class _Modules:
         return module
 
     def _sequential(self, expressions: tuple[Ecl, ...]) -> Module:
-        """Each part is followed by what it leads to; only one of them is ever active."""
+        """The end of each part starts the next part, so that one part is active at a time."""
         growth = self._growth
         first, parts, ends = len(growth.transitions), [], []
         for expression in expressions:

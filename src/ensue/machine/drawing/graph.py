@@ -36,7 +36,7 @@ class Circle:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A transition: what it waits for, what it does, and whether it needs several states."""
+    """A transition: its input and its effect as lines, shaded if it needs several states."""
 
     id: str
     input: str
@@ -181,7 +181,7 @@ def _steps(machine: Machine, drawn: set[State]) -> dict[str, int]:
 
 
 def _notes(machine: Machine) -> dict[State, list[str]]:
-    """What states tell."""
+    """Notes for states: the label that is active, the port that is bound."""
     found: dict[State, list[str]] = {}
     for branch in machine.branches:
         for label, state in branch.labels:

@@ -52,6 +52,7 @@ class Gate:
         self._app = app
         self._tokens = tokens
         self._limit = settings.limits.body_bytes
+        self._bodies = _Bodies(settings.limits.waiting_bytes)
         host, _ = settings.address
         self._names = {"localhost", host.lower(), *(each.lower() for each in settings.server.hosts)}
         # A page of another name can do harm only where being able to call is enough; with tokens,
@@ -82,8 +83,11 @@ class Gate:
         if scope["type"] == "websocket":
             await self._app(scope, receive, send)
         else:
-            limited = _Limited(receive, self._limit)
-            await self._app(scope, limited.receive, _with_headers(send, self._is_tls))
+            body = _Body(receive, self._bodies, self._limit)
+            try:
+                await self._app(scope, body.receive, _with_headers(send, self._is_tls))
+            finally:
+                self._bodies.held -= body.seen
 
     def _check_host(self, headers: Mapping[str, str]) -> None:
         if self._any_host:
@@ -131,19 +135,42 @@ class Gate:
             raise too_large(self._limit)
 
 
-class _Limited:
-    """The body of a request, cut off where it grows beyond the limit without having said so."""
+class _Bodies:
+    """How many bytes of bodies are held for requests that are not answered yet."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+
+
+class _Body:
+    """The body of a request, cut off where it grows beyond the limit without having said so.
+
+    All bodies together are bounded too, however many requests come at once; one request alone has
+    only the limit of its own.
+    """
+
+    def __init__(self, receive: Receive, bodies: _Bodies, limit: int) -> None:
         self._receive = receive
+        self._bodies = bodies
         self._limit = limit
-        self._seen = 0
+        self.seen = 0
 
     async def receive(self) -> Message:
         message = await self._receive()
-        self._seen += len(message.get("body", b""))
-        if self._seen > self._limit:
+        size = len(message.get("body", b""))
+        self.seen += size
+        self._bodies.held += size
+        if self.seen > self._limit:
             raise too_large(self._limit)
+        if size and self._bodies.held > max(self._bodies.most, self.seen):
+            raise ProblemError(
+                429,
+                "busy",
+                f"requests that wait hold {self._bodies.held:,} bytes, and limit `waiting_bytes`"
+                f" allows {self._bodies.most:,}; try again in 1 s",
+                {"Retry-After": "1"},
+            )
         return message
 
 

@@ -90,7 +90,7 @@ def response_of(problem: ProblemError) -> Response:
 
 
 def as_problem(error: Exception) -> ProblemError:
-    """What is told of an error."""
+    """The problem document that answers a request which has raised an error."""
     match error:
         case ProblemError():
             return error

@@ -5,7 +5,7 @@ import { ask } from "./api.js";
 import { fill, h, number } from "./dom.js";
 
 export function gateways(main) {
-  const place = h("div");
+  const place = h("div.stack");
   let stopped = false;
 
   async function look() {
@@ -39,29 +39,36 @@ export function gateways(main) {
   }
 
   function one({ health, status }) {
-    return h("section.panel", h("h2", typeof status === "object" && status?.name ? status.name : "Gateway"), table(health), table(status));
+    return h("section.panel",
+      h("h2", `Gateway ${health.gateway} `, h(health.ready ? "span.good" : "span.bad", health.status)),
+      health.away.length ? h("p.problem", `not connected: ${health.away.join(", ")}`) : null,
+      h("div.scroll", h("table",
+        h("thead", h("tr", h("th", "service"), h("th", "kind"), h("th", "state"),
+          ["received", "sent", "not wanted", "known", "dropped", "waiting", "behind"].map((each) => h("th.number", each)))),
+        h("tbody", status.map(service)))),
+      status.map(requests));
   }
 
-  function table(value) {
-    // Whatever a gateway tells of itself: objects as facts, lists of objects as tables.
-    if (Array.isArray(value)) {
-      if (!value.length) return h("p.note", "none");
-      if (typeof value[0] !== "object") return h("p", value.join(", "));
-      const names = [...new Set(value.flatMap((each) => Object.keys(each)))];
-      return h("div.scroll", h("table", h("thead", h("tr", names.map((each) => h("th", each)))),
-        h("tbody", value.map((each) => h("tr", names.map((name) => h("td", cell(each[name]))))))));
-    }
-    if (value && typeof value === "object") {
-      return h("dl.facts", Object.entries(value).flatMap(([name, each]) => [h("dt", name), h("dd", each && typeof each === "object" ? table(each) : cell(each))]));
-    }
-    return h("p", cell(value));
+  function service(each) {
+    const dropped = Object.entries(each.dropped);
+    const state = !each.connected ? h("span.bad", "not connected") : each.active ? h("span.good", "connected") : "connected, at rest";
+    return h("tr",
+      h("td", each.service), h("td", each.kind),
+      h("td", state, each.reconnects ? h("span.note", ` ${number(each.reconnects)} times again`) : null,
+        each.last_error ? h("div.note", each.last_error) : null),
+      [each.in, each.out, each.filtered, each.duplicates].map((count) => h("td.number", number(count))),
+      h("td.number", dropped.length ? dropped.map(([why, count]) => `${number(count)} ${why}`).join(", ") : "0"),
+      h("td.number", number(each.waiting + each.in_flight)), h("td.number", number(each.lag)));
   }
 
-  function cell(value) {
-    if (value === true) return h("span.good", "yes");
-    if (value === false) return h("span.bad", "no");
-    if (value && typeof value === "object") return h("code", JSON.stringify(value));
-    return value ?? "–";
+  function requests(each) {
+    // What is asked for at a service, and what of it others want; links lead to other gateways.
+    const parts = [
+      ["asks for", each.requests], ["is asked for", each.wanted],
+      ["is linked to", each.neighbours.map((other) => (typeof other === "object" ? Object.values(other).join(" ") : other))],
+    ].filter(([, found]) => found.length);
+    return parts.length ? h("dl.facts", parts.flatMap(([what, found]) =>
+      [h("dt", `${each.service} ${what}`), h("dd", found.map((text) => h("div", h("code", text))))])) : null;
   }
 
   fill(main, place);

@@ -46,7 +46,7 @@ class Demonstration:
         self._run = f"{time.time_ns() // 1_000_000:x}"
 
     async def prepare(self) -> None:
-        """Put the libraries, unless somebody has put others of their names."""
+        """Put the libraries of the demo, unless libraries of these names are there already."""
         known = {each.name for each in self._station.registry.in_force()}
         for name in LIBRARIES:
             if name not in known:

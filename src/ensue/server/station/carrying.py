@@ -14,8 +14,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-EVERY_SECONDS: Final = 1.0
-SHORT_BYTES: Final = 4 * 2**20
+EVERY_SECONDS: Final = 0.25
+"""Often, so that each time is short: a commit waits until the disk has taken what is carried."""
+SHORT_BYTES: Final = 256 * 1024
 """A log up to this length is left alone."""
 LONG_BYTES: Final = 256 * 2**20
 """A log of this length is behind."""

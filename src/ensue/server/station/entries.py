@@ -1,4 +1,4 @@
-"""Entries of the journal: what was read by the rules, and what came of it, in one order.
+"""Entries of the journal: inputs of the rules and their outputs, in one order.
 
 `seq` numbers entries without gaps that matter; it is what subscribers name to go on from. `EVENT`
 and `TIME` are inputs, which a recovery reads again; `OUTPUT` and `LATE` follow from them, and are

@@ -63,7 +63,7 @@ class Wanted:
 
 
 class Delivery(NamedTuple):
-    """One thing that a subscriber is given. `id` is what it names to go on from here."""
+    """An entry for a subscriber. A subscriber that names `id` later goes on behind this entry."""
 
     id: str
     kind: str

@@ -7,6 +7,7 @@ with its problems, and other libraries read it all the same. Only the thread of 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -89,6 +90,7 @@ class Hosted:
         self.counted = Counted({})
         self.refusals: deque[Refusal] = deque(maxlen=REFUSED_SHOWN)
         self.saved_seq = 0
+        self.saved_at = time.monotonic()
 
     @classmethod
     def begun(
@@ -176,7 +178,7 @@ KEYS_SHOWN: Final = 200
 
 
 class RuleState(msgspec.Struct, frozen=True):
-    """Keys in the middle of something: how many, how many in each state, and some of them."""
+    """The keys that hold state: how many, how many in each state of the machine, and examples."""
 
     keys: int
     states: dict[int, int]

@@ -94,7 +94,7 @@ class Journal:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction; when it ends, what was written in it is on the disk."""
+        """A transaction of the journal; when it ends, its entries are on the disk."""
         writer = self.writer
         try:
             writer.execute("BEGIN IMMEDIATE")

@@ -15,6 +15,7 @@ Identity = tuple[str, str, int, object]
 class Known:
     def __init__(self, count: int) -> None:
         self._count = count
+        self._sources: dict[str, str] = {}
         self._younger: set[Identity] = set()
         self._older: set[Identity] = set()
 
@@ -23,14 +24,18 @@ class Known:
         extensions = event.extensions
         # The halves of an interval have one source and id, and are told apart by phase and time.
         phase = extensions.get("phase") if extensions else None
-        identity = (event.source, event.id, event.time, phase)
+        # One text for each source: decoders make a new one for every event.
+        source = self._sources.setdefault(event.source, event.source)
+        identity = (source, event.id, event.time, phase)
         younger = self._younger
         if identity in younger or identity in self._older:
             return False
         younger.add(identity)
         if len(younger) >= self._count:
             self._older, self._younger = younger, set()
+            self._sources.clear()
         return True
 
     def clear(self) -> None:
+        self._sources.clear()
         self._younger, self._older = set(), set()

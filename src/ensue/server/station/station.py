@@ -34,7 +34,7 @@ from ensue.server.station.recovery import recovered
 from ensue.server.station.registry import Registry, Saved
 from ensue.subscriptions import Index
 
-SAVE_EVENTS: Final = 50_000
+SAVE_EVENTS: Final = 200_000
 SAVE_SECONDS: Final = 30.0
 """How far states may be behind the journal: what a recovery has to read again at most."""
 SAVE_SHARE: Final = 20
@@ -227,7 +227,7 @@ class Station:
         return parse(text, name, ontology=self.ontology)
 
     async def audited(self, author: str, action: str, subject: str, detail: str = "") -> None:
-        """Write down who has done what."""
+        """Write an action of an author to the audit log."""
 
         def write() -> None:
             with self.journal.write():
@@ -283,26 +283,33 @@ class Station:
 
     def rest(self) -> None:
         """Save states and trim the journal, if it is time for it."""
-        behind = self.seq - min((each.saved_seq for each in self.hosted.values()), default=self.seq)
-        waited = time.monotonic() - self._saved_at
-        if waited < SAVE_SHARE * self._saving_took:
+        now = time.monotonic()
+        if now - self._saved_at < SAVE_SHARE * self._saving_took:
             return
-        if behind >= SAVE_EVENTS or (behind and waited >= SAVE_SECONDS):
-            self.save_states()
-        if time.monotonic() - self._trimmed_at > 1.0:
+        due = [
+            each
+            for each in self.hosted.values()
+            if self.seq - each.saved_seq >= SAVE_EVENTS
+            or (self.seq > each.saved_seq and now - each.saved_at >= SAVE_SECONDS)
+        ]
+        if due:
+            # One at a time: events wait meanwhile.
+            self.save_states([min(due, key=lambda each: each.saved_seq)])
+        if now - self._trimmed_at > 1.0:
             self._trim()
 
-    def save_states(self) -> None:
-        """Write the state of every run down, so that a recovery begins here."""
+    def save_states(self, runs: Sequence[Hosted] | None = None) -> None:
+        """Write the state of runs, of all if none are named, so that a recovery begins here."""
         begun = time.monotonic()
+        chosen = list(self.hosted.values()) if runs is None else runs
         with self.journal.write():
-            for each in self.hosted.values():
+            for each in chosen:
                 state, counts = each.state()
                 self.registry.save_state(Saved(each.name, each.version, self.seq, state, counts))
-        for each in self.hosted.values():
-            each.saved_seq = self.seq
         self._saved_at = time.monotonic()
         self._saving_took = self._saved_at - begun
+        for each in chosen:
+            each.saved_seq, each.saved_at = self.seq, self._saved_at
 
     def _trim(self) -> None:
         """Give up the oldest entries of the journal, but what a recovery or the history needs."""

@@ -37,13 +37,13 @@ class WatchedTable:
 
     @property
     def shown(self) -> str:
-        """What a person knows it by."""
+        """The table of rules as messages name it."""
         return f"table {self._rules.place}"
 
     def have_changed(self) -> bool:
         """Whether a row has come, gone or been written; the table is looked at now and then.
 
-        Raises `UsageError` if it cannot be read, as while somebody writes it anew; the same is not
+        Raises `UsageError` if it cannot be read, as while it is being rewritten; the same is not
         said at every look.
         """
         if time.monotonic() < self._next_look:

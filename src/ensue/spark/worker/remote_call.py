@@ -26,7 +26,7 @@ def for_workers(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
 
 
 def call_by_name(module: str, name: str, *arguments: Any) -> Iterator[Any]:
-    """Runs where only Python and PySpark are certain, so that it imports what it needs itself."""
+    """Call a function on a worker, imported there by name: only Python and PySpark are certain."""
     from importlib import import_module
 
     try:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.remote import DEFAULT_URL, contexts_file, read_contexts, write_contexts
 from ensue.cli.terminal import show
 from ensue.errors import UsageError
+from ensue.remote import DEFAULT_URL, contexts_file, read_contexts, write_contexts
 
 app = typer.Typer(
     name="context",

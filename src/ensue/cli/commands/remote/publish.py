@@ -11,9 +11,10 @@ from uuid import uuid4
 
 import typer
 
-from ensue.cli.remote import RefusedError, Server, ServerContext, ServerUrl
+from ensue.cli.remote import ServerContext, ServerUrl
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
 from ensue.errors import UsageError
+from ensue.remote import RefusedError, Server
 
 BATCH = 1_000
 TOLD = 10

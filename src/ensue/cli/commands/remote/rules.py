@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import typer
 
-from ensue.cli.remote import RefusedError, Server, ServerContext, ServerUrl
+from ensue.cli.remote import ServerContext, ServerUrl
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
+from ensue.remote import RefusedError, Server
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A library of the server.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The text, a *.cor file.")]

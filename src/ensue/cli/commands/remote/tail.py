@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.remote import Server, ServerContext, ServerUrl
-from ensue.cli.terminal import show
+from ensue.cli.remote import ServerContext, ServerUrl
+from ensue.cli.terminal import say, show
+from ensue.remote import Server
 
 
 def tail(
@@ -67,7 +68,9 @@ def tail(
     }
     server = Server(url, context)
     wanted = {name: value for name, value in given.items() if value is not None}
-    for number, (kind, identity, body) in enumerate(server.stream(wanted), 1):
+    for number, (kind, identity, body) in enumerate(
+        server.stream(wanted, lambda told: say(told, "dim")), 1
+    ):
         show(_short(kind, identity, body) if short else body)
         sys.stdout.flush()
         if limit is not None and number >= limit:

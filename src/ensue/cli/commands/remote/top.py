@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.remote import Server, ServerContext, ServerUrl
+from ensue.cli.remote import ServerContext, ServerUrl
 from ensue.cli.terminal import console
+from ensue.remote import Server
 
 if TYPE_CHECKING:
     from rich.console import Group

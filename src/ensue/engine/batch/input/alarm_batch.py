@@ -1,4 +1,4 @@
-"""Firings of timers as a batch: what is kept of them beside events."""
+"""Firings of timers as a batch, so that they are remembered as events are."""
 
 from __future__ import annotations
 

@@ -44,7 +44,10 @@ class Checked(NamedTuple):
 
 
 class Intake:
-    """What comes in of one stream. `clock` is the time that it has reached before a table."""
+    """The input of one stream: rejected rows, late events, and how many rows were read.
+
+    `clock`, where a method takes it, is the time that the stream has reached.
+    """
 
     def __init__(self, types: TypeSystem, counts: Counts, max_jump: float = UNBOUNDED) -> None:
         self.rejected: list[Rejected] = []
@@ -87,7 +90,7 @@ class Intake:
         return Checked(batch, kept, rejected)
 
     def _as_events(self, chunk: Chunk, every: Rows) -> Checked:
-        """All rows of a chunk one by one, where columns cannot hold them."""
+        """The rows of a chunk as single events, for values that no column can hold."""
         found = chunk.singly(every)
         kept = [at for at, each in enumerate(found) if isinstance(each, Event)]
         events = [each for each in found if isinstance(each, Event)]
@@ -224,7 +227,7 @@ def _with_events(rows: pa.RecordBatch, places: Rows, events: Sequence[Event]) ->
 
 
 def _value(event: Event, name: str) -> Any:
-    """What an event has in a column."""
+    """The value of an event for a column."""
     match name:
         case "id":
             return event.id

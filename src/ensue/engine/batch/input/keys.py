@@ -177,7 +177,7 @@ class Keys:
         return Texts.of(self.texts(distinct)), places
 
     def values(self, place: int, numbers: npt.NDArray[np.integer[Any]]) -> Column:
-        """What stands at a place of each of these keys."""
+        """The value at one place of each of these keys."""
         if isinstance(self._table, TextNumbers):
             return Column("string", self.texts(numbers))
         if isinstance(self._table, IntegerNumbers):

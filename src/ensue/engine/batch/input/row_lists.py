@@ -92,7 +92,7 @@ class RowLists:
 
 
 def _narrowed(batch: Batch, rows: RowNumbers, tests: Sequence[Expression]) -> RowNumbers:
-    """Those of the rows of which all tests hold."""
+    """The rows for which all tests hold."""
     for test in tests:
         wanted = np.zeros(len(batch), np.bool_)
         wanted[rows] = True

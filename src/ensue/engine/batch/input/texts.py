@@ -61,7 +61,7 @@ def read_only(array: Any) -> Any:
 
 
 def constant(text: str, count: int) -> pa.Array:
-    """One text, so many times. Those of a few are kept, and parts of them given out."""
+    """An array of one text, repeated. Arrays of short texts are cached, and cut to length."""
     if count > _LONGEST_KEPT or len(text) > _LONGEST_KEPT_TEXT:
         return pa.repeat(pa.scalar(text), count)
     return _repeated(text, max(1024, 1 << (count - 1).bit_length()))[:count]

@@ -40,7 +40,7 @@ def aggregate(
     held: Any, key: int, aggregates: Any, number: int, values: Any, reals: Any, base: int,
     digits: Any,
 ) -> Any:  # fmt: skip
-    """What an aggregate comes to: as an integer, as a real, and whether there is such a value."""
+    """The value of an aggregate: as an integer, as a real, and whether it has a value."""
     kind, is_real, at = aggregates[number, KIND], aggregates[number, REAL], aggregates[number, OWN]
     if kind == COUNT:
         return held[key, aggregates[number, COUNTS]], 0.0, True

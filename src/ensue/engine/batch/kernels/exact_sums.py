@@ -1,9 +1,9 @@
-"""Compiled: sums that are exact, of integers and of reals, to which and from which values go.
+"""Compiled: exact sums of integers and of reals, with values added and taken out again.
 
 A sum is a row of *limbs*, each a count of 2 to the power of 32 times its place, above a power of
 two that all values are multiples of. A value adds to three limbs at most, and nothing is carried
-until somebody asks, so that taking a value out again undoes what putting it in did: the sum of
-nothing is exactly nothing. What is asked for is rounded once.
+until the sum is read, so that taking a value out undoes adding it: an empty sum is exactly zero.
+The sum is rounded once, when it is read.
 """
 
 from __future__ import annotations

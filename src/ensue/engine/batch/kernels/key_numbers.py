@@ -78,7 +78,7 @@ def _tag(mixed: Any, length: Any) -> Any:
 
 @inlined
 def _same_middle(data: Any, begin: Any, end: Any, arena: Any, known: Any, known_end: Any) -> Any:
-    """Whether two texts of the same head and tail are the same between those as well."""
+    """Whether two texts with equal heads and tails are equal in between."""
     if known_end - known != end - begin:
         return False
     at = 8

@@ -37,6 +37,15 @@ class Chain(NamedTuple):
     window: int
 
 
+class LinkedEvents(NamedTuple):
+    """Events of a batch: their letters, times and keys, and the number of the first of them."""
+
+    letters: npt.NDArray[np.uint64]
+    times: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int32]
+    number: int
+
+
 class Candidates(NamedTuple):
     """Matches that an event completes: its place, the first event of the match, and the slots."""
 
@@ -67,32 +76,31 @@ def latest_of_group(
     return True
 
 
-@uncounted
-def link(
-    letters: Any,
-    times: Any,
-    keys: Any,
-    at: int,
-    number: int,
-    chain: Any,
-    held: Any,
-    match: Any,
-    found: Any,
-    count: int,
-) -> Any:
-    """Take events through the registers of their keys, from the one at `at` on.
+class Forgetting(NamedTuple):
+    """What makes keys forget: a trigger, by `keep`, and events that match a port of `unless`.
 
-    `number` is that of the first event. Stops where there is no room for another candidate, and
-    returns how far it came and how many there are.
+    `ends` are the places of such events, in their order. `floors` has for each key the number of
+    the first event that is remembered.
     """
+
+    ends: npt.NDArray[np.int64]
+    floors: npt.NDArray[np.int64]
+    keep_none: bool
+    keep_last: bool
+
+
+@uncounted
+def link(events: Any, chain: Any, held: Any, match: Any, found: Any) -> Any:
+    """Take events through the registers of their keys. Returns how many candidates there are.
+
+    An event completes one match at most, so `found` has room for as many as there are events.
+    """
+    letters, times, keys, number = events
     begins, masks, bits, blocks = chain.begins, chain.masks, chain.bits, chain.blocks
     ports, last_at, window = chain.ports, chain.last_at, chain.window
     found_at, found_starts, found_slots = found.at, found.starts, found.slots
-    groups, room = masks.size, found_at.size
-    lasting = ports.size
-    for row in range(at, letters.size):
-        if count == room:
-            return row, count
+    groups, lasting, count = masks.size, ports.size, 0
+    for row in range(letters.size):
         letter, key, time = letters[row], keys[row], times[row]
         reading = number + row
         for port in range(lasting):
@@ -130,27 +138,18 @@ def link(
                     for place in range(end):
                         found_slots[count, place] = match[EVENTS + place]
                 count += 1
-    return letters.size, count
+    return count
 
 
 @uncounted
 def settle(
-    candidates: Any,
-    holds: Any,
-    starts: Any,
-    keys: Any,
-    ends: Any,
-    floors: Any,
-    number: int,
-    keep_none: bool,
-    keep_last: bool,
-    out: Any,
+    candidates: Any, holds: Any, starts: Any, keys: Any, number: int, forgetting: Any, out: Any
 ) -> int:
     """Which candidates trigger, given what triggers and `unless` make their keys forget.
 
-    `candidates` and `ends` are places of events: `ends` are those that match a port of `unless`.
-    `floors` has for each key the number of the first event that is remembered.
+    `candidates` are the places of events, `number` is that of the first event of the batch.
     """
+    ends, floors, keep_none, keep_last = forgetting
     count, end = 0, 0
     for each in range(candidates.size):
         at = candidates[each]

@@ -84,20 +84,14 @@ def number_marks(
 
 @compiled
 def list_visits(
-    known: Any,
-    done: int,
-    count: int,
-    reader_from: Any,
-    readers: Any,
-    letters: Any,
-    begins: Any,
-    rules: Any,
-    read: Any,
+    known: Any, done: int, count: int, reader_from: Any, readers: Any, letters: Any, visits: Any
 ) -> int:
     """List the rules that read each combination from `done` on, and the letter each of them reads.
 
-    A list of rows has readers: a rule and one of its ports each. Stops without room for all rules.
+    A list of rows has readers: a rule and one of its ports each. `letters` has room for one letter
+    a rule. Stops where `visits` has no room for all rules.
     """
+    begins, rules, read = visits
     for number in range(done, count):
         at = begins[number]
         if at + letters.size > rules.size:

@@ -4,9 +4,8 @@ The remembered events of a key are a list through the store of events: each know
 key. Registers point into it: the first event, for each place the first event of its port in its
 stretch (`bind first`, and where the next stretch begins), and for each port with an aggregate the
 first event that counts. Every pointer only moves forward, so that an event costs amortised constant
-time whatever the window holds. Aggregates take an event in when it comes and out when it leaves:
-sums by exact limbs, the least and the greatest by monotone queues, different values by whether the
-same value comes again later.
+time whatever the window holds. Aggregates take an event in when it comes and out when it leaves
+(`port_aggregates`).
 """
 
 from __future__ import annotations
@@ -20,73 +19,55 @@ from numba import types
 
 from ensue.engine.batch.kernels.conditions import (
     AVERAGE,
-    COUNT,
     DISTINCT,
-    FIRST,
     KIND,
-    LAST,
-    LEAST,
-    LIMBS,
-    OWN,
-    PORT,
-    POWER,
-    QUEUE,
     REAL,
-    SUM,
     VALUE,
     aggregate,
     condition_holds,
 )
-from ensue.engine.batch.kernels.exact_sums import add_integer, add_real
+from ensue.engine.batch.kernels.port_aggregates import (
+    COUNTED,
+    HEAD,
+    LOW,
+    NEXT,
+    NO_BITS,
+    ONE,
+    POINTERS,
+    TAIL,
+    empty,
+    take_in,
+    take_out,
+)
 from ensue.engine.batch.related.events import LETTER, TIME
 from ensue.engine.core.jit import inlined, lowered, uncounted
 from ensue.engine.core.numbering import MULTIPLIER
 
 DONE, LACKS_ROOM, LACKS_TABLE = 0, 1, 2
-NEXT, PRESENT, VALUES = 2, 3, 4
-"""Behind time and ports of an event: the next of its key, which values are there, the values."""
-HEAD, TAIL, POINTERS = 0, 1, 2
-"""The first two registers of a key: its first and its last remembered event."""
-LOW, COUNTED, PER_PORT = 0, 1, 2
-"""The registers of a port with aggregates: the first event that counts, and how many do."""
 FAR_AHEAD, AHEAD = 16, 8
 """So many events before its turn the registers of a key, and what they point to, are fetched."""
-NO_BITS, ONE = np.uint64(0), np.uint64(1)
 
 
-class Stretches(NamedTuple):
-    """What a rule asks of stretches.
+class CountedEvents(NamedTuple):
+    """Events of a batch by their keys, the number of the first, and the matches they complete.
 
-    `begins` and `bits` are those of the chain. `ports` has a row for each port with aggregates: its
-    bit, its group and its registers. `aggregates` has a row for each, as said above.
+    `candidates` are places of events, in their order, and `starts` the first events of the matches.
+    Where events are `replayed`, nothing triggers.
     """
 
-    begins: npt.NDArray[np.int64]
-    bits: npt.NDArray[np.uint64]
-    ports: npt.NDArray[np.int64]
-    aggregates: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-    window: int
-    rounds: int
-    unless: np.uint64
-    has_pointers: bool
-    keep_none: bool
-    keep_last: bool
-    bind_first: bool
+    keys: npt.NDArray[np.int32]
+    number: int
+    candidates: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    replayed: bool
 
 
-class Store(NamedTuple):
-    """The remembered events, by their numbers less `base`, and the table of different values.
+class Reached(NamedTuple):
+    """How far the loop has come: in events, in candidates, and in triggers."""
 
-    `reals` are the numbers of `events`, read as reals. The table has a pair of key and value, and
-    the last event of it.
-    """
-
-    events: npt.NDArray[np.int64]
-    reals: npt.NDArray[np.float64]
-    table: npt.NDArray[np.int64]
-    used: npt.NDArray[np.int64]
-    base: int
+    event: int
+    candidate: int
+    fired: int
 
 
 class Program(NamedTuple):
@@ -131,7 +112,7 @@ def fetch_ahead(typing_context: Any, address: Any) -> Any:  # noqa: ARG001
 
 @inlined
 def look_ahead(keys: Any, row: int, number: int, stretches: Any, store: Any, held: Any) -> None:
-    """Fetch what later events will ask for: the registers of a key, then what those point to."""
+    """Prefetch for later events: the registers of their keys, then the events these point to."""
     events, base, ports = store.events, store.base, stretches.ports
     if row + FAR_AHEAD < keys.size:
         width = 8 * held.shape[1]
@@ -158,136 +139,6 @@ def next_of_port(events: Any, base: int, row: int, bit: Any) -> Any:
     while row != 0 and np.uint64(events[row - base, LETTER]) >> bit & ONE == NO_BITS:
         row = events[row - base, NEXT]
     return row
-
-
-@uncounted
-def slot_of(table: Any, pair: int) -> Any:
-    """Where a pair of key and value stands in the table of values, or where it is to stand."""
-    mask = np.uint64(len(table) - 1)
-    mixed = np.uint64(pair) * MULTIPLIER
-    slot = (mixed ^ (mixed >> np.uint64(32))) & mask
-    while table[slot, 0] != 0 and table[slot, 0] != pair:
-        slot = (slot + ONE) & mask
-    return slot
-
-
-@uncounted
-def drop(table: Any, used: Any, pair: int) -> None:
-    """Take a pair out of the table of values, and move up what had to stand behind it."""
-    mask = np.uint64(len(table) - 1)
-    hole = slot_of(table, pair)
-    if table[hole, 0] == 0:
-        return
-    used[0] -= 1
-    slot = hole
-    while True:
-        slot = (slot + ONE) & mask
-        if table[slot, 0] == 0:
-            break
-        mixed = np.uint64(table[slot, 0]) * MULTIPLIER
-        wanted = (mixed ^ (mixed >> np.uint64(32))) & mask
-        if (slot - wanted) & mask >= (slot - hole) & mask:
-            table[hole, 0], table[hole, 1] = table[slot, 0], table[slot, 1]
-            hole = slot
-    table[hole, 0] = 0
-
-
-@inlined
-def take_in(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
-    """Let an event count for a port: it is the last of those that do."""
-    ports, aggregates = stretches.ports, stretches.aggregates
-    events, reals, table, base = store.events, store.reals, store.table, store.base
-    at = ports[port, 2]
-    if held[key, at + LOW] == 0:
-        held[key, at + LOW] = row
-    low = held[key, at + LOW]
-    held[key, at + COUNTED] += 1
-    place = row - base
-    present = events[place, PRESENT]
-    for each in range(len(aggregates)):
-        kind, is_real, own = aggregates[each, KIND], aggregates[each, REAL], aggregates[each, OWN]
-        if aggregates[each, PORT] != port or kind == COUNT or not present >> each & 1:
-            continue
-        value, after = aggregates[each, VALUE], aggregates[each, QUEUE]
-        before = after + 1
-        if kind in (SUM, AVERAGE):
-            held[key, own] += 1
-            if is_real:
-                add_real(held, key, own + 1, aggregates[each, POWER], events[place, value], 1)
-            else:
-                add_integer(held, key, own + 1, events[place, value], 1)
-        elif kind == DISTINCT:
-            pair = (np.int64(key) + 1) << 32 | events[place, value]
-            slot = slot_of(table, pair)
-            earlier = np.int64(0)
-            if table[slot, 0] == pair:
-                earlier = table[slot, 1]
-            else:
-                table[slot, 0] = pair
-                store.used[0] += 1
-            table[slot, 1] = row
-            events[place, after] = 0
-            # An event that is all that is kept is taken in a second time.
-            if low <= earlier < row:
-                events[earlier - base, after] = row
-            else:
-                held[key, own] += 1
-        else:
-            last = held[key, own + 1]
-            if kind == LAST:
-                last = np.int64(0)
-            while last != 0 and kind != FIRST:
-                if is_real:
-                    new, old = reals[place, value], reals[last - base, value]
-                    is_better = new < old if kind == LEAST else new > old
-                else:
-                    new_whole, old_whole = events[place, value], events[last - base, value]
-                    is_better = new_whole < old_whole if kind == LEAST else new_whole > old_whole
-                if not is_better:
-                    break
-                last = events[last - base, before]
-            events[place, before], events[place, after] = last, 0
-            if last == 0:
-                held[key, own] = row
-            else:
-                events[last - base, after] = row
-            held[key, own + 1] = row
-
-
-@inlined
-def take_out(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
-    """Let the first of the events that count for a port count no longer."""
-    ports, aggregates, events, base = (
-        stretches.ports,
-        stretches.aggregates,
-        store.events,
-        store.base,
-    )
-    held[key, ports[port, 2] + COUNTED] -= 1
-    place = row - base
-    present = events[place, PRESENT]
-    for each in range(len(aggregates)):
-        kind, is_real, own = aggregates[each, KIND], aggregates[each, REAL], aggregates[each, OWN]
-        if aggregates[each, PORT] != port or kind == COUNT or not present >> each & 1:
-            continue
-        value, after = aggregates[each, VALUE], aggregates[each, QUEUE]
-        if kind in (SUM, AVERAGE):
-            held[key, own] -= 1
-            if is_real:
-                add_real(held, key, own + 1, aggregates[each, POWER], events[place, value], -1)
-            else:
-                add_integer(held, key, own + 1, events[place, value], -1)
-        elif kind == DISTINCT:
-            if events[place, after] == 0:
-                held[key, own] -= 1
-                drop(store.table, store.used, (np.int64(key) + 1) << 32 | events[place, value])
-        elif held[key, own] == row:
-            behind = events[place, after]
-            held[key, own] = behind
-            if behind == 0:
-                held[key, own + 1] = 0
-            else:
-                events[behind - base, after + 1] = 0
 
 
 @inlined
@@ -329,20 +180,6 @@ def age(held: Any, key: int, time: int, stretches: Any, store: Any) -> None:
 
 
 @inlined
-def empty(held: Any, key: int, port: int, stretches: Any) -> None:
-    """Let nothing count for a port."""
-    ports, aggregates = stretches.ports, stretches.aggregates
-    at = ports[port, 2]
-    held[key, at + LOW] = 0
-    held[key, at + COUNTED] = 0
-    for each in range(len(aggregates)):
-        if aggregates[each, PORT] == port:
-            own = aggregates[each, OWN]
-            for register in range(own, own + 2 + aggregates[each, LIMBS]):
-                held[key, register] = 0
-
-
-@inlined
 def forget(held: Any, key: int, stretches: Any) -> None:
     """Let a key remember nothing."""
     held[key, HEAD] = 0
@@ -358,7 +195,7 @@ def forget(held: Any, key: int, stretches: Any) -> None:
 
 @inlined
 def remember(held: Any, key: int, row: int, letter: Any, stretches: Any, store: Any) -> None:
-    """Put an event behind those that a key remembers; `ends` are those from before it."""
+    """Append an event to the remembered ones of a key; `ends` are the groups' ends before it."""
     base, ports, ends = store.base, stretches.ports, stretches.ends
     last = held[key, TAIL]
     if last != 0:
@@ -417,13 +254,21 @@ def note(
 
 @uncounted
 def read_stretches(
-    keys: Any, at: int, number: int, candidates: Any, starts: Any, done: int, stretches: Any,
-    store: Any, held: Any, floors: Any, program: Any, out: Any, fired: int, replays: bool,
-) -> Any:  # fmt: skip
-    """Let events count, from the one at `at` on, and say which candidates trigger.
+    given: Any,
+    reached: Any,
+    stretches: Any,
+    store: Any,
+    held: Any,
+    floors: Any,
+    program: Any,
+    out: Any,
+) -> Any:
+    """Let events count, from where the loop has come to, and say which candidates trigger.
 
     Returns how far it came in events and in candidates, how many have triggered, and what it lacks.
     """
+    keys, number, candidates, starts, replayed = given
+    at, done, fired = reached
     base, events = store.base, store.events
     per_event = len(stretches.aggregates)
     for row in range(at, keys.size):
@@ -439,7 +284,7 @@ def read_stretches(
         is_alone = False
         while True:
             remember(held, key, reading, letter, stretches, store)
-            if replays or is_alone:
+            if replayed or is_alone:
                 break
             has_triggered = False
             if done < candidates.size and candidates[done] == row:
@@ -462,29 +307,6 @@ def read_stretches(
             # Only the event itself is kept: it is remembered once more, as the first.
             is_alone = True
     return keys.size, done, fired, DONE
-
-
-@uncounted
-def place_values(old: Any, held: Any, lows: Any, table: Any) -> int:
-    """Put the values that still count into another table; returns how many there are.
-
-    `lows` are registers of first events that count: what comes before all of them does not.
-    """
-    used = 0
-    for slot in range(len(old)):
-        pair = old[slot, 0]
-        if pair == 0:
-            continue
-        key = (pair >> 32) - 1
-        is_held = False
-        for low in lows:
-            first = held[key, low]
-            is_held = is_held or (first != 0 and old[slot, 1] >= first)
-        if is_held:
-            place = slot_of(table, pair)
-            table[place, 0], table[place, 1] = pair, old[slot, 1]
-            used += 1
-    return used
 
 
 @uncounted

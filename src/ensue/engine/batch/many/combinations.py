@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ensue.engine.batch.input.row_lists import RowNumbers
 from ensue.engine.batch.kernels import row_combinations
 from ensue.engine.core.numbering import Numbers, taller
-from ensue.engine.core.stepping import Visits
+from ensue.engine.core.stepping.arrays import Visits
 
 MOST_COMBINATIONS = 1 << 14
 FEWEST_COMBINATIONS = 16
@@ -68,7 +68,7 @@ class Combinations:
         while self._listed < self._count:
             self._listed = row_combinations.list_visits(
                 self._known, self._listed, self._count, self._reader_from, self._readers,
-                self._letters, *self.visits,
+                self._letters, self.visits,
             )  # fmt: skip
             if self._listed < self._count:
                 begins, rules, letters = self.visits

@@ -73,7 +73,7 @@ class Member:
 
     @property
     def held(self) -> RuleCells:
-        """Its states and slots; what is changed in them is changed in the group."""
+        """The states and slots of the member, as views into the arrays of the group."""
         self.make_room()
         return RuleCells(self.group.visited.cells, self.number)
 

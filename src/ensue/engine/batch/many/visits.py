@@ -24,12 +24,13 @@ from ensue.engine.batch.kernels import firing_order, row_combinations
 from ensue.engine.batch.many.combinations import Combinations
 from ensue.engine.batch.many.group_tables import GroupTables
 from ensue.engine.batch.output.firings import Firings, Room
-from ensue.engine.core import stepping
 from ensue.engine.core.cells import Cells, Instants
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.packed import SLOTS
 from ensue.engine.core.patience import EVENTS_A_MOVE, FREE_MOVES, Patience
 from ensue.engine.core.rule_table import TABLE_STATES
+from ensue.engine.core.stepping.arrays import DONE, LACKS_ROOM, Reached, VisitedEvents
+from ensue.engine.core.stepping.visits import advance, visit_table, visit_timed, visit_window
 
 FIRINGS_AT_ONCE = 1 << 17
 FEWEST_ROWS, FIRST_ROWS, MOST_ROWS = 1 << 7, 1 << 12, 1 << 18
@@ -133,17 +134,18 @@ class VisitedCells:
     def _read_rows(
         self, numbers: Numbers, keys: Numbers, times: Instants, rows: slice, before: int
     ) -> Firings:
-        """What fires in some rows."""
+        """The firings of a slice of the rows."""
         order = by_key(keys[rows], self.cells.key_room) + rows.start
+        events = VisitedEvents(order, numbers, keys, times, before)
         room = self._room()
         at = done = fired = 0
         made = self.tables.moves_made
         while True:
             at, done, lacking, fired = self._visit(
-                order, numbers, keys, times, at, done, self._combinations.visits,
-                self.tables.arrays, self.cells.arrays, before, self._asked, room.arrays, fired,
+                events, Reached(at, done, fired), self._combinations.visits,
+                self.tables.arrays, self.cells.arrays, self._asked, room.arrays,
             )  # fmt: skip
-            if lacking == stepping.DONE:
+            if lacking == DONE:
                 break
             self._mend(lacking, room)
         if self.tables.has_timers:
@@ -157,16 +159,16 @@ class VisitedCells:
             return fired
         key = 0
         while True:
-            key, lacking, fired = stepping.advance(
+            key, lacking, fired = advance(
                 clock, key, self.cells.key_room, self.tables.arrays, self.cells.arrays,
                 self._asked, room.arrays, fired,
             )  # fmt: skip
-            if lacking == stepping.DONE:
+            if lacking == DONE:
                 return fired
             self._mend(lacking, room)
 
     def _mend(self, lacking: int, room: Room) -> None:
-        if lacking == stepping.LACKS_ROOM:
+        if lacking == LACKS_ROOM:
             room.grow()
         else:
             self.tables.fill(*self._asked.tolist())
@@ -217,9 +219,9 @@ class VisitedCells:
 def _driver(tables: GroupTables) -> Any:
     """The loop that takes events through the cells of these rules."""
     if tables.has_timers:
-        return stepping.visit_timed
+        return visit_timed
     has_windows = any(table.has_window for table in tables.tables)
-    return stepping.visit_window if has_windows else stepping.visit_table
+    return visit_window if has_windows else visit_table
 
 
 _NO_ALARMS = np.empty(0, np.int64)

@@ -49,7 +49,7 @@ class Bound:
         return len(self._places)
 
     def readings(self, port: str) -> Rows:
-        """What a port is bound to; where it is not, another that is stands in for it."""
+        """The reading that a port is bound to; for an unbound port, that of any bound port."""
         if port not in self._readings:
             held = self._held(port)
             lacking = self._lacking(port)

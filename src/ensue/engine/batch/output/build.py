@@ -120,7 +120,7 @@ class OutputMaker:
         self._counts.recall(at, counted)
 
     def make(self, firings: Firings, read: Readings) -> Made:
-        """What firings put out. Nothing of them is held on to."""
+        """The outputs of firings. No array of the firings is kept."""
         occurring = np.flatnonzero(np.bincount(firings.actions, minlength=1)).tolist()
         sizes_of = np.array([len(action) for action in firings.table], np.int64)
         if all(sizes_of[each] == 1 for each in occurring):
@@ -151,7 +151,7 @@ class OutputMaker:
         return Made(at, groups, rules)
 
     def _bound(self, bundle: Bundle, firings: Firings, here: Rows | slice) -> Bound:
-        """What the outputs of some firings are made of."""
+        """The bound events of some firings."""
         computed: dict[Parts, Column] = {}
         if firings.computed:
             every = np.arange(len(firings.at))[here]
@@ -179,7 +179,7 @@ class OutputMaker:
         return _PutOut(of, times, keys, triggers, trigger_of, numbers)
 
     def _triggers(self, readings: Rows, at: Rows) -> tuple[Texts, Rows]:
-        """The ids of readings and what stands for that of an alarm, and which of them each has."""
+        """The ids of triggers, `timer` for alarms, and the number of each output's trigger."""
         events = np.flatnonzero(readings)
         texts = pa.array([TIMER], pa.string())
         if events.size:

@@ -21,7 +21,7 @@ from ensue.engine.core.effects import Action, Shape
 
 @dataclass(slots=True)
 class Bundle:
-    """`what` is put out by each of the actions, in which it comes after `offset` others."""
+    """One statement of several actions; in each of them it comes after `offset` other outputs."""
 
     what: Any
     labels: str

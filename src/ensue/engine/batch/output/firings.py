@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ensue.engine.batch.input.column import Column, Rows
 from ensue.engine.core.effects import Action
 from ensue.engine.core.numbering import taller
-from ensue.engine.core.stepping import Fired
+from ensue.engine.core.stepping.arrays import Fired
 from ensue.lang.expressions.names import Parts
 
 

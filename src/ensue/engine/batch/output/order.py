@@ -38,7 +38,7 @@ def depth_of(feeds: Mapping[str, Sequence[str]]) -> int:
 
 
 def reading_order(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> list[str]:
-    """The correlations so that each comes after those that feed it."""
+    """The names of correlations, each after the correlations that feed it."""
     feeders: dict[str, set[str]] = {name: set() for name in names}
     for feeder in names:
         for fed in feeds.get(feeder, ()):
@@ -95,7 +95,7 @@ def alarm_position(due: int, correlation: int, instance: int, fired: int, depth:
 
 
 def output_positions(read: Positions, correlation: int | Positions) -> Positions:
-    """The positions of outputs, from those of the readings that made them."""
+    """The positions of outputs, from the positions of the readings that made them."""
     out = read.copy()
     level = read[:, _LEVEL]
     rows = np.arange(len(read))

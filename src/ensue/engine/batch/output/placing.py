@@ -23,7 +23,7 @@ Instants = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """What outputs come from: rows of the batch, or alarms, where those are -1.
+    """The origins of outputs: rows of the batch, or -1 for alarms.
 
     `numbers` are those of the correlations; of an alarm, `starts` says when its key has started
     among the keys of its correlation.

@@ -150,7 +150,7 @@ class RelatedCorrelation:
             self._counts.without_key[self.name] += missing
 
     def _store(self, letters: Any, times: Any) -> None:
-        """Have what is read at hand, behind what was read before."""
+        """Append the events of a batch to the remembered ones."""
         rows = self._events.add(letters, times)
         if self._counting is not None:
             self._counting.fill_in(rows)
@@ -183,15 +183,14 @@ class RelatedCorrelation:
         self, letters: Any, times: Any, keys: Numbers, number: int
     ) -> tuple[Rows, Rows, npt.NDArray[np.int64]]:
         """The candidates of a batch: their places, first events and slots."""
-        size = max(1024, len(letters))
+        size = len(letters)
         room = match_links.Candidates(
             np.empty(size, np.int64),
             np.empty(size, np.int64),
             np.empty((size, len(self.form.slots)), np.int64),
         )
-        _, count = match_links.link(
-            letters, times, keys, 0, number, self._chain, self._held, self._match, room, 0
-        )
+        events = match_links.LinkedEvents(letters, times, keys, number)
+        count = match_links.link(events, self._chain, self._held, self._match, room)
         return room.at[:count], room.starts[:count], room.slots[:count]
 
     def _settled(
@@ -207,10 +206,10 @@ class RelatedCorrelation:
         unless = np.uint64(sum(1 << self.bit_of(port) for port in self.form.unless))
         ends = np.flatnonzero(letters & unless) if unless else np.empty(0, np.int64)
         out = np.empty(len(at), np.int64)
-        count = match_links.settle(
-            at, holds, starts, keys, ends, self._floors, number,
-            self.form.keep == "none", self.form.keep == "last", out,
-        )  # fmt: skip
+        forgetting = match_links.Forgetting(
+            ends, self._floors, self.form.keep == "none", self.form.keep == "last"
+        )
+        count = match_links.settle(at, holds, starts, keys, number, forgetting, out)
         return out[:count]
 
     def _operands(self, slots: Any) -> tuple[Any, Any]:
@@ -298,7 +297,7 @@ class RelatedCorrelation:
         return sum(1 << self.bit_of(port) for port in ports)
 
     def read_again(self, live: tuple[Rows, Rows]) -> None:
-        """Let keys hold what follows from some of their readings, and forget all others."""
+        """Rebuild what keys hold from a choice of their readings, and forget all other readings."""
         keys, rows = live
         letters, times = self.facts_of(rows)
         self.take_up(keys, letters, times, self.remembered.renumber(rows))

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ensue.engine.batch.input.column import Column, Rows, column_of
 from ensue.engine.batch.input.keys import TextNumbers
-from ensue.engine.batch.kernels import conditions, stretches
+from ensue.engine.batch.kernels import conditions, port_aggregates, stretches
 from ensue.engine.batch.kernels.exact_sums import EXPONENT_OF_ONE, LIMB, MOST_LIMBS
 from ensue.engine.batch.related.events import Events
 from ensue.engine.core.jit import FAR
@@ -129,7 +129,7 @@ class Counting:
     @property
     def width(self) -> int:
         """How many numbers an event has."""
-        return stretches.VALUES + len(self._valued) + 2 * len(self._queued)
+        return port_aggregates.VALUES + len(self._valued) + 2 * len(self._queued)
 
     def clear(self) -> None:
         """Hold nothing."""
@@ -147,12 +147,12 @@ class Counting:
         if form.rounds > 1:
             counted = list(dict.fromkeys([form.places[0], *counted]))
         self._has_pointers = form.bind == "first" or len(form.groups) > 1
-        at = stretches.POINTERS + (len(form.places) if self._has_pointers else 0)
+        at = port_aggregates.POINTERS + (len(form.places) if self._has_pointers else 0)
         ports = []
         for port in counted:
             group = next(n for n, group in enumerate(form.groups) if port in group)
             ports.append([self._bit_of(port), group, at])
-            at += stretches.PER_PORT
+            at += port_aggregates.PER_PORT
         rows: list[list[int]] = []
         for each in self._values:
             asked, powers = each.asked, each.powers
@@ -161,10 +161,10 @@ class Counting:
             if asked.function in ("SUM", "AVG"):
                 limbs = powers.limbs if is_real else _WHOLE_LIMBS
             counts_for = counted.index(asked.port)
-            count_at = ports[counts_for][2] + stretches.COUNTED
+            count_at = ports[counts_for][2] + port_aggregates.COUNTED
             kind = _KINDS[asked.function]
-            value = stretches.VALUES + self._valued.get(len(rows), 0)
-            queue = stretches.VALUES + len(self._valued) + 2 * self._queued.get(len(rows), 0)
+            value = port_aggregates.VALUES + self._valued.get(len(rows), 0)
+            queue = port_aggregates.VALUES + len(self._valued) + 2 * self._queued.get(len(rows), 0)
             rows.append(
                 [kind, int(is_real), at, count_at, limbs, powers.low, counts_for, value, queue]
             )
@@ -211,7 +211,7 @@ class Counting:
             each.powers = wider
 
     def _column_of(self, port: str, name: Parts, kind: str, numbers: Rows, letters: Any) -> Column:
-        """The values of a name that the events of a port have; those of others are missing."""
+        """The values of a name for the events of a port; missing for all other events."""
         bit = np.uint64(self._bit_of(port))
         is_here = (letters >> bit & np.uint64(1)).astype(np.bool_)
         if is_here.all():
@@ -235,10 +235,10 @@ class Counting:
         present: Any = np.int64(0)
         for number, place in self._valued.items():
             each, column = self._values[number], self._columns[number]
-            rows[:, stretches.VALUES + place] = self._as_numbers(number, each, column)
+            rows[:, port_aggregates.VALUES + place] = self._as_numbers(number, each, column)
             bit = np.int64(1 << number)
             present = present | (bit if column.missing is None else ~column.missing * bit)
-        rows[:, stretches.PRESENT] = present
+        rows[:, port_aggregates.PRESENT] = present
         self._columns = []
 
     def _as_numbers(self, number: int, each: _Values, column: Column) -> Any:
@@ -287,16 +287,17 @@ class Counting:
         )  # fmt: skip
         rule = self._stretches()
         room = self._room(max(_FEWEST_TRIGGERS, candidates.size // 8))
+        given = stretches.CountedEvents(keys, number, candidates, starts, operands is None)
         at = done = fired = 0
         while True:
             rows = events.rows
-            store = stretches.Store(
+            store = port_aggregates.Store(
                 rows, rows.view(np.float64), self._table, self._used, events.base
             )
+            reached = stretches.Reached(at, done, fired)
             at, done, fired, lacks = stretches.read_stretches(
-                keys, at, number, candidates, starts, done, rule, store, self.held, floors,
-                program, room, fired, operands is None,
-            )  # fmt: skip
+                given, reached, rule, store, self.held, floors, program, room
+            )
             if lacks == stretches.DONE:
                 break
             if lacks == stretches.LACKS_ROOM:
@@ -314,11 +315,11 @@ class Counting:
         assert len(columns) == count
         return Found(room.candidates[:fired], room.slots[:fired], columns)
 
-    def _stretches(self) -> stretches.Stretches:
+    def _stretches(self) -> port_aggregates.Stretches:
         form = self._form
         unless = sum(1 << self._bit_of(port) for port in form.unless)
         begins = np.cumsum([0, *(len(group) for group in form.groups)])
-        return stretches.Stretches(
+        return port_aggregates.Stretches(
             begins.astype(np.int64),
             np.array([self._bit_of(port) for port in form.places], np.uint64),
             self._ports,
@@ -354,7 +355,7 @@ class Counting:
         size = len(self._table)
         while True:
             table = np.zeros((size, 2), np.int64)
-            used = stretches.place_values(self._table, self.held, lows, table)
+            used = port_aggregates.place_values(self._table, self.held, lows, table)
             if 4 * used <= size:
                 break
             size *= 2

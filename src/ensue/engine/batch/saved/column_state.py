@@ -48,7 +48,7 @@ def arrow_bytes(table: pa.Table) -> bytes:
 
 
 def pack_events(events: Sequence[Event]) -> bytes:
-    """Events as one column: what all of them have in common takes no room then."""
+    """Events as one column, so that parts which all of them share take no room."""
     written = [write_event(each) for each in events]
     return arrow_bytes(pa.table({"event": pa.array(written, pa.large_binary())}))
 

@@ -310,7 +310,7 @@ def _check_places(
     rows: int,
     places: int,
 ) -> None:
-    """Raises `SnapshotError` unless what is bound is there."""
+    """Raises `SnapshotError` if a place is bound to a reading that the snapshot does not hold."""
     if any(len(column) != rows for column in columns.values()):
         raise damaged(f"`{running.name}` has events of which parts are lacking")
     for place in range(places):

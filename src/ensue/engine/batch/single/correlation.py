@@ -26,13 +26,14 @@ from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings, Room
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
-from ensue.engine.core import stepping
 from ensue.engine.core.cells import Cells, RuleCells
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.patience import Patience
 from ensue.engine.core.rule_table import TABLE_STATES, RuleTable, place_count
 from ensue.engine.core.shapes import company_of, statements_of
+from ensue.engine.core.stepping.arrays import WalkedEvents
+from ensue.engine.core.stepping.walk import walk_table, walk_window
 from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
@@ -141,7 +142,7 @@ class ColumnCorrelation:
         self._tables = PackedTables([self._empty_table()], [0], [machine.window], [()])
         self._cells = Cells(self._tables)
         self._linear: LinearWalk | None = None
-        self._walk = stepping.walk_table if machine.window is None else stepping.walk_window
+        self._walk = walk_table if machine.window is None else walk_window
         self.patience = Patience() if fits_linear_walk(machine) else None
         self.remembered = Remembered(asked_of(correlation), sends_events(correlation))
         bind_first = correlation.clauses.bind == "first"
@@ -202,11 +203,10 @@ class ColumnCorrelation:
         cells.grow(key_count)
         symbols = tables.number_symbols(bits)
         room = Room(max(1024, len(keys) // 8), table.slots)
+        events = WalkedEvents(symbols, times, keys, first)
         at = fired = 0
         while True:
-            at, fired = self._walk(
-                symbols, times, keys, at, tables.arrays, cells.arrays, first, room.arrays, fired
-            )
+            at, fired = self._walk(events, at, tables.arrays, cells.arrays, room.arrays, fired)
             if at == len(keys) or (self.patience and self.patience.is_over(table, at)):
                 return room.firings(fired, table.actions, at)
             if fired == len(room.arrays.rows):

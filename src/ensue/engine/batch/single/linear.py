@@ -40,7 +40,7 @@ _ENDLESS = 2**61
 
 
 class Actions(Protocol):
-    """What firings put out, where no label ever changes."""
+    """The actions of firings, for rules whose labels never change."""
 
     def begin(self) -> Action: ...
 
@@ -124,7 +124,7 @@ class LinearWalk:
             self.started = taller(self.started, size, False)
 
     def _with_starts(self, firings: Firings, keys: Numbers) -> Firings:
-        """Put what is put out at the start of a key before what its first event fires."""
+        """Put the outputs of the start of a key before the firings of its first event."""
         fresh, first = np.unique(keys, return_index=True)
         new = first[~self.started[fresh]]
         self.started[fresh] = True

@@ -60,7 +60,7 @@ class Value:
         return self.port is None and not isinstance(self.expression, Literal)
 
     def computed_from(self, ports: Mapping[str, str]) -> str:
-        """What is computed, the same for all that say it of ports that are called so."""
+        """The computation as text, equal for values that compute the same; "" for plain values."""
         return repr(with_ports(self.expression, ports)) if self.is_computed else ""
 
 

@@ -1,4 +1,4 @@
-"""What all instances of a filter share: what its text says, and what its firings put out.
+"""The facts that all instances of a filter share: its clauses, and the actions of its firings.
 
 In comes a checked filter with its machine; out come its places and switches, and for a step on a
 table, or a branch that fires in a window, what follows from it. That is made when it is first

@@ -49,7 +49,7 @@ class FilterRunner(KeyInstance):
     @property
     @abstractmethod
     def places(self) -> list[Noted | None]:
-        """What is bound in each place."""
+        """The event that is bound in each place, or None."""
 
     def bound(self) -> Sequence[Noted | None]:
         """The bindings, read-only; they may hold more than places."""

@@ -77,7 +77,7 @@ Constant = Callable[[int], str]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How places are found in what holds them: one, as text over `held`, and all of them."""
+    """How generated code reads the places of an instance: one, as text over `held`, or all."""
 
     text: Callable[[int, Constant], str]
     all: Callable[[Any], Sequence[Noted | None]]

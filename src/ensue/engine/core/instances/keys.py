@@ -35,7 +35,7 @@ def fast_key(key: Key) -> FastKey:
 
 
 class Facts:
-    """What all instances of a rule share: here, what the firings of its timer ports are to it."""
+    """The facts that all instances of a rule share: here, the masks of its timer ports."""
 
     machine: Machine
 

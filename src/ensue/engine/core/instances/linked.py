@@ -41,7 +41,7 @@ NOTHING = Nothing()
 
 
 class LinkedFacts(Facts):
-    """What all instances of such a filter share."""
+    """What all instances of a filter share that runs from its latest matches."""
 
     def __init__(self, correlation: FilterCorrelation, form: Form, types: TypeSystem) -> None:
         self._correlation, self._types = correlation, types
@@ -203,7 +203,7 @@ class LinkedFilter(KeyInstance):
         ]
 
     def take_up(self, readings: Sequence[Reading]) -> None:
-        """Hold what follows from some readings; nothing triggers."""
+        """Read some readings again without any trigger."""
         for number, reading in enumerate(readings, 1 - len(readings)):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)

@@ -40,7 +40,7 @@ def place_text(place: int, constant: Constant) -> str:
 
 @lru_cache(maxsize=TEXTS_REMEMBERED)
 def binding(places: tuple[int, ...]) -> Bind:
-    """`bind(held, noted)`: the same in all of these places."""
+    """`bind(held, noted)`: puts an event into all of these places."""
     few = frozenset(place for place in places if place < len(ATTRIBUTES))
     others = [place - len(ATTRIBUTES) for place in places if place >= len(ATTRIBUTES)]
     return _in_list(_in_attributes(few) if few else None, others) if others else _in_attributes(few)

@@ -78,7 +78,7 @@ class Row(dict[int, Move]):
 
 
 class RowTable:
-    """The rows of one machine, grown by what is asked."""
+    """The rows of one machine; a row is worked out when an event first reaches it."""
 
     def __init__(
         self, machine: Machine, limits: MachineLimits, speaking: Speaking | None = None
@@ -97,7 +97,7 @@ class RowTable:
         self.first_timers = self._stepper.first_timers
 
     def step(self, row: Row, mask: int) -> Move:
-        """What an event does; without atoms (0), what the transformers have changed."""
+        """The move of an event in a row; without atoms (0), the move after a transformer."""
         known = row.get(mask)
         if known is None:
             readers = self._stepper.readers(row.bits, mask)
@@ -112,7 +112,7 @@ class RowTable:
         return known
 
     def tick(self, row: Row, due: Iterable[State]) -> Move:
-        """What the timeouts that are due do."""
+        """The move that the timeouts which are due cause in a row."""
         return self._step(row, self._stepper.take(row.bits, self._stepper.due(due)))
 
     def switch(self, row: Row, kind: str, label: str) -> Row:

@@ -157,7 +157,7 @@ class Rule:
 
     @property
     def atoms(self) -> Sequence[object]:
-        """What the bits of a mask stand for."""
+        """The atoms that the bits of a mask stand for."""
         if self.machine is not None:
             return self.machine.atoms
         return [] if self.linked is None else [PortAtom(name) for name in self.linked.ports]

@@ -42,7 +42,7 @@ _number = itemgetter(0)
 
 
 class StretchedFacts(LinkedFacts):
-    """What all instances of such a filter share."""
+    """What all instances of a filter with aggregates share."""
 
     def __init__(self, correlation: FilterCorrelation, form: Form, types: TypeSystem) -> None:
         super().__init__(correlation, form, types)
@@ -98,7 +98,7 @@ class StretchedFacts(LinkedFacts):
     def _fire_computed(
         self, outputs: Outputs, held: Any, time: int, event_id: str | None
     ) -> list[Event]:
-        """Put out what has an aggregate in it."""
+        """Put out values that are computed from aggregates."""
         found = in_order(bound_events(self._pairs, held, self.binds_first))
         bound = {port: reading_of(noted) for port, noted in found.items()}
         trigger = Trigger(time, event_id, self._labels, bound)

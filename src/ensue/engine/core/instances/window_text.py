@@ -80,7 +80,7 @@ class WindowText:
         ]
 
     def _can_settle_last(self) -> bool:
-        """Whether it is the same if every transition that reads has its turn before all others."""
+        """Whether input transitions may run before all internal ones, with the same outcome."""
         changed: set[State] = set()
         read: set[State] = set()
         fires = False
@@ -120,7 +120,7 @@ class WindowText:
         return writing.written
 
     def _overtaken(self, taken: Sequence[Transition]) -> list[State]:
-        """States that are set before one that reads has its turn: it needs them as they were."""
+        """States that change before an input transition reads them: it needs their old starts."""
         found: dict[State, None] = {}
         changed: set[State] = set()
         for x in taken:

@@ -143,7 +143,7 @@ class WindowSteps:
         return known
 
     def fired(self, branch: int, counting: int) -> Fired:
-        """What has fired, of which these labels and places count."""
+        """The firing of a branch, with the labels and places that count for it."""
         known = self._fired.get((branch, counting))
         if known is None:
             about = self.machine.branches[branch]

@@ -240,7 +240,7 @@ class _Compiler:
         return x[0] if x[1] == "real" else self.step(Step.TO_REAL, self.fresh(), x[0])
 
     def _logic(self, operands: Sequence[Expression], operators: Sequence[str]) -> int:
-        """From the left, up to what decides: what lies behind is not read."""
+        """`AND` and `OR` from the left; operands behind the one that decides are not read."""
         found = self.fresh()
         jumps = []
         for operand, sign in zip(operands, (*operators, None), strict=True):

@@ -64,7 +64,7 @@ def having_of(
 def scopes_of(
     places: Sequence[str], aggregates: Sequence[Expression], first: bool
 ) -> Callable[[Sequence[Any]], PortScope]:
-    """What the names and aggregates of expressions stand for, given what the places hold.
+    """A function that gives names and aggregates their values, from the events in places.
 
     The results of aggregates, values or faults, stand behind the places.
     """

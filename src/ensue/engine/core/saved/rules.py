@@ -52,7 +52,7 @@ SavedPlace = tuple[int, int, int | str | SavedEvent]
 
 
 class SavedBranch(msgspec.Struct, array_like=True, frozen=True):
-    """What a branch remembers: readings as (time, ports, event)."""
+    """The remembered readings of a branch, as (time, ports, event)."""
 
     readings: list[tuple[int, list[str], SavedEvent | None]]
     aborted: list[str]

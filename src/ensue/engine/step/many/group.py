@@ -283,7 +283,7 @@ class CellGroup:
             self._provide(found, now)
 
     def _provide(self, lacking: int, now: int) -> None:
-        """Provide what a loop could not go on without."""
+        """Provide what a loop lacks: a move, a cell, a register, or room for firings."""
         cells = self._cells
         if lacking == LACKS_MOVE:
             rule, state, letter, events = cells.control[

@@ -2,7 +2,7 @@
 
 Arrays in, the number of firings out; a loop that lacks something (a move of a table, a cell, a
 register, room for firings) says what it lacks, is called again when that is there, and goes on from
-the same visit or alarm. The step of a cell itself is that of `core.stepping`.
+the same visit or alarm. The step of a cell itself is that of `core.stepping.step`.
 
 The cells of all keys of a group are in one array, so that one call fires all that is due under any
 key, in the order of the stream: by time, then by the place of the rule in the library, then by the
@@ -20,28 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.core.jit import FAR, uncounted
-from ensue.engine.core.packed import (
-    ALARMS,
-    BASE,
-    DUE,
-    HEAD,
-    LAST_READ,
-    MOVE,
-    NEXT_DUE,
-    PORTS,
-    TIMED,
-    TIMERS,
-    WIDTH,
-    WINDOW,
-)
-from ensue.engine.core.stepping import (
-    after_idle,
+from ensue.engine.core.jit import FAR, inlined, uncounted
+from ensue.engine.core.packed import BASE, LAST_READ, NEXT_DUE, TIMED, TIMERS, WIDTH, WINDOW
+from ensue.engine.core.stepping.step import (
+    HALF,
+    LOW,
+    U1,
+    U2,
+    UNKNOWN,
+    Cell,
+    PackedRule,
+    after_alarm,
     due_letter,
+    entry_of,
     inside,
-    is_idle,
+    running_in,
     set_timers,
     step_cell,
+    timers_of,
 )
 
 LACKS_MOVE, LACKS_CELL, LACKS_REGISTER, LACKS_ROOM = -1, -2, -3, -4
@@ -73,9 +69,14 @@ FIRED = 2
 time, the key and the number of the last event."""
 
 _KEY_BITS = (1 << RULE_SHIFT) - 1
-_U1, _U2, _U3 = np.uint64(1), np.uint64(2), np.uint64(3)
-_HALF, _LOW, _UNKNOWN = np.uint64(32), np.uint64(2**32 - 1), np.uint64(2**64 - 1)
-_HEAD, _MOVE = np.uint64(HEAD), np.uint64(MOVE)
+
+
+@inlined
+def rule_in(arrays: Any, number: Any) -> Any:
+    """The packed table of a rule."""
+    _, moves, halves, rules, more_from, more_at, _ = arrays
+    base, width = np.uint64(rules[number, BASE]), np.uint64(rules[number, WIDTH])
+    return PackedRule(moves, halves, more_from, more_at, base, width, rules[number, WINDOW])
 
 
 @uncounted
@@ -88,71 +89,64 @@ def visit(
     its start has no cell: `where` has 0 for it, the number of a cell that is written over and never
     read. `alarms` is None where no rule has timers.
     """
-    cells, moves, halves, rules, more_from, more_at, control = arrays
+    cells, moves, control = arrays[0], arrays[1], arrays[6]
     size, slots = control[SIZE], control[SLOTS]
     count, bound = control[COUNT], control[BOUND]
     for each in range(control[VISIT], visits.size):
-        rule = np.uint64(visits[each] >> np.uint32(8))
+        visited = np.uint64(visits[each] >> np.uint32(8))
         letter = np.uint64(visits[each] & np.uint32(255))
-        base, width = np.uint64(rules[rule, BASE]), np.uint64(rules[rule, WIDTH])
-        cell = np.uint64(np.int64(where[rule]) * size + BEFORE)
-        state = inside(
-            cells, cell, halves, base, width, np.uint64(cells[cell]), now - rules[rule, WINDOW]
-        )
-        entry = base + state * width + _HEAD + _MOVE * letter
+        rule = rule_in(arrays, visited)
+        cell = Cell(cells, np.uint64(np.int64(where[visited]) * size + BEFORE))
+        state = inside(cell, rule, np.uint64(cells[cell.at]), now - rule.window)
+        entry = entry_of(rule, state, letter)
         move = moves[entry]
         lacking = 0
-        if move == _UNKNOWN:
-            cells[cell] = np.int64(state)
-            control[LACKING_RULE], control[LACKING_STATE] = rule, np.int64(state)
+        if move == UNKNOWN:
+            cells[cell.at] = np.int64(state)
+            control[LACKING_RULE], control[LACKING_STATE] = visited, np.int64(state)
             control[LACKING_LETTER] = letter
             lacking = LACKS_MOVE
-        elif np.int64(moves[entry + _U2] & _LOW) >= control[WORDS]:
+        elif np.int64(moves[entry + U2] & LOW) >= control[WORDS]:
             lacking = LACKS_REGISTER
-        begins = where[rule] == 0 and move & _LOW != 0
+        begins = where[visited] == 0 and move & LOW != 0
         if begins and lacking == 0:
             new = _new_cell(cells, control)
             if new == 0:
                 lacking = LACKS_CELL
             else:
-                where[rule] = new
-                cell = np.uint64(new * size + BEFORE)
-                cells[cell - _U2] = np.int64(rule) << RULE_SHIFT | key
-                cells[cell - _U1] = 0
+                where[visited] = new
+                cell = Cell(cells, np.uint64(new * size + BEFORE))
+                cells[cell.at - U2] = np.int64(visited) << RULE_SHIFT | key
+                cells[cell.at - U1] = 0
         if lacking != 0:
             control[VISIT], control[COUNT], control[BOUND] = each, count, bound
             return lacking
-        _, last = step_cell(
-            cells, cell, moves, more_from, more_at, base, width, letter, state, now, number, True
-        )
-        following = move & _LOW
-        bound |= np.int64(following != 0 and moves[entry + _U1] != 0)
-        if move >> _HALF != 0:
-            fired[0, count], fired[1, count] = rule, np.int64(move >> _HALF)
+        _, last = step_cell(cell, rule, letter, state, now, number, True)
+        following = move & LOW
+        bound |= np.int64(following != 0 and moves[entry + U1] != 0)
+        if move >> HALF != 0:
+            fired[0, count], fired[1, count] = visited, np.int64(move >> HALF)
             for slot in range(slots):
-                fired[FIRED + slot, count] = cells[cell + _U1 + np.uint64(slot)]
+                fired[FIRED + slot, count] = cells[cell.at + U1 + np.uint64(slot)]
             count += 1
         # Where there are no alarms, the compiler leaves all of this out.
         if alarms is not None:
             heap, earliest, ranks, facts, after = alarms
-            if facts[rule, TIMERS] > 0:
-                timed = cell + np.uint64(facts[rule, TIMED])
+            if facts[visited, TIMERS] > 0:
+                timed = cell.at + np.uint64(facts[visited, TIMED])
                 cells[timed + np.uint64(LAST_READ)] = number
-                anew = np.int64(last >> _HALF)
-                running = np.int64(moves[base + following * width + _U3] >> _HALF)
-                ran = np.int64(moves[base + state * width + _U3] >> _HALF)
-                if begins or anew != 0 or running != ran:
-                    due = set_timers(
-                        cells, timed + np.uint64(DUE), after, rule, facts[rule, TIMERS], anew,
-                        running, now,
-                    )  # fmt: skip
+                anew = np.int64(last >> HALF)
+                running = running_in(rule, following)
+                if begins or anew != 0 or running != running_in(rule, state):
+                    timers = timers_of(facts, after, visited, timed)
+                    due = set_timers(cell, timers, anew, running, now)
                     cells[timed + np.uint64(NEXT_DUE)] = due
-                    rank = ranks[rule] << NUMBER_BITS | number
-                    _set_alarm(cells, np.int64(cell), due, rank, heap, control)
+                    rank = ranks[visited] << NUMBER_BITS | number
+                    _set_alarm(cells, np.int64(cell.at), due, rank, heap, control)
                     earliest[0] = min(earliest[0], due)
-        if following == 0 and where[rule] != 0:
-            _free_cell(cells, np.int64(where[rule]), control, alarms)
-            where[rule] = 0
+        if following == 0 and where[visited] != 0:
+            _free_cell(cells, np.int64(where[visited]), control, alarms)
+            where[visited] = 0
     control[VISIT] = control[COUNT] = control[BOUND] = 0
     control[EVENTS] += 1
     return 2 * count + bound
@@ -188,19 +182,16 @@ def free_expired(arrays: Any, now: int, owners: Any, alarms: Any) -> Any:
 
     Writes their owners, and returns how many there were.
     """
-    cells, _, halves, rules, _, _, control = arrays
+    cells, control = arrays[0], arrays[6]
     count = 0
     for number in range(1, control[USED]):
-        cell = np.uint64(number * control[SIZE] + BEFORE)
-        owner = cells[cell - _U2]
+        cell = Cell(cells, np.uint64(number * control[SIZE] + BEFORE))
+        owner = cells[cell.at - U2]
         if owner < 0:
             continue
-        rule = owner >> RULE_SHIFT
-        base, width = np.uint64(rules[rule, BASE]), np.uint64(rules[rule, WIDTH])
-        state = inside(
-            cells, cell, halves, base, width, np.uint64(cells[cell]), now - rules[rule, WINDOW]
-        )
-        cells[cell] = np.int64(state)
+        rule = rule_in(arrays, owner >> RULE_SHIFT)
+        state = inside(cell, rule, np.uint64(cells[cell.at]), now - rule.window)
+        cells[cell.at] = np.int64(state)
         if state == 0:
             _free_cell(cells, number, control, alarms)
             owners[count] = owner
@@ -243,60 +234,47 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
 
     Then `earliest` is set to a time before which none of these alarms is due.
     """
-    cells, moves, halves, rules, more_from, more_at, control = arrays
+    cells, moves, control = arrays[0], arrays[1], arrays[6]
     heap, earliest, ranks, facts, after = alarms
     slots, count = control[SLOTS], control[COUNT]
     while control[SET] > 0 and heap[1, 0] <= limit:
-        cell = np.uint64(heap[1, 2])
-        owner = cells[cell - _U2]
-        rule = owner >> RULE_SHIFT
-        timed = cell + np.uint64(facts[rule, TIMED])
+        cell = Cell(cells, np.uint64(heap[1, 2]))
+        owner = cells[cell.at - U2]
+        number = np.uint64(owner >> RULE_SHIFT)
+        timed = cell.at + np.uint64(facts[number, TIMED])
         now = cells[timed + np.uint64(NEXT_DUE)]
-        rank = ranks[rule] << NUMBER_BITS | cells[timed + np.uint64(LAST_READ)]
+        rank = ranks[number] << NUMBER_BITS | cells[timed + np.uint64(LAST_READ)]
         if now != heap[1, 0] or rank != heap[1, 1]:
             _put_right(cells, 1, now, rank, heap, control)
             continue
         if count == fired.shape[1]:
             control[COUNT] = count
             return LACKS_ROOM
-        base, width = np.uint64(rules[rule, BASE]), np.uint64(rules[rule, WIDTH])
-        before = np.uint64(cells[cell])
-        due_at, timers = timed + np.uint64(DUE), facts[rule, TIMERS]
-        running = np.int64(moves[base + before * width + _U3] >> _HALF)
-        letter, port = due_letter(
-            cells, due_at, facts[rule, ALARMS], facts[rule, PORTS], timers, running, now
-        )
-        state = inside(cells, cell, halves, base, width, before, now - rules[rule, WINDOW])
-        cells[cell] = np.int64(state)
-        entry = base + state * width + _HEAD + _MOVE * letter
-        if moves[entry] == _UNKNOWN:
-            control[LACKING_RULE], control[LACKING_STATE] = rule, np.int64(state)
+        rule, timers = rule_in(arrays, number), timers_of(facts, after, number, timed)
+        before = np.uint64(cells[cell.at])
+        letter, port = due_letter(cell, timers, running_in(rule, before), now)
+        state = inside(cell, rule, before, now - rule.window)
+        cells[cell.at] = np.int64(state)
+        entry = entry_of(rule, state, letter)
+        if moves[entry] == UNKNOWN:
+            control[LACKING_RULE], control[LACKING_STATE] = number, np.int64(state)
             control[LACKING_LETTER] = letter
             control[COUNT] = count
             return LACKS_MOVE
-        if np.int64(moves[entry + _U2] & _LOW) >= control[WORDS]:
+        if np.int64(moves[entry + U2] & LOW) >= control[WORDS]:
             control[COUNT] = count
             return LACKS_REGISTER
-        move, last = step_cell(
-            cells, cell, moves, more_from, more_at, base, width, letter, state, now, now, True
-        )
-        running = np.int64(moves[base + (move & _LOW) * width + _U3] >> _HALF)
+        move, last = step_cell(cell, rule, letter, state, now, now, True)
+        running = running_in(rule, move & LOW)
         if port >= 0:
-            period = after[rule, port]
-            cells[due_at + np.uint64(port)] = now + period
-            if is_idle(moves, entry, state):
-                cells[due_at + np.uint64(port)] = after_idle(
-                    cells, cell, moves, base + state * width, state, due_at,
-                    facts[rule, ALARMS], facts[rule, PORTS], timers, running,
-                    rules[rule, WINDOW], port, period, now, limit,
-                )  # fmt: skip
-        due = set_timers(cells, due_at, after, rule, timers, np.int64(last >> _HALF), running, now)
+            after_alarm(cell, rule, timers, state, letter, port, running, now, limit)
+        due = set_timers(cell, timers, np.int64(last >> HALF), running, now)
         cells[timed + np.uint64(NEXT_DUE)] = due
         _put_right(cells, 1, due, rank, heap, control)
-        if move >> _HALF != 0:
-            fired[0, count], fired[1, count] = rule, np.int64(move >> _HALF)
+        if move >> HALF != 0:
+            fired[0, count], fired[1, count] = number, np.int64(move >> HALF)
             for slot in range(slots):
-                fired[FIRED + slot, count] = cells[cell + _U1 + np.uint64(slot)]
+                fired[FIRED + slot, count] = cells[cell.at + U1 + np.uint64(slot)]
             fired[FIRED + slots, count] = now
             fired[FIRED + slots + 1, count] = owner & _KEY_BITS
             fired[FIRED + slots + 2, count] = cells[timed + np.uint64(LAST_READ)]

@@ -2,7 +2,7 @@
 
 A `Draft` is a text on its way to a line of ours, with the reasons for what was changed. Texts in
 quotes are taken out before patterns are looked for and put back at the end, so that no pattern
-changes what somebody compares with.
+changes a constant of a comparison.
 """
 
 from __future__ import annotations

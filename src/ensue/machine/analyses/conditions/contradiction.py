@@ -175,7 +175,7 @@ class _Search:
         return len(self._sources) - 1
 
     def _known(self) -> Iterator[Inequality]:
-        """What is so in every alternative."""
+        """The inequalities that hold in every alternative."""
         for fact in self._facts:
             match fact.comparison:
                 case Comparison(first, ((operator, second),)):

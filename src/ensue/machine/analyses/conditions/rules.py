@@ -92,7 +92,7 @@ def _kinds_on(types: TypeSystem, type_name: str) -> Callable[[tuple[str, ...]], 
 
 
 def _facts(correlation: FilterCorrelation, having: Expression) -> Iterator[Fact]:
-    """What is so whenever `having` is asked."""
+    """Facts that hold whenever `having` is evaluated, as that a count is not negative."""
     calls = {(call.function, call.arguments): call for call in aggregates_in(having)}
     for call in calls.values():
         match call:

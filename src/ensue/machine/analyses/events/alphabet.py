@@ -338,7 +338,7 @@ class _Alphabets:
         return max((len({*own}) for own in self._key_names if parts[0] in own), default=1)
 
     def _asked_of_events(self) -> dict[Parts, Mentions]:
-        """What predicates ask, and what keys do: two keys that differ are enough for those."""
+        """What predicates ask of each attribute. Of a key, two different values are enough."""
         asked = {
             parts: mentions
             for parts, mentions in self._mentions.items()
@@ -383,7 +383,7 @@ class _Alphabets:
     # --- symbols --------------------------------------------------------------------------------
 
     def _free_predicates(self) -> list[int]:
-        """The numbers of those whose truth is not told by the values that are tried."""
+        """The numbers of predicates whose truth the tried values leave open."""
         free = [number for number, each in enumerate(self._predicates) if each in self._loose]
         if len(free) > FREE_PREDICATES:
             raise UndecidableError(

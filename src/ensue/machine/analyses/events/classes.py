@@ -1,4 +1,4 @@
-"""Values of one attribute that predicates take for the same, so that one of them stands for all.
+"""Values of an attribute that predicates cannot tell apart, with one value to stand for all.
 
 In come the values of an attribute and the *facts* that predicates ask of it: the largest parts of
 predicates that mention no other name. Out comes one value for each way in which the facts can come

@@ -1,4 +1,4 @@
-"""Ports that cannot be told apart, so that forty of them are not 2^40 situations.
+"""Interchangeable ports, so that forty of them are not 2^40 situations.
 
 In `a + b + c` it does not matter *which* two of three have come, only how many. In come behaviours
 and the symbols that they read; out come classes of ports that may be exchanged: exchanging two of a
@@ -103,7 +103,7 @@ def _places(port: PortStates, starts: Sequence[Mapping[State, float]]) -> tuple[
 
 
 def _others(symbol: Symbol, port_atoms: Sequence[frozenset[int]]) -> Hashable:
-    """What an event is besides the ports that it matches."""
+    """The atoms of an event without those of ports."""
     return tuple(a - ports for a, ports in zip(symbol.atoms, port_atoms, strict=True))
 
 

@@ -15,8 +15,7 @@ from ensue.engine.run import Run
 from ensue.engine.step import StepStream
 from ensue.errors import SnapshotError, UsageError
 from ensue.events.event import Event
-
-from .rules import LIBRARY, SECOND, event, login
+from tests.engine.rules import LIBRARY, SECOND, event, login
 
 SAVED = Path(__file__).parent / "saved"
 

@@ -1,6 +1,6 @@
 """Snapshots with a right digest and wrong contents: our own error, in time, or a run.
 
-    python -m tests.engine.test_mended_snapshots ENGINE START COUNT
+    python -m tests.engine.running.test_mended_snapshots ENGINE START COUNT
 
 tries many more than the tests do.
 """
@@ -21,9 +21,9 @@ import pytest
 import ensue
 from ensue.errors import EnsueError
 from ensue.events.event import Event
+from tests.engine.mending import mended
+from tests.engine.rules import event
 
-from .mending import mended
-from .rules import event
 from .test_snapshots import EVERYTHING, first_half, second_half
 
 LIBRARY = f"""{EVERYTHING}

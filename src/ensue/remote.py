@@ -1,0 +1,212 @@
+"""A server as its clients call it: which one, with which token, and its answers in plain words.
+
+Servers have names, called contexts, in a file of the user's configuration folder. A command takes
+`--url`, else `--context`, else `ENSUE_URL` of the environment, else the context in use, else the
+address on which `ensue serve` listens by default. A token stands in a context by reference
+(`${env:NAME}`, `${file:PATH}`), or comes from `ENSUE_TOKEN`. Refusals become errors with the detail
+that the server gives.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ensue.errors import EnsueError, UsageError
+
+if TYPE_CHECKING:
+    import httpx
+
+DEFAULT_URL = "http://127.0.0.1:8420"
+TRIES = 10
+
+_reference = re.compile(r"\$\{(env|file):([^}]+)\}")
+
+
+class RefusedError(EnsueError):
+    """A request that the server has refused, with its problem document."""
+
+    def __init__(self, status: int, document: Mapping[str, Any]) -> None:
+        self.status = status
+        self.document = dict(document)
+        super().__init__(status, self.document)
+
+    def __str__(self) -> str:
+        lines = [f"the server refuses ({self.status}): {self.document.get('detail', '')}"]
+        lines += [each["shown"] for each in self.document.get("diagnostics", [])]
+        lines += [f"  {each}" for each in self.document.get("problems", [])]
+        return "\n".join(lines)
+
+
+# --- contexts -----------------------------------------------------------------------------------
+
+
+def contexts_file() -> Path:
+    folder = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(folder) / "ensue" / "contexts.toml"
+
+
+def read_contexts() -> dict[str, Any]:
+    """`{"in_use": name, "context": {name: {"url": ..., "token": ...}}}`."""
+    file = contexts_file()
+    if not file.exists():
+        return {"in_use": "", "context": {}}
+    try:
+        found = tomllib.loads(file.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"`{file}` is no TOML: {error}: correct it, or delete it") from None
+    return {"in_use": found.get("in_use", ""), "context": found.get("context", {})}
+
+
+def write_contexts(contexts: Mapping[str, Any]) -> None:
+    file = contexts_file()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"in_use = {json.dumps(contexts['in_use'])}"]
+    for name, each in sorted(contexts["context"].items()):
+        lines += ["", f"[context.{json.dumps(name)}]"]
+        lines += [f"{key} = {json.dumps(value)}" for key, value in each.items()]
+    file.touch(mode=0o600)
+    file.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _resolved(text: str) -> str:
+    def found(match: re.Match[str]) -> str:
+        if match[1] == "env":
+            if match[2] not in os.environ:
+                raise UsageError(f"the token is in `{match[0]}`, and the environment has none")
+            return os.environ[match[2]]
+        try:
+            return Path(match[2]).expanduser().read_text("utf-8").strip()
+        except OSError as error:
+            raise UsageError(
+                f"the token is in `{match[0]}`, which cannot be read: {error.strerror}"
+            ) from None
+
+    return _reference.sub(found, text)
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+
+class Server:
+    """One server, for the length of a command or of a view."""
+
+    def __init__(self, url: str | None = None, context: str | None = None) -> None:
+        address, token = _chosen(url, context)
+        driver = _httpx()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.url = address.rstrip("/")
+        self._errors: type[Exception] = driver.HTTPError
+        self.client: httpx.Client = driver.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def ask(self, method: str, path: str, **given: Any) -> Any:
+        """The JSON of an answer. Where the server is busy, it is asked again when it says so."""
+        answer = self._answered(method, path, given)
+        tries = 1
+        while answer.status_code == 429 and tries < TRIES:
+            time.sleep(min(60, int(answer.headers.get("retry-after", "1"))))
+            answer = self._answered(method, path, given)
+            tries += 1
+        if answer.status_code >= 400:
+            raise RefusedError(answer.status_code, _document(answer))
+        return answer.json() if answer.content else None
+
+    def _answered(self, method: str, path: str, given: dict[str, Any]) -> httpx.Response:
+        try:
+            return self.client.request(method, path, **given)
+        except self._errors as error:
+            raise self._unreachable(error) from None
+
+    def stream(
+        self, parameters: Mapping[str, str], on_break: Callable[[str], None]
+    ) -> Iterator[tuple[str, str, str]]:
+        """Kind, id and JSON of each delivery, for ever; goes on from the last id by itself.
+
+        Where the connection breaks, `on_break` is told so, and it is made again.
+        """
+        given = dict(parameters)
+        failures = 0
+        while True:
+            try:
+                with self.client.stream(
+                    "GET", "/v1/events", params=given, timeout=httpx_timeout()
+                ) as answer:
+                    if answer.status_code >= 400:
+                        answer.read()
+                        raise RefusedError(answer.status_code, _document(answer))
+                    failures = 0
+                    for kind, identity, body in _frames(answer.iter_lines()):
+                        if kind == "problem":
+                            problem = json.loads(body)
+                            raise RefusedError(problem["status"], problem)
+                        given["after"] = identity
+                        yield kind, identity, body
+            except self._errors as error:
+                failures += 1
+                if failures == TRIES:
+                    raise self._unreachable(error) from None
+                if failures == 1:
+                    on_break(f"the connection is lost; trying again: {error}")
+            time.sleep(min(5.0, 0.5 * 2**failures))
+
+    def _unreachable(self, error: Exception) -> UsageError:
+        return UsageError(
+            f"the server `{self.url}` cannot be reached ({error}): is `ensue serve` running there?"
+            " give another with `--url` or `--context`"
+        )
+
+
+def _chosen(url: str | None, context: str | None) -> tuple[str, str | None]:
+    token = os.environ.get("ENSUE_TOKEN")
+    if url is not None:
+        return url, token
+    known = read_contexts()
+    name = context or ("" if os.environ.get("ENSUE_URL") else known["in_use"])
+    if not name:
+        return os.environ.get("ENSUE_URL", DEFAULT_URL), token
+    if name not in known["context"]:
+        listed = ", ".join(f"`{each}`" for each in sorted(known["context"])) or "none"
+        raise UsageError(f"there is no context `{name}`; there is {listed}: see `ensue context`")
+    found = known["context"][name]
+    own = found.get("token")
+    return found["url"], _resolved(own) if own else token
+
+
+def _document(answer: httpx.Response) -> Mapping[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        return {"detail": answer.text[:200]}
+    return found if isinstance(found, dict) else {"detail": str(found)[:200]}
+
+
+def _frames(lines: Iterator[str]) -> Iterator[tuple[str, str, str]]:
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(": ")
+        if colon and name in ("event", "id", "data"):
+            fields[name] = value
+        elif not line and "data" in fields:
+            yield fields.get("event", ""), fields.get("id", ""), fields["data"]
+            fields = {}
+
+
+def httpx_timeout() -> Any:
+    """Streams are quiet for as long as nothing happens; a sign of life comes every 15 seconds."""
+    return _httpx().Timeout(10.0, read=60.0)
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ModuleNotFoundError:
+        raise UsageError(
+            "talking to a server needs `httpx`, which is not installed: pip install 'ensue[server]'"
+        ) from None
+    return httpx
