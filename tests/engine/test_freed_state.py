@@ -121,9 +121,9 @@ def alarms(run: Run) -> int:
 
 @pytest.fixture(autouse=True)
 def sweeping_small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    if KEYS < 100_000:
-        monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_SWEEP", 100)
-        monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_TIMED_SWEEP", 100)
+    """In batches the numbers of up to 65,536 keys are else left where they are."""
+    monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_SWEEP", 100)
+    monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_TIMED_SWEEP", 100)
 
 
 @pytest.mark.parametrize("engine", ["step", "batch"])

@@ -81,6 +81,7 @@ class BatchEngine:
         self.clock: int | None = None
         self._intake = Intake(library.types, self.counts, max_jump)
         self._positioned = 0
+        self._passed = -ENDLESS
         self._set_up(library)
         self._sweeps = self._new_sweeps()
 
@@ -263,9 +264,9 @@ class BatchEngine:
             return None
         return max(1, OUTPUTS_AT_ONCE * self._shortest // keys)
 
-    def reach(self, time: int) -> None:
-        """Let the clock go on, where no rule has timers: nothing is put out."""
-        self.clock = time if self.clock is None else max(self.clock, time)
+    def pass_time(self, time: int) -> None:
+        """Windows pass up to a time, where no rule has timers; rows before it are still read."""
+        self._passed = max(self._passed, time)
 
     def may_be_due(self, time: int) -> bool:
         due = self.next_due()
@@ -295,9 +296,10 @@ class BatchEngine:
     def _states(self) -> dict[str, bytes]:
         """The states of correlations, by their names, without what has left a window by now."""
         if self.clock is not None:
+            now = max(self.clock, self._passed)
             for each in [*self.correlations.values(), *self._arranged.groups]:
-                if isinstance(each, ColumnCorrelation | CellGroup):
-                    each.reach(self.clock)
+                if not isinstance(each, Member):
+                    each.reach(now)
         return {name: encode_correlation(each) for name, each in self.correlations.items()}
 
     def restore(self, snapshot: bytes) -> None:

@@ -159,13 +159,13 @@ class ColumnEngine:
     ) -> None:
         self._context = context
         self._part = part
-        self._engine = BatchEngine(part)
+        self._engine = BatchEngine(part, columns=context.columns.made)
         if saved is not None:
             text, snapshot = saved
             if text == print_library(part.tree):
                 self._engine.restore(snapshot)
             else:
-                self._engine = BatchEngine(parse(text).checked)
+                self._engine = BatchEngine(parse(text).checked, columns=context.columns.made)
                 self._engine.restore(snapshot)
                 self._engine.change(part)
         self._has_timers = self._engine.has_timers
@@ -202,7 +202,7 @@ class ColumnEngine:
                 yield self._table(made)
         else:
             # Windows pass all the same.
-            self._engine.reach(time)
+            self._engine.pass_time(time)
 
     def save(self) -> Saved:
         return print_library(self._part.tree), self._engine.snapshot()

@@ -140,6 +140,10 @@ class RelatedCorrelation:
                 return self._remember(found)
         return number
 
+    def reach(self, clock: int) -> None:
+        """The clock has come to a time, whether or not this rule has read anything since."""
+        self.clock = clock if self.clock is None else max(self.clock, clock)
+
     def _move_on(self, clock: int | None, missing: int) -> None:
         self.clock = clock
         if missing:

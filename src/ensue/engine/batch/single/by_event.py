@@ -112,6 +112,10 @@ class EventCorrelation:
         groups = [EventGroup(at_made, made)] if made else []
         return Made(at_made, groups), np.stack(roots) if roots else positions[:0]
 
+    def reach(self, clock: int) -> None:
+        """The clock has come to a time, whether or not this rule has read anything since."""
+        self._clock = clock if self._clock is None else max(self._clock, clock)
+
     def next_due(self) -> int | None:
         """When the first of its timers is due."""
         return self._alarms.next_due()
