@@ -33,6 +33,10 @@ def test_whatever_neighbours_say_honest_channels_lose_nothing_by_it(start: int) 
         simulate_liars(seed)
 
 
+def test_what_a_finished_session_has_brought_is_waited_for() -> None:
+    simulate(9_150_111)
+
+
 def test_a_seed_describes_all_that_happens() -> None:
     assert simulate(7) == simulate(7)
     assert simulate_liars(7) == simulate_liars(7)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ensue.channel import (
@@ -76,6 +76,7 @@ class World:
         self.found: Counter[Receiver] = Counter()
         self.changed: set[Receiver] = set()
         self.is_calm = True
+        self.sessions: set[Session] = set()
 
     # Making it.
 
@@ -269,6 +270,7 @@ class World:
             if is_troubled and chance.random() < 0.2:
                 self.trouble()
             self.loop.run_for(chance.choice([0.0, 0.001, 0.03, 0.5]))
+            self._note_sessions()
             self.take_all(self.read)
             for clock in self.clocks.values():
                 clock.move_to(int(self.loop.now * 1e6))
@@ -282,23 +284,24 @@ class World:
         self.loop.run_until(self._is_quiet, 120.0)
 
     def _is_quiet(self) -> bool:
+        self._note_sessions()
         self.take_all(self.read)
         self.take_all(self.unread)
         return (
             all(each.done() for each in self.supplies)
-            and not any(self._waits(each) for each in self._sessions())
+            and not any(self._waits(each) for each in self.sessions)
             and all(each.is_settled() for each in self.channels)
             # A consumer that has left may still be in a call.
             and not any(each.is_busy for each in self.found if each.call is not None)
             and not sum(each.federation.in_transit for each in self.channels)
         )
 
-    def _sessions(self) -> Iterator[Session]:
+    def _note_sessions(self) -> None:
+        """Note the sessions; what a finished one has brought may still wait for room."""
         for channel in self.channels:
             for listener in channel.federation._listeners:
-                yield from listener._sessions.values()
-        for link in self.dialled:
-            yield link.session
+                self.sessions.update(listener._sessions.values())
+        self.sessions.update(link.session for link in self.dialled)
 
     @staticmethod
     def _waits(session: Session) -> bool:
