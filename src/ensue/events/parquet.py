@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ensue.errors import UsageError
@@ -221,13 +222,28 @@ def _rows_at_once(file: pq.ParquetFile, group: int) -> int:
     """How many rows of a group fill `BATCH_BYTES`, judged by its first ones.
 
     What a group says of its size is how it is packed: one text that stands in a million rows is
-    written once.
+    written once, and a batch that is read may still hold it once.
     """
     first = next(file.iter_batches(batch_size=PROBED_ROWS, row_groups=[group]), None)
     if first is None or not len(first):
         return PROBED_ROWS
-    bytes_a_row: int = max(1, first.nbytes // len(first))
+    bytes_a_row = max(1, sum(map(_unpacked_bytes, first.columns)) // len(first))
     return max(1, min(BATCH_ROWS, BATCH_BYTES // bytes_a_row))
+
+
+def _unpacked_bytes(array: pa.Array) -> int:
+    """The size of values, each counted as often as it stands there."""
+    if pa.types.is_struct(array.type):
+        fields = (array.field(number) for number in range(array.type.num_fields))
+        return sum(map(_unpacked_bytes, fields))
+    if pa.types.is_dictionary(array.type):
+        count = max(1, len(array.dictionary))
+        places = array.indices.drop_null().to_numpy()
+        each = np.full(count, array.dictionary.nbytes // count)
+        if pa.types.is_string(array.type.value_type):
+            each = pc.binary_length(array.dictionary).fill_null(0).to_numpy()
+        return int(array.indices.nbytes + each[places].sum())
+    return int(array.nbytes)
 
 
 def _what_is_wrong(file: Path | BinaryIO, error: Exception) -> str:

@@ -73,7 +73,7 @@ class TableChunks:
                 ROW, pa.array(numbers[places])
             ),
             has_other_data=plain.has_other_data,
-            held_bytes=rows.nbytes,
+            held_bytes=max(rows.nbytes, sum(each.nbytes for each in columns.values())),
         )
 
 
