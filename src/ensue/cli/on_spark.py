@@ -27,6 +27,7 @@ from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say
 from ensue.engine.run import Run
 from ensue.engine.timing.jumps import AUTO, UNBOUNDED
 from ensue.errors import UsageError
+from ensue.events.files.endings import format_of
 from ensue.events.files.whole_file import WholeFile
 from ensue.events.mapping import Mapping
 from ensue.events.sources import LINES, STDIN, Input, delimiter_of, open_inputs
@@ -35,7 +36,7 @@ from ensue.events.times import format_time
 from ensue.library import Library
 
 if TYPE_CHECKING:
-    from ensue.spark.batch.files import FileOutputs
+    from ensue.spark.batch.files import FileOutputs, OutputForm
 
 SPARK = "spark"
 MOST_BYTES_HERE = 1 << 28
@@ -129,6 +130,13 @@ class FilesOnSpark:
         return self.out is not None and _is_folder(self.out)
 
     @property
+    def form(self) -> OutputForm:
+        """In which form outputs are written, by the ending of the name."""
+        if self.writes_folder:
+            return "folder"
+        return "lines" if self.out is None or format_of(self.out) is None else "tables"
+
+    @property
     def events(self) -> str:
         """The paths in a message."""
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
@@ -189,13 +197,12 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
     run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
     if not asked.is_one_file:
         say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
-    in_lines = not asked.writes_folder
-    outputs = run.outputs(in_lines)
+    outputs = run.outputs(asked.form)
     while (other := outputs.another_reading(reading)) is not None:
         outputs.close()
         reading = other
         again = FileRun.of(*given, reading=reading, jump=asked.max_jump)
-        outputs = again.outputs(in_lines)
+        outputs = again.outputs(asked.form)
     try:
         _write(asked, outputs, format_)
     finally:
@@ -213,6 +220,8 @@ def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
         if asked.writes_folder:
             # A path of this machine has lost one of the two slashes after a scheme.
             outputs.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
+        elif asked.out is not None and asked.form == "tables":
+            _write_table(asked, asked.out, outputs)
         else:
             sink: BinaryIO = (
                 files.enter_context(WholeFile(asked.out)).file if asked.out else sys.stdout.buffer
@@ -221,6 +230,25 @@ def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
                 sink.write(block)
             sink.flush()
     _tell(asked, outputs, aside)
+
+
+def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs) -> None:
+    import pyarrow as pa
+
+    from ensue.engine.batch.output.schema import output_schema
+    from ensue.events.files.writing import TableFile
+
+    checked = asked.library.checked
+    chosen = [each for each in checked.correlations if asked.correlation in (None, each.name)]
+    columns = output_schema(checked.types, chosen).schema
+    found = TableFile(out, columns)
+    known = set(columns.names)
+    for table in outputs.tables():
+        # Times of Spark are in the zone of its session.
+        fields = [columns.field(each.name) if each.name in known else each for each in table.schema]
+        found.add(table.cast(pa.schema(fields)))
+    with WholeFile(out) as whole:
+        found.write_to(whole.file)
 
 
 def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
@@ -330,6 +331,38 @@ def test_strict_stops_at_a_record_that_is_refused(spark: SparkSession, tmp_path:
 
     assert (answer.exit_code, answer.stdout) == (1, "")
     assert "nan was given, a `double`" in answer.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "arrow", "pq"])
+def test_the_ending_of_the_output_decides_on_its_format_as_everywhere(
+    spark: SparkSession, tmp_path: Path, ending: str
+) -> None:
+    events = prepared(tmp_path, "jsonl")
+
+    there = run(tmp_path, events, "--out", tmp_path / f"there.{ending}")
+    here = run(tmp_path, events, "--out", tmp_path / f"here.{ending}", engine="batch")
+
+    assert (there.exit_code, here.exit_code) == (0, 0), there.output
+    rows = rows_of(tmp_path / f"there.{ending}")
+    # What is sent on brings columns of its own, which Spark does not have.
+    expected = [
+        {name: row[name] for name in rows[0]} for row in rows_of(tmp_path / f"here.{ending}")
+    ]
+    assert rows == expected
+    assert len(rows) > 40
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """The rows of a file of outputs without their sources, which are files of the events."""
+    match path.suffix:
+        case ".csv":
+            with path.open(newline="") as file:
+                rows: list[dict[str, Any]] = list(csv.DictReader(file))
+        case ".pq":
+            rows = pq.read_table(path).to_pylist()
+        case _:
+            rows = pa.ipc.open_file(path).read_all().to_pylist()
+    return [{**row, "source": ""} for row in rows]
 
 
 @pytest.mark.parametrize("format_", ["parquet", "jsonl"])

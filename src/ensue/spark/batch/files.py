@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
@@ -31,7 +32,7 @@ from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.batch.unkeyed_counts import CountedOutputs
 from ensue.spark.sql.conformance import conforms
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.output_lines import LINES_DDL, join_lines
+from ensue.spark.worker.output_lines import LINES_DDL, PACKED_DDL, join_lines, pack_tables
 from ensue.spark.worker.remote_call import for_workers
 
 DATE = "ensue_date"
@@ -39,6 +40,9 @@ DATE = "ensue_date"
 PARTITIONS = ("correlation", DATE)
 
 _DAY = 86_400_000_000
+
+OutputForm = Literal["lines", "tables", "folder"]
+"""What outputs become: JSON lines, tables for one file, or a folder of Parquet files."""
 
 
 class FileRun:
@@ -85,9 +89,9 @@ class FileRun:
             return cls(given, library, options, dict(mapping.columns))
         return cls(given, library, options)
 
-    def outputs(self, in_lines: bool) -> FileOutputs:
-        """Run the library; with `in_lines` the outputs are JSON lines in order."""
-        options = replace(self._options, order=in_lines, whole_events=in_lines)
+    def outputs(self, form: OutputForm) -> FileOutputs:
+        """Run the library. Lines and tables are in order, a folder is in none."""
+        options = replace(self._options, order=form != "folder", whole_events=form == "lines")
         if self._input.is_encoded:
             options = replace(options, arrival=None)
         kind = EncodedEventJob if self._input.is_encoded else Job
@@ -101,7 +105,7 @@ class FileRun:
         else:
             # What lies too far ahead was rejected when lines were read.
             job = replace(job, max_jump=UNBOUNDED)
-        return FileOutputs(job, rejected, self._input, in_lines)
+        return FileOutputs(job, rejected, self._input, form)
 
 
 class FileOutputs:
@@ -116,14 +120,20 @@ class FileOutputs:
         job: Job,
         rejected: RejectedRecords,
         given: Input,
-        in_lines: bool,
+        form: OutputForm,
     ) -> None:
         self.rejected = rejected
         self._held = given.held
         self.counts = Counts()
         self._job = job
         counted = CountedOutputs(job)
-        self._rows = counted.rows.select("order", "event") if in_lines else dated(counted.rows)
+        match form:
+            case "lines":
+                self._rows = counted.rows.select("order", "event")
+            case "tables":
+                self._rows = counted.rows
+            case "folder":
+                self._rows = dated(counted.rows)
         self._rows.persist()
         self.counts.outputs = self._rows.count()
         counted.add_to(self.counts)
@@ -151,10 +161,20 @@ class FileOutputs:
 
     def lines(self) -> Iterator[bytes]:
         """The outputs as JSON lines in the order of the other engines, in blocks."""
-        # One partition, since a sort over several would make the outputs twice, to sample them.
-        rows = self._rows.repartition(1).sortWithinPartitions("order")
-        for row in rows.mapInArrow(for_workers(join_lines, ()), LINES_DDL).toLocalIterator():
+        blocks = self._in_order().mapInArrow(for_workers(join_lines, ()), LINES_DDL)
+        for row in blocks.toLocalIterator():
             yield bytes(row["lines"])
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The outputs in columns, in the same order, in parts."""
+        packed = self._in_order().mapInArrow(for_workers(pack_tables, ()), PACKED_DDL)
+        for row in packed.toLocalIterator():
+            table = pa.ipc.open_stream(bytes(row["packed"])).read_all()
+            yield table.drop_columns(["order"])
+
+    def _in_order(self) -> DataFrame:
+        # One partition, since a sort over several would make the outputs twice, to sample them.
+        return self._rows.repartition(1).sortWithinPartitions("order")
 
     def write(self, folder: str) -> None:
         """Write the outputs as Parquet, in folders by correlation and by day."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 LINES_DDL = "lines binary"
+PACKED_DDL = "packed binary"
 BLOCK_BYTES = 1 << 20
 
 
@@ -27,3 +28,13 @@ def join_lines(_: tuple[()], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 def _block(lines: list[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"lines": pa.array([b"\n".join([*lines, b""])], pa.binary())})
+
+
+def pack_tables(_: tuple[()], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch as an Arrow stream in one value."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        packed = pa.array([sink.getvalue().to_pybytes()], pa.binary())
+        yield pa.RecordBatch.from_pydict({"packed": packed})
