@@ -21,18 +21,19 @@ from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.lang.derived.relating import relates_events
 
-from . import oracle
+from . import oracle, values_model
 from .values_agreement import as_text, difference, events_of, of_engine
 from .values_generator import scenario
 from .values_matches import Read, Stretch
 from .values_model import (
-    Aggregate,
     Binary,
     Clauses,
+    Const,
     Label,
     Moment,
     New,
     Node,
+    Not,
     Pair,
     Place,
     Rule,
@@ -134,7 +135,9 @@ def plain_rule(rule: Rule) -> Rule:
 def is_plain(value: Value) -> bool:
     if isinstance(value, Binary):
         return is_plain(value.left) and is_plain(value.right)
-    return not isinstance(value, Aggregate)
+    if isinstance(value, Not):
+        return is_plain(value.body)
+    return isinstance(value, Const | values_model.Read)
 
 
 def plain_node(node: Node) -> Node:
@@ -152,7 +155,12 @@ def test_what_is_tried_for_a_difference_is_smaller() -> None:
     """Every candidate has less in it, so that making smaller comes to an end."""
     drawn = scenario(1)
 
-    assert all(len(str(each)) < len(str(drawn)) for each in candidates(drawn))
+    assert all(size_of(each) < size_of(drawn) for each in candidates(drawn))
+
+
+def size_of(drawn: Scenario) -> int:
+    """The length of its text, where a case without labels has nothing for them."""
+    return len(str(drawn).replace("case true:", "case:"))
 
 
 def test_no_match_starts_later_than_the_latest() -> None:

@@ -18,8 +18,11 @@ from .values_model import (
     Binary,
     Case,
     Clauses,
+    Coalesce,
     Const,
     EventType,
+    Exists,
+    IsNull,
     Label,
     Model,
     Moment,
@@ -237,7 +240,7 @@ class Reader:
 
     # --- values: tightest last ------------------------------------------------------------------
 
-    LEVELS = (("OR",), ("AND",), ("=", "!=", "<", "<=", ">", ">="), ("+", "-"), ("*",))
+    LEVELS = (("OR",), ("AND",), ("=", "!=", "<", "<=", ">", ">="), ("+", "-"), ("*", "/", "%"))
 
     def value(self, level: int = 0) -> Value:
         if level == len(self.LEVELS):
@@ -250,8 +253,15 @@ class Reader:
     def operand(self) -> Value:
         if self.skip("("):
             inner = self.value()
+            if self.skip("IS"):
+                inner = IsNull(inner, self.skip("NOT"))
+                self.take("NULL")
             self.take(")")
             return inner
+        if self.skip("EXISTS"):
+            body = self.operand()
+            assert isinstance(body, Read), "`EXISTS` asks of a name"
+            return Exists(body)
         if self.skip("NOT"):
             return Not(self.operand())
         sign = -1 if self.skip("-") else 1
@@ -262,6 +272,13 @@ class Reader:
             return Const(sign * (float(token) if "." in token else int(token)))
         if token in ("TRUE", "FALSE"):
             return Const(token == "TRUE")
+        if token == "COALESCE":
+            self.take("(")
+            parts = [self.value()]
+            while self.skip(","):
+                parts.append(self.value())
+            self.take(")")
+            return Coalesce(tuple(parts))
         if token.lower() in AGGREGATES and self.skip("("):
             port = self.take()
             name = self.take() if self.skip(".") else None

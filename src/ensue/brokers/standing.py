@@ -86,7 +86,7 @@ class Standing:
         self._tell(far, Changes.together(changes))
 
     def said_by(self, source: str) -> list[Filter]:
-        return list(self._said_by[source])
+        return list(self._said_by.get(source, ()))
 
     def said_to(self, far: str) -> list[Filter]:
         return self._forwarding[far].said

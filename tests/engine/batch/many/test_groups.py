@@ -21,7 +21,7 @@ from ensue.engine.core import patience
 from ensue.engine.core.shapes import shape_of
 from ensue.engine.core.timer_table import Timers
 from ensue.errors import SnapshotError
-from ensue.events.arrow import events_of, table_of
+from ensue.events.arrow import table_of
 from ensue.events.event import Event
 from ensue.machine.plan import plan
 from tests.engine.batch.test_agreement import cut, moved
@@ -209,7 +209,7 @@ def test_a_table_of_events_is_read_by_all_rules_at_once(kind: str) -> None:
     engine = BatchEngine(library.checked)
     parts = [engine.push_batch(part) for part in (table.slice(0, 120), table.slice(120))]
     parts.append(engine.finish(until))
-    found = [(e.id, e.extensions["causes"]) for p in parts for e in events_of(p, types)]
+    found = [(row["id"], row["causes"]) for part in parts for row in part.to_pylist()]
     run = library.start("reference")
     made = [o for event in given for o in run.push(event)] + run.finish(until)
 

@@ -138,6 +138,9 @@ class NatsAdapter(Adapter):
         subscriptions, self._subscriptions = self._subscriptions, []
         for each in subscriptions:
             await self._do("cannot unsubscribe", each.unsubscribe())
+        if subscriptions:
+            # What is published from here on, by whoever, is not for this adapter.
+            await self._do("cannot unsubscribe", self._client.flush())
 
     async def receive(self) -> list[Incoming]:
         return await self._events.take()
