@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ensue.bench import SUBJECTS
+from ensue.bench.effort import Effort
+from ensue.bench.report import Figure, rate
 from ensue.cli import app
 
 
@@ -96,3 +99,20 @@ def test_without_java_the_command_says_what_to_install(
     assert result.exit_code == 2
     assert "there is no `java`, `javac`, `mvn`" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_what_was_measured_before_an_interrupt_is_shown_and_saved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(effort: Effort) -> Iterator[Figure]:
+        yield rate("first", [1.0, 2.0, 3.0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ensue.bench.subjects.batch.measure", interrupted)
+    saved = tmp_path / "batch.json"
+
+    answer = CliRunner().invoke(app, ["bench", "batch", "--json", str(saved)])
+
+    assert answer.exit_code == 0
+    assert "interrupted" in answer.stderr
+    assert [each["name"] for each in json.loads(saved.read_text())["figures"]] == ["first"]

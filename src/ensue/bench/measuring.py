@@ -22,16 +22,24 @@ def check_subject(subject: str) -> None:
 def measure(
     subject: str, effort: Effort, on_finding: Callable[[Finding], None] = lambda _: None
 ) -> Report:
-    """Measure one subject. Raises `UsageError` if it is unknown or cannot be measured here."""
+    """Measure one subject. Raises `UsageError` if it is unknown or cannot be measured here.
+
+    What an interrupt ends has the findings so far, and is noted in the environment.
+    """
     check_subject(subject)
     module = importlib.import_module(f"ensue.bench.subjects.{subject}")
     report = Report(subject, effort.quick, environment())
     findings: Iterator[Finding] = module.measure(effort)
-    for finding in findings:
-        if effort.quick and isinstance(finding, Figure):
-            # Tiny sizes measure overheads; an aim met or missed there would say nothing.
-            finding = replace(finding, aim=None)
-        report.add(finding)
-        on_finding(finding)
+    try:
+        for finding in findings:
+            if effort.quick and isinstance(finding, Figure):
+                # Tiny sizes measure overheads; an aim met or missed there would say nothing.
+                finding = replace(finding, aim=None)
+            report.add(finding)
+            on_finding(finding)
+    except KeyboardInterrupt:
+        if not (report.figures or report.curves or report.tables):
+            raise
+        report.environment["interrupted"] = True
     report.close()
     return report

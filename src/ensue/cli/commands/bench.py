@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,8 +59,12 @@ def bench(
     if json is not None:
         # Better now than after minutes of measuring.
         json.open("a", encoding="utf-8").close()
+    # However it is ended, what was measured by then is shown and saved.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     report = measure(what, Effort(quick, repeats), _tell)
     _show(report)
+    if report.environment.get("interrupted"):
+        say("interrupted: these figures were taken before, and others are missing", "yellow")
     if json is not None:
         json.write_text(report.as_json(), "utf-8")
     if plots is not None:
