@@ -27,6 +27,8 @@ from ensue.events.mapping.tables import apply_table
 from ensue.events.nesting import is_nested
 from ensue.events.types import TypeSystem
 
+_FIRST_NOT_ASCII = 128
+
 
 class TableChunks:
     """Makes chunks of batches of one schema. Raises `UsageError` if its columns make no events."""
@@ -107,15 +109,13 @@ class _PlainRows:
         context = {name: self._rows.column(at) for name, at in self._layout.context.items()}
         columns = {"time": self._time(context["time"])}
         columns["type"] = self._type(context["type"])
-        own = pa.array(numbers).cast(pa.string())
-        identity = context.get("id")
-        if identity is not None and pa.types.is_integer(identity.type):
-            identity = identity.cast(pa.string())
-        columns["id"] = own if identity is None else pc.coalesce(self._text(identity), own)
+        columns["id"] = self._id(context.get("id"), numbers)
         if "source" in context:
             source = self._text(context["source"])
             empty = pc.fill_null(pc.equal(source, ""), True)
-            columns["source"] = pc.if_else(empty, pa.scalar(self._source), source)
+            if pc.any(empty).as_py():
+                source = pc.if_else(empty, pa.scalar(self._source), source)
+            columns["source"] = source
         else:
             columns["source"] = pa.repeat(pa.scalar(self._source), len(numbers))
         if (version := context.get("specversion")) is not None:
@@ -128,6 +128,15 @@ class _PlainRows:
             self._add_extension(name, self._rows.column(at), columns)
         self._add_attributes(columns)
         return columns
+
+    def _id(self, identity: pa.Array | None, numbers: Rows) -> pa.Array:
+        """The ids, and the number of a row where it has none."""
+        if identity is None:
+            return pa.array(numbers).cast(pa.string())
+        if pa.types.is_integer(identity.type):
+            identity = identity.cast(pa.string())
+        text = self._text(identity)
+        return pc.coalesce(text, pa.array(numbers).cast(pa.string())) if text.null_count else text
 
     def _time(self, column: pa.Array) -> pa.Array:
         found = instants_in(column, None, None)
@@ -284,7 +293,7 @@ def _not_utf8(rows: pa.RecordBatch) -> Mask:
     """The rows with text that is no UTF-8."""
     wrong = np.zeros(rows.num_rows, np.bool_)
     for column in rows.columns:
-        if not _may_hold_text(column.type):
+        if not _may_hold_text(column.type) or _is_ascii(column):
             continue
         try:
             column.validate(full=True)
@@ -295,6 +304,23 @@ def _not_utf8(rows: pa.RecordBatch) -> Mask:
                 except UnicodeDecodeError:
                     wrong[row] = True
     return wrong
+
+
+def _is_ascii(column: pa.Array) -> bool:
+    """Whether all bytes of a plain column of text are ASCII, so that there is nothing to check."""
+    if not pa.types.is_string(column.type):
+        return False
+    _, offsets, data = column.buffers()
+    if data is None or not len(column):
+        return True
+    bounds = np.frombuffer(offsets, np.int32)[[column.offset, column.offset + len(column)]]
+    begin, end = bounds.tolist()
+    if not 0 <= begin <= end <= data.size:
+        return False
+    return (
+        begin == end
+        or int(np.frombuffer(data, np.uint8, end - begin, begin).max()) < _FIRST_NOT_ASCII
+    )
 
 
 def _may_hold_text(type_: pa.DataType) -> bool:
