@@ -26,7 +26,10 @@ from tests.server.live import RULES, Live, reading, serving, settings
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+NEEDS_CHROMIUM = pytest.mark.skipif(
+    CHROMIUM is None and os.environ.get("CI") != "true", reason="there is no Chromium"
+)
+pytestmark = NEEDS_CHROMIUM
 
 SCREEN = {"width": 1280, "height": 800}
 PHONE = {"width": 390, "height": 780}

@@ -15,7 +15,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from tests.federation.conftest import StartServer, server
 from tests.server.live import ServerProcess
-from tests.server.test_console import CHROMIUM, PICTURES
+from tests.server.test_console import CHROMIUM, NEEDS_CHROMIUM, PICTURES
 from tests.servers.programs import free_port
 
 __all__ = ["server"]
@@ -144,7 +144,7 @@ def test_mistakes_of_both_are_told_at_once(tmp_path: Path) -> None:
     assert "telex" in ended.stderr
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@NEEDS_CHROMIUM
 def test_the_console_shows_services_their_state_and_what_is_asked_for(
     tmp_path: Path, server: StartServer
 ) -> None:

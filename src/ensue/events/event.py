@@ -34,7 +34,9 @@ __all__ = [
     "microseconds_of",
 ]
 
-RESERVED = frozenset({"specversion", "id", "source", "type", "time", "data", "data_base64"})
+CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
+"""The attributes that every event has, which answer to their names before its data is asked."""
+RESERVED = CONTEXT | {"data", "data_base64"}
 """Members of a CloudEvent that have a place of their own and so are never extensions."""
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from ensue.events.event import Event
+from ensue.events.event import CONTEXT, Event
 from ensue.lang.expressions.values import FaultError, to_number
 
 LONGEST_NAME: Final = 120
@@ -30,7 +30,6 @@ _TEXT: Final = b"\x02"
 _OTHER: Final = b"\x03"
 _LAST: Final = b"\xff"
 OVERFLOW: Final = b"\x00"
-_OWN: Final = frozenset({"id", "source", "type", "time", "specversion"})
 _UNLISTED: Final = frozenset(
     {"id", "time", "specversion", "phase", "endtime", "timeuntil", "endtimeuntil"}
 )
@@ -56,7 +55,7 @@ def keys_of(event: Event) -> list[bytes]:
     data = event.data
     if isinstance(data, Mapping):
         # An attribute of CloudEvents hides one of the data.
-        hidden = _OWN.union(extensions) if extensions else _OWN
+        hidden = CONTEXT.union(extensions) if extensions else CONTEXT
         _list_data(data, "", hidden, keys)
     if len(keys) > MOST_NAMES:
         keys[MOST_NAMES:] = [OVERFLOW]

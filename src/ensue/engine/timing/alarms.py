@@ -59,7 +59,7 @@ class Alarms(Generic[Owner]):
         """The first alarm that is due up to a time. Its instance fires now, and is armed again."""
         heap = self.heap
         while heap and heap[0].due <= limit:
-            if self._is_first():
+            if self._first_stands():
                 alarm = heapq.heappop(heap)
                 alarm.instance.armed_for = None
                 return alarm
@@ -68,11 +68,11 @@ class Alarms(Generic[Owner]):
     def next_due(self) -> int | None:
         """When the first timer is due."""
         heap = self.heap
-        while heap and not self._is_first():
+        while heap and not self._first_stands():
             pass
         return heap[0].due if heap else None
 
-    def _is_first(self) -> bool:
+    def _first_stands(self) -> bool:
         """Whether the first alarm stands; else it is put where it belongs, or nowhere."""
         heap = self.heap
         alarm = heap[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ensue.lang.derived.parts import parts_of
-from ensue.lang.expressions import Call, Expression
+from ensue.lang.expressions import Call, Expression, Name
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.nesting import parts_of as operands_of
 from ensue.lang.syntax import Correlation, FilterCorrelation, PushNew, Timeout
@@ -66,6 +66,13 @@ def aggregates_of(correlation: FilterCorrelation) -> list[Call]:
     having = correlation.clauses.having
     asked = [] if having is None else list(aggregates_in(having))
     return asked + assigned_aggregates(correlation)
+
+
+def aggregated_name(call: Call) -> tuple[str, ...]:
+    """What an aggregate is of: a port, and the name of an attribute if there is one."""
+    (name,) = call.arguments
+    assert isinstance(name, Name), "an aggregate is of a name"
+    return name.parts
 
 
 def aggregates_in(expression: Expression) -> Iterator[Call]:

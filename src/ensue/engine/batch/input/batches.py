@@ -23,7 +23,7 @@ from ensue.engine.batch.input.table_reading import (
     attribute_column,
     plain_text,
 )
-from ensue.events.event import Event
+from ensue.events.event import CONTEXT, Event
 from ensue.events.files.chunk import Chunk
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression
@@ -189,7 +189,7 @@ class TableBatch(Batch):
             candidates = [name in extensions, name in places]
             lower = name.lower()
             if lower != name:
-                known = lower in extensions or lower in _CONTEXT or self._chunk.has_extensions
+                known = lower in extensions or lower in CONTEXT or self._chunk.has_extensions
                 candidates.append(known)
         if sum(candidates) > 1 or (sum(candidates) == 1 and not any(candidates[:2])):
             return self._by_event(parts)
@@ -250,6 +250,3 @@ class TableBatch(Batch):
 
     def events(self, rows: Rows) -> list[Event]:
         return [each for each in self._chunk.singly(self._places[rows]) if isinstance(each, Event)]
-
-
-_CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})

@@ -21,7 +21,7 @@ from ensue.engine.core.instances.compiling import compiled, filled
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.outputs import fitting_key, value_for
 from ensue.engine.renaming import with_ports
-from ensue.events.event import Event
+from ensue.events.event import CONTEXT, Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.derived.keys import key_places
 from ensue.lang.derived.label_logic import label_value
@@ -36,9 +36,6 @@ from ensue.lang.syntax import (
     TimerPort,
 )
 from ensue.machine.stepping import Fired
-
-CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
-"""Names that an event answers itself, before or after its data is asked."""
 
 MOST_SORTED_OUT = 3
 """Up to how many bound events are put in order by comparisons that are written out."""

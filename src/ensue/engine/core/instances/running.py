@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from ensue.engine.core.relating.form import Asked
-from ensue.events.event import Event
+from ensue.events.event import CONTEXT, Event
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.values import (
@@ -33,7 +33,6 @@ _CLASSES: Mapping[str, type] = {
     "boolean": bool,
     "timestamp": datetime,
 }
-_CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
 _UNITS = 1074
 """The smallest real is two to the power of minus this."""
 _ONE = 1 << _UNITS
@@ -47,7 +46,7 @@ class Running:
     def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:
         self._asked, self._path = asked, path
         self._class = _CLASSES.get(asked.kind)
-        self._name = path[0] if len(path) == 1 and path[0].lower() not in _CONTEXT else None
+        self._name = path[0] if len(path) == 1 and path[0].lower() not in CONTEXT else None
         self._values: deque[Any] = deque()
         self.clear()
 

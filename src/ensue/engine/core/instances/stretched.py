@@ -27,8 +27,8 @@ from ensue.events.event import Event
 from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.parts import labels_in
-from ensue.lang.derived.relating import aggregates_of, assigned_aggregates
-from ensue.lang.expressions import Call, Expression, Name
+from ensue.lang.derived.relating import aggregated_name, aggregates_of, assigned_aggregates
+from ensue.lang.expressions import Expression
 from ensue.lang.syntax import EventPort, FilterCorrelation, PushPort, TimerPort
 
 NEVER = 1 << 200
@@ -68,7 +68,7 @@ class StretchedFacts(LinkedFacts):
         self.columns_of_places = [ports.index(port) for port in form.places]
         self.asked = form.aggregates
         calls = list(dict.fromkeys(aggregates_of(correlation)))
-        self.paths = [_path_in(call) for call in calls]
+        self.paths = [aggregated_name(call)[1:] for call in calls]
         self.aggregates_of_columns = [
             [number for number, each in enumerate(form.aggregates) if each.port == port]
             for port in ports
@@ -316,9 +316,3 @@ class StretchedFilter(LinkedFilter):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)
             self._take(mask, (number << self.facts.width | mask, reading.event))
-
-
-def _path_in(call: Call) -> tuple[str, ...]:
-    (name,) = call.arguments
-    assert isinstance(name, Name), "an aggregate is of a name"
-    return name.parts[1:]

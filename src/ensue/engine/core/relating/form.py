@@ -17,7 +17,7 @@ from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.label_logic import label_value
 from ensue.lang.derived.parts import parts_of
-from ensue.lang.derived.relating import aggregates_of, relates_events
+from ensue.lang.derived.relating import aggregated_name, aggregates_of, relates_events
 from ensue.lang.expressions import Expression, Name
 from ensue.lang.expressions.names import Parts
 from ensue.lang.expressions.rewriting import replaced
@@ -217,9 +217,7 @@ def _asked(
     """The aggregates of a rule by the calls that ask for them."""
     found: dict[Expression, Asked] = {}
     for call in aggregates_of(correlation):
-        (name,) = call.arguments
-        assert isinstance(name, Name)
-        port, *path = name.parts
+        port, *path = aggregated_name(call)
         if not path:
             found[call] = Asked("COUNT", port, (), "integer")
             continue

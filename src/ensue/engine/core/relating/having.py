@@ -16,7 +16,9 @@ from typing import Any
 from ensue.engine.core.instances.compiling import compiled
 from ensue.engine.core.instances.firing import bound_events, reading_of
 from ensue.engine.outputs import port_scope
+from ensue.events.event import CONTEXT
 from ensue.events.types import ValueType
+from ensue.lang.derived.relating import aggregated_name
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.scopes import ComputedScope, PortScope
@@ -26,7 +28,6 @@ from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 Held = Callable[[Sequence[Any]], bool]
 """Whether the condition holds of the events that the places hold."""
 
-_CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
 _CLASSES = {"integer": "int", "real": "float", "string": "str"}
 _SIGNS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MOST_NAMES = 16
@@ -69,7 +70,9 @@ def scopes_of(
     The results of aggregates, values or faults, stand behind the places.
     """
     pairs = list(enumerate(places))
-    asked = [(each.function, _name_in(each)) for each in aggregates if isinstance(each, Call)]
+    asked = [
+        (each.function, aggregated_name(each)) for each in aggregates if isinstance(each, Call)
+    ]
 
     def scope(held: Sequence[Any]) -> PortScope:
         found = bound_events(pairs, held, first=first)
@@ -80,12 +83,6 @@ def scopes_of(
         return ComputedScope(plain.bindings, computed)
 
     return scope
-
-
-def _name_in(call: Call) -> tuple[str, ...]:
-    (name,) = call.arguments
-    assert isinstance(name, Name), "an aggregate is of a name"
-    return name.parts
 
 
 class _Writing:
@@ -189,7 +186,7 @@ class _Writing:
     def _named(self, port: str, attribute: str) -> tuple[str, str]:
         declared = self._names.get(port, {}).get(attribute)
         kind = None if declared is None else declared.kind
-        if port not in self._places or kind not in _CLASSES or attribute.lower() in _CONTEXT:
+        if port not in self._places or kind not in _CLASSES or attribute.lower() in CONTEXT:
             raise _OutsideError
         known = self._values.get((port, attribute))
         if known is None:

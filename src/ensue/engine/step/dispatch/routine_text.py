@@ -17,7 +17,7 @@ from ensue.engine.step.dispatch.asking import Asking
 from ensue.engine.step.dispatch.plans import KeyNames
 from ensue.engine.step.dispatch.predicates import PYTHON_TYPES, Constants, variable
 from ensue.engine.step.dispatch.values import found, key_under
-from ensue.events.event import Event
+from ensue.events.event import CONTEXT, Event
 from ensue.events.types import INTEGER_RANGES, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import holds
@@ -55,7 +55,7 @@ class RoutineText:
         self._trusted: frozenset[str] = frozenset()
         if checked:
             names = (name for name in routines.attributes if name.isidentifier())
-            self._trusted = frozenset(name for name in names if name.lower() not in _CONTEXT)
+            self._trusted = frozenset(name for name in names if name.lower() not in CONTEXT)
         self.constants = Constants(
             {
                 "holds": holds,
@@ -125,7 +125,7 @@ class RoutineText:
 
     def answers(self) -> list[str]:
         """Statements that ask in full for what an event also answers itself, in lower case."""
-        special = [name for name in self.reads if name.lower() in _CONTEXT]
+        special = [name for name in self.reads if name.lower() in CONTEXT]
         return [f"{variable(name)} = found(event, {name!r})" for name in special]
 
     def exceptions(self) -> list[str]:
@@ -173,7 +173,6 @@ def _trusted_key(names: KeyNames, kinds: Sequence[str]) -> str:
 
 
 _KEY_KINDS = {"string": "str", "integer": "number", "real": "number", "boolean": "boolean"}
-_CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
 
 
 def _fits(held: str, type_: ValueType) -> str:
