@@ -83,6 +83,8 @@ class KafkaAdapter(Adapter):
         self._is_listening = asyncio.Event()
         self._trouble: Inbox[None] = Inbox()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._refused: Any = None
+        """Why a server will not speak to this client, as the library has told."""
 
     async def connect(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -159,12 +161,27 @@ class KafkaAdapter(Adapter):
                 "message.timeout.ms": str(int(_SECONDS_TO_ANSWER * 1000)),
             }
         )
-        self._producer.list_topics(timeout=_SECONDS_TO_ANSWER)
+        self._wait_for_server()
         self._make_topics(settings)
         reading = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
         self._consumer = kafka.Consumer(settings | reading | {"group.id": self._group})
         self._listener = kafka.Consumer(settings | reading | {"group.id": f"{self._group}.control"})
         self._listener.assign(self._ends(self._listener, [service.control_address]))
+
+    def _wait_for_server(self) -> None:
+        """Raises what the server has against the credentials, or TLS against the server, at once:
+        the client library would go on trying."""
+        until = time.monotonic() + _SECONDS_TO_ANSWER
+        while True:
+            try:
+                self._producer.list_topics(timeout=1.0)
+            except kafka.KafkaException:
+                if self._refused is not None:
+                    raise kafka.KafkaException(self._refused) from None
+                if time.monotonic() > until:
+                    raise
+            else:
+                return
 
     def _settings(self) -> dict[str, Any]:
         service, options = self.service, self._options
@@ -355,6 +372,8 @@ class KafkaAdapter(Adapter):
 
     def _note(self, error: Any) -> None:
         """Called from a thread of the library."""
+        if error.code() in _REFUSALS:
+            self._refused = error
         if error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and self._loop is not None:
             lost = LinkError(f"service `{self.service.name}`: no server answers: {error.str()}")
             with contextlib.suppress(RuntimeError):
@@ -413,6 +432,8 @@ _NOT_YET = (
     kafka.KafkaError._UNKNOWN_PARTITION,
     kafka.KafkaError._UNKNOWN_TOPIC,
 )
+
+_REFUSALS = (kafka.KafkaError._AUTHENTICATION, kafka.KafkaError._SSL)
 
 _PASSING = (
     kafka.KafkaError._PARTITION_EOF,
