@@ -24,11 +24,11 @@ from ensue.history import History
 from ensue.server.station.entries import EVENT, Entry
 from ensue.server.station.journal import Journal
 
-BATCH: Final = 5_000
+BATCH: Final = 10_000
 GATHER_SECONDS: Final = 1.0
 """How long events wait for others, to be put into the history in one transaction."""
 RETRY_SECONDS: Final = 1.0
-MOST_HELD: Final = 30_000
+MOST_HELD: Final = 60_000
 """Events that wait in memory; more are read from the journal."""
 
 
@@ -143,7 +143,7 @@ class Indexer:
 
     def keep(self, events: Sequence[Event]) -> None:
         """Put events into the history; what cannot be kept there is counted."""
-        self._history.add_all(events, on_refused=self._refuse)
+        self._history.add_read(events, self._refuse)
 
     def _refuse(self, _: object, __: EventError) -> None:
         self.refused += 1
