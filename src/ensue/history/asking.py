@@ -89,11 +89,18 @@ class Asker:
         self.refresh()
         return self.ask(term, Subject(x.event, x.times, x.key))
 
-    def matching(self, expression: Expression, clause: Clause, window: Window) -> list[Stored]:
-        """What matches a filter, found by one of its clauses. After `refresh`."""
-        found = {
-            row.seq: row for row in self._posted(clause, window) if self.is_match(expression, row)
-        }
+    def matching(
+        self, expression: Expression, clause: Clause, window: Window, look: Callable[[], None]
+    ) -> list[Stored]:
+        """What matches a filter, found by one of its clauses. After `refresh`.
+
+        `look` is called for each publication that is looked at, and may raise.
+        """
+        found = {}
+        for row in self._posted(clause, window):
+            look()
+            if self.is_match(expression, row):
+                found[row.seq] = row
         return list(found.values())
 
     def refresh(self) -> None:
