@@ -92,6 +92,21 @@ def test_what_comes_again_in_columns_takes_the_place_of_the_first(
         assert [each.id for each in history.find("own = 5")] == []
 
 
+def test_an_identity_is_known_also_when_it_has_moved(
+    address: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ensue.history.stores.sql._RECENT", 50)
+    with History.open(address("sqlite"), max_count=90) as history:
+        for begin in range(0, 120, 10):
+            history.add_read(_events(120)[begin : begin + 10], _fail)
+        history.add_read([Event("e40", "s", "T", 9_000_000, {"n": 100})], _fail)
+        history.add_read([Event("e5", "s", "T", 9_000_001, {"n": 100})], _fail)
+
+        assert len(history) == 90
+        assert [each.id for each in history.find("n = 100")] == ["e40", "e5"]
+        assert len(history.find("own >= 0")) == 88
+
+
 def test_what_is_given_up_leaves_the_index_too(address: Callable[[str], str]) -> None:
     with History.open(address("sqlite"), max_count=300) as history:
         history.add_read(_events(2_000), _fail)
@@ -99,7 +114,7 @@ def test_what_is_given_up_leaves_the_index_too(address: Callable[[str], str]) ->
         store = history._store
         with store.reading():
             left = store._open.exec_driver_sql("SELECT seq, earlier FROM ensue_entries").fetchall()  # type: ignore[attr-defined]
-            identities = store._open.exec_driver_sql("SELECT seq FROM ensue_identities").fetchall()  # type: ignore[attr-defined]
+            identities = store._open.exec_driver_sql("SELECT seq FROM ensue_recent").fetchall()  # type: ignore[attr-defined]
         assert len(identities) == 300
         # A block that reaches over the edge is left until its end has gone.
         assert min(last for last, _ in left) > 1_700

@@ -92,6 +92,7 @@ INSERT INTO ensue_publications SELECT * FROM ensue_events;
 DROP TABLE ensue_events;
 DROP TABLE ensue_entries;
 DROP TABLE ensue_identities;
+DROP TABLE ensue_recent;
 """
 """Turns a history into one of formats 1 and 2."""
 

@@ -68,7 +68,10 @@ def test_a_term_is_answered_by_indexes(text: str, indexes: set[str], filled: His
             lambda history: history.find(since="2024-01-01T00:00:30Z", limit=5),
             "ensue_events_start",
         ),
-        (lambda history: history.joined(publication(5, 50, phase="end")), "ensue_identities"),
+        (
+            lambda history: history.joined(publication(5, 50, phase="end")),
+            "ensue_recent USING PRIMARY KEY (half",
+        ),
     ],
 )
 def test_a_search_is_answered_by_indexes(

@@ -1,10 +1,10 @@
 """The tables of a history in a database, in words that SQLite, PostgreSQL and MariaDB share.
 
-Five tables: publications, where each source and id is (`identities`), their keys (`postings`), the
-publications that were changed after they had been stored (`revisions`), and one row of state that
-every writer locks first, so that the numbers of publications are given in the order in which their
-writers commit. No column holds text: bytes compare alike in all three databases, whatever their
-collations.
+The tables: publications, where each source and id is (`identities`, `recent`), their keys
+(`postings`), the publications that were changed after they had been stored (`revisions`), and one
+row of state that every writer locks first, so that the numbers of publications are given in the
+order in which their writers commit. No column holds text: bytes compare alike in all three
+databases, whatever their collations.
 
 Most publications are instants. They end when they start, so that one index serves them, by span and
 start; the indexes by start and by end are of the others only (in MariaDB, which has no indexes of
@@ -65,14 +65,22 @@ publications = Table(
     Index("ensue_events_finish", "finish", sqlite_where=_INTERVALS, postgresql_where=_INTERVALS),
 )
 
-identities = Table(
-    "ensue_identities",
-    metadata,
-    # Half of an identity, as a number; the whole of it stands with its publication.
-    Column("half", BigInteger, primary_key=True, autoincrement=False),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    sqlite_with_rowid=False,
-)
+
+def _identities(name: str) -> Table:
+    """Half of each identity, as a number; the whole of it stands with its publication."""
+    return Table(
+        name,
+        metadata,
+        Column("half", BigInteger, primary_key=True, autoincrement=False),
+        Column("seq", BigInteger, primary_key=True, autoincrement=False),
+        sqlite_with_rowid=False,
+    )
+
+
+identities = _identities("ensue_identities")
+recent = _identities("ensue_recent")
+"""Identities that came last. They come in no order, so that each would change a page of a large
+index: now and then they are all moved into the other table at once."""
 
 postings = Table(
     "ensue_entries",

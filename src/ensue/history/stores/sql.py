@@ -55,6 +55,8 @@ from ensue.history.stores.rows import (
 )
 from ensue.history.stores.schema import OPEN_BIT, OVERFLOW_BIT, UNCERTAIN_BIT
 
+_RECENT: Final = 200_000
+"""Publications whose identities are moved at once."""
 _PROBED: Final = 128
 """Publications of a window whose keys are looked at first."""
 _FIRST_BLOCKS: Final = 64
@@ -179,8 +181,9 @@ class SqlStore:
         numbers: list[int] = []
         # In their order, each page of the index is looked at once.
         for some in portions(sorted(halves_of(keys))):
-            statement = statements.identified(self._engine.dialect, len(some))
-            numbers += [seq for (seq,) in self._open.exec_driver_sql(statement, some)]
+            for table in (schema.recent, schema.identities):
+                statement = statements.identified(table, self._engine.dialect, len(some))
+                numbers += [seq for (seq,) in self._open.exec_driver_sql(statement, some)]
         found = {row.key: row for row in self.numbered(numbers).values()} if numbers else {}
         wanted = set(keys)
         return {key: row for key, row in found.items() if key in wanted}
@@ -222,7 +225,10 @@ class SqlStore:
         state["count"] += len(keys)
         self._state = state
         self._insert(schema.publications, values)
-        self._insert(schema.identities, list(chain.from_iterable(found)))
+        self._insert(schema.recent, list(chain.from_iterable(found)))
+        if state["last"] // _RECENT > (state["last"] - len(keys)) // _RECENT:
+            for each in statements.MOVE_RECENT:
+                self._open.execute(each)
 
     def _post(self, entries: Mapping[bytes, list[int]]) -> None:
         if OVERFLOW in entries:
@@ -280,7 +286,8 @@ class SqlStore:
         seqs = [{"old_seq": each.seq} for each in gone]
         halves = [{"old_half": half_of(each.key), "old_seq": each.seq} for each in gone]
         self._open.execute(statements.DELETE, seqs)
-        self._open.execute(statements.FORGET_IDENTITY, halves)
+        for each in statements.FORGET_IDENTITY:
+            self._open.execute(each, halves)
         self._open.execute(statements.FORGET_REVISION, seqs)
 
     def _unpost(self, entries: Mapping[bytes, list[int]]) -> None:

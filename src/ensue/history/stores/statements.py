@@ -69,9 +69,16 @@ UNPOST_UP_TO: Final = delete(schema.postings).where(
     schema.postings.c.entry == _value("old_entry"),
     schema.postings.c.seq <= _value("old_seq"),
 )
-FORGET_IDENTITY: Final = delete(schema.identities).where(
-    schema.identities.c.half == _value("old_half"),
-    schema.identities.c.seq == _value("old_seq"),
+FORGET_IDENTITY: Final = [
+    delete(each).where(each.c.half == _value("old_half"), each.c.seq == _value("old_seq"))
+    for each in (schema.recent, schema.identities)
+]
+MOVE_RECENT: Final = (
+    insert(schema.identities).from_select(
+        ["half", "seq"],
+        select(schema.recent).order_by(schema.recent.c.half, schema.recent.c.seq),
+    ),
+    delete(schema.recent),
 )
 DELETE: Final = delete(schema.publications).where(_P.seq == _value("old_seq"))
 FORGET_REVISION: Final = delete(schema.revisions).where(schema.revisions.c.seq == _value("old_seq"))
@@ -104,10 +111,10 @@ COUNT_POSTED: Final = select(
 """How many blocks a range has, and the bytes of their packed numbers."""
 
 
-@lru_cache(maxsize=256)
-def identified(dialect: Dialect, count: int) -> str:
+@lru_cache(maxsize=512)
+def identified(table: Table, dialect: Dialect, count: int) -> str:
     """Numbers of publications by halves of their identities, for a driver."""
-    return _listed(dialect, select(schema.identities.c.seq), schema.identities.c.half, count)
+    return _listed(dialect, select(table.c.seq), table.c.half, count)
 
 
 @lru_cache(maxsize=256)
