@@ -34,6 +34,7 @@ from ensue.subscriptions import Filter
 
 aio_pika: Any = driver("aio_pika", "amqp")
 exceptions: Any = driver("aio_pika.exceptions", "amqp")
+yarl: Any = driver("yarl", "amqp")
 
 BINDING = Binding("cloudevents_")
 MOST_IN_FLIGHT = 2000
@@ -84,12 +85,10 @@ class AmqpAdapter(Adapter):
         given: dict[str, Any] = {}
         if urlsplit(service.url).scheme == "amqps":
             given["ssl_context"] = self._options.tls_context()
-        if self._options.user is not None:
-            given |= {"login": self._options.user, "password": self._options.password or ""}
         try:
             async with asyncio.timeout(_SECONDS_TO_CONNECT):
                 self._connection = await aio_pika.connect(
-                    service.url,
+                    self._place(),
                     client_properties={"connection_name": f"ensue-{service.gateway}"},
                     **given,
                 )
@@ -171,6 +170,13 @@ class AmqpAdapter(Adapter):
             queue = await self._do("cannot ask", found)
             waiting += queue.declaration_result.message_count
         return waiting + len(self._events)
+
+    def _place(self) -> Any:
+        """The address, with the credentials of the options where they are given."""
+        place, options = yarl.URL(self.service.url), self._options
+        if options.user is not None:
+            place = place.with_user(options.user)
+        return place if options.password is None else place.with_password(options.password)
 
     async def _own_exchange(self) -> Any:
         if self._options.exchange is not None:
