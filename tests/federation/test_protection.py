@@ -125,13 +125,13 @@ def wrong(found: Target, what: str, folder: Path) -> dict[str, Any]:
     return given
 
 
-def adapter_of(kind: str, given: dict[str, Any]) -> Adapter:
+def adapter_of(kind: str, given: dict[str, Any], gateway: str = "g") -> Adapter:
     options = {key: value for key, value in given.items() if key != "url"}
     found = adapter_class(kind)
     if kind == "amqp":
         options["exchange"] = "fanout"
     made = found.options_type(**options)
-    return found(Service("s", kind, given["url"], f"a.{kind}", gateway="g", options=made))
+    return found(Service("s", kind, given["url"], f"a.{kind}", gateway=gateway, options=made))
 
 
 async def round_trip(one: Adapter, other: Adapter) -> None:
@@ -155,7 +155,7 @@ def test_a_protected_server_is_reached_with_all_that_it_asks_for(
 ) -> None:
     given = right(target(kind))
 
-    asyncio.run(round_trip(adapter_of(kind, given), adapter_of(kind, {**given})))
+    asyncio.run(round_trip(adapter_of(kind, given), adapter_of(kind, given, "other")))
 
 
 @pytest.mark.parametrize("what", WORDS)
@@ -204,7 +204,7 @@ def test_kafka_knows_other_mechanisms_of_sasl(target: Callable[[str], Target]) -
     given = right(found) | {"user": "other", "password": "another secret"}
     given["mechanism"] = "SCRAM-SHA-256"
 
-    asyncio.run(round_trip(adapter_of("kafka", given), adapter_of("kafka", given)))
+    asyncio.run(round_trip(adapter_of("kafka", given), adapter_of("kafka", given, "other")))
 
 
 # --- HTTP, where the gateway is the server ---------------------------------------------------

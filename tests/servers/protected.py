@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -82,6 +83,13 @@ class ProtectedMosquitto(Protected, Mosquitto):
 class ProtectedRedis(Protected, Redis):
     scheme = "rediss"
 
+    def prepare(self) -> None:
+        super().prepare()
+        digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
+        users = f"user {USER} on #{digest} ~* &* +@all\nuser default off\n"
+        (self.folder / "users.acl").write_text(users)
+        (self.folder / "users.acl").chmod(0o644)
+
     def command(self) -> Sequence[str]:
         place = ("--port", "0", "--tls-port", str(self.port), "--bind", "127.0.0.1")
         if not self.port:
@@ -91,7 +99,7 @@ class ProtectedRedis(Protected, Redis):
             *(program("redis-server"), *place, "--save", ""),
             *("--tls-cert-file", str(files.server), "--tls-key-file", str(files.server_key)),
             *("--tls-ca-cert-file", str(files.authority), "--tls-auth-clients", "yes"),
-            *("--user", f'{USER} on ">{PASSWORD}" ~* &* +@all', "--user", "default off"),
+            *("--aclfile", str(self.folder / "users.acl")),
         ]
 
 
@@ -151,7 +159,7 @@ listener.name.sasl_ssl.plain.sasl.jaas.config=\\
   username="{user}" password="{password}" user_{user}="{password}";
 listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=\\
   org.apache.kafka.common.security.scram.ScramLoginModule required;
-ssl.client.auth=required
+listener.name.sasl_ssl.ssl.client.auth=required
 ssl.keystore.type=PEM
 ssl.keystore.location={keys}
 ssl.truststore.type=PEM

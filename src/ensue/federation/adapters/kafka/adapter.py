@@ -83,8 +83,8 @@ class KafkaAdapter(Adapter):
         self._is_listening = asyncio.Event()
         self._trouble: Inbox[None] = Inbox()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._refused: Any = None
-        """Why a server will not speak to this client, as the library has told."""
+        self._reason: Any = None
+        """What the library has told last of its connections."""
 
     async def connect(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -92,7 +92,7 @@ class KafkaAdapter(Adapter):
             await self._call(self._connect)
         except kafka.KafkaException as error:
             await self.close()
-            raise broken(self.service, "cannot connect", error.args[0]) from None
+            raise self._broken("cannot connect", error) from None
         except ValueError as error:
             raise broken(self.service, "cannot connect", error) from None
 
@@ -176,8 +176,11 @@ class KafkaAdapter(Adapter):
             try:
                 self._producer.list_topics(timeout=1.0)
             except kafka.KafkaException:
-                if self._refused is not None:
-                    raise kafka.KafkaException(self._refused) from None
+                # Only now the library calls `_note`.
+                self._producer.poll(0)
+                reason = self._reason
+                if reason is not None and (_is_refusal(reason) or time.monotonic() > until):
+                    raise kafka.KafkaException(reason) from None
                 if time.monotonic() > until:
                     raise
             else:
@@ -372,8 +375,8 @@ class KafkaAdapter(Adapter):
 
     def _note(self, error: Any) -> None:
         """Called from a thread of the library."""
-        if error.code() in _REFUSALS:
-            self._refused = error
+        if error.code() != kafka.KafkaError._ALL_BROKERS_DOWN:
+            self._reason = error
         if error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and self._loop is not None:
             lost = LinkError(f"service `{self.service.name}`: no server answers: {error.str()}")
             with contextlib.suppress(RuntimeError):
@@ -411,6 +414,9 @@ class KafkaAdapter(Adapter):
             return Incoming(None, token, in_transit, error.problems)
         return Incoming(event, token, in_transit)
 
+    def _broken(self, doing: str, error: Any) -> LinkError:
+        return broken(self.service, doing, RuntimeError(error.args[0].str()))
+
     async def _call(self, work: Callable[..., T], *given: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
 
@@ -420,7 +426,7 @@ class KafkaAdapter(Adapter):
         try:
             return await self._call(work, *given)
         except kafka.KafkaException as error:
-            raise broken(self.service, doing, error.args[0]) from None
+            raise self._broken(doing, error) from None
         except RuntimeError as error:
             raise broken(self.service, doing, error) from None
 
@@ -433,7 +439,12 @@ _NOT_YET = (
     kafka.KafkaError._UNKNOWN_TOPIC,
 )
 
-_REFUSALS = (kafka.KafkaError._AUTHENTICATION, kafka.KafkaError._SSL)
+
+def _is_refusal(error: Any) -> bool:
+    """Whether a server or TLS has refused the connection, so that trying again is of no use."""
+    refusals = (kafka.KafkaError._AUTHENTICATION, kafka.KafkaError._SSL)
+    return error.code() in refusals or "SSL alert" in error.str()
+
 
 _PASSING = (
     kafka.KafkaError._PARTITION_EOF,
