@@ -31,6 +31,7 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.mqtt.buffering import BufferedSocket
 from ensue.federation.messages.attributes import EXPIRY, expiry_of
 from ensue.federation.messages.bindings import STRUCTURED_TYPE, Binding, Message
 from ensue.subscriptions import Filter
@@ -112,6 +113,9 @@ class MqttAdapter(Adapter):
         self._unconfirmed = set()
         try:
             await self._client.__aenter__()
+            # It would write a line for every message.
+            paho.on_log = None
+            paho._sock = BufferedSocket(paho._sock, asyncio.get_running_loop())
             self._client._disconnected.add_done_callback(self._lost)
             await self._client.subscribe(service.control_address, qos=1)
         except (aiomqtt.MqttError, OSError) as error:
