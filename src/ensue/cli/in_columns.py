@@ -38,9 +38,22 @@ SMALL_BYTES = 1 << 20
 
 def is_for_columns(inputs: Sequence[Input]) -> bool:
     """Whether reading in columns is worth its start."""
-    sizes = [each.known_size for each in inputs]
+    sizes = [_unpacked_size(each) for each in inputs]
     is_table = any(each.format in ("parquet", "arrow") for each in inputs)
     return is_table or sum(sizes) > SMALL_BYTES
+
+
+def _unpacked_size(each: Input) -> int:
+    """The size of what a file holds, as far as it matters here: what is packed may be large."""
+    if each.compression is None or each.size is None or each.format not in ("jsonl", "csv"):
+        return each.known_size
+    load_pyarrow()
+    try:
+        with each.open() as file:
+            return max(each.size, len(file.read(SMALL_BYTES + 1)))
+    except OSError:
+        # It is told where the events are read.
+        return each.size
 
 
 is_own_process = False
