@@ -21,9 +21,10 @@ from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
 from ensue.history.bodies import kept_instants, kept_publication
+from ensue.history.bounding import bound
 from ensue.history.keeping import Retention, keep
 from ensue.history.publication import Publication, joined, publication_of
-from ensue.history.replaying import Look, look_away, replay_filter, replay_library
+from ensue.history.replaying import replay_filter, replay_library
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
 from ensue.history.stores.opening import open_store
 from ensue.lang.building.values import Value
@@ -222,13 +223,9 @@ class History:
         filter: FilterLike | None = None,  # noqa: A002
         since: Instant | None = None,
         until: Instant | None = None,
-        look: Look = look_away,
     ) -> Iterator[Event]:
-        """As `find`, one by one: for more than memory holds.
-
-        `look` is called for each publication that is looked at, and may raise to end the search.
-        """
-        for row in self._rows(filter, since, until, look):
+        """As `find`, one by one: for more than memory holds."""
+        for row in self._rows(filter, since, until):
             yield row.event
 
     def replay(self, since: Instant | None = None, until: Instant | None = None) -> Iterator[Event]:
@@ -256,24 +253,18 @@ class History:
         since: Instant | None = None,
         until: Instant | None = None,
         engine: str = "auto",
-        look: Look = look_away,
     ) -> Iterator[Event]:
         """What a live run over a span of this history would have given, in the order of time.
 
         Of a filter, the events that match it, each with what had come before; of a library, its
-        outputs. `engine` and `look`, which is called for each event that is read and may raise to
-        end the run, are for a library.
+        outputs. `engine` is for a library.
         """
         if isinstance(what, Library):
-            return replay_library(self, what, since, until, engine, look=look)
+            return replay_library(self, what, since, until, engine)
         return replay_filter(self, expression_of(what), since, until)
 
     def _rows(
-        self,
-        filter_: FilterLike | None,
-        since: Instant | None,
-        until: Instant | None,
-        look: Look = look_away,
+        self, filter_: FilterLike | None, since: Instant | None, until: Instant | None
     ) -> Iterator[Stored]:
         begin, stop = _span(since, until)
         window = Window("started", begin, stop - 1)
@@ -283,20 +274,20 @@ class History:
             uncertain = self._uncertain_rows(expression, window)
             clause = None if expression is None else self._asker.best(expression, window)
             if expression is not None and clause is not None:
-                found = self._asker.matching(expression, clause, window, look)
+                found = self._asker.matching(expression, clause, window)
                 inside = [row for row in found if begin <= row.times.start < stop]
                 rows: Iterator[Stored] = iter(sorted(inside, key=_by_start))
             else:
-                rows = merge(uncertain, self._pages(expression, window, look), key=_by_start)
+                rows = merge(uncertain, self._pages(expression, window), key=_by_start)
         yield from rows
 
-    def _pages(self, expression: Expression | None, window: Window, look: Look) -> Iterator[Stored]:
+    def _pages(self, expression: Expression | None, window: Window) -> Iterator[Stored]:
         after: Stored | None = None
         while True:
             with self._store.reading():
                 self._asker.refresh()
                 rows = self._store.page(window, after, PAGE)
-                found = [row for row in rows if self._is_wanted(expression, row, look)]
+                found = [row for row in rows if self._is_wanted(expression, row)]
             # What is yielded may be waited for; the store is free meanwhile.
             yield from found
             if len(rows) < PAGE:
@@ -317,10 +308,8 @@ class History:
             ]
         return sorted(found, key=_by_start)
 
-    def _is_wanted(
-        self, expression: Expression | None, row: Stored, look: Look = look_away
-    ) -> bool:
-        look()
+    def _is_wanted(self, expression: Expression | None, row: Stored) -> bool:
+        bound()()
         return expression is None or self._asker.is_match(expression, row)
 
     # --- the rest -------------------------------------------------------------------------------

@@ -30,8 +30,6 @@ HELD_IN_MEMORY: Final = 100_000
 """So many publications are replayed in memory, more in a file."""
 
 OnRefused = Callable[[Event, EventError], None]
-Look = Callable[[], None]
-"""Called for each event that is read, and may raise to end what takes too long."""
 
 
 class Replayed(Publications, Protocol):
@@ -57,10 +55,6 @@ def _let_pass(event: Event, error: EventError) -> None:
     """What does not fit its type was refused in the live run too."""
 
 
-def look_away() -> None:
-    """There is no bound."""
-
-
 def replay_filter(
     history: Replayed, expression: Expression, since: Instant | None, until: Instant | None
 ) -> Iterator[Event]:
@@ -79,17 +73,16 @@ def replay_library(
     until: Instant | None,
     engine: str = "auto",
     on_refused: OnRefused = _let_pass,
-    look: Look = look_away,
 ) -> Iterator[Event]:
     """The outputs of a library over a span; timers up to `until` fire."""
     with ExitStack() as scratches:
         if asks_history(library.checked.tree.definitions):
             scratch = scratches.enter_context(_scratch(history))
             run = library.start(engine, history=scratch)
-            events = _after_the_rest(history, scratch, since, until, look)
+            events = _after_the_rest(history, scratch, since, until)
         else:
             run = library.start(engine)
-            events = _looked_at(history.replay(since, until), look)
+            events = history.replay(since, until)
         for event in events:
             yield from _pushed(run, event, on_refused)
         yield from run.finish_iter(until)
@@ -103,21 +96,11 @@ def _pushed(run: Run, event: Event, on_refused: OnRefused) -> Iterator[Event]:
         return iter(())
 
 
-def _looked_at(events: Iterator[Event], look: Look) -> Iterator[Event]:
-    for event in events:
-        look()
-        yield event
-
-
 def _after_the_rest(
-    history: Replayed,
-    scratch: Replayed,
-    since: Instant | None,
-    until: Instant | None,
-    look: Look = look_away,
+    history: Replayed, scratch: Replayed, since: Instant | None, until: Instant | None
 ) -> Iterator[Event]:
     """The events of a span, once the scratch history holds those before it."""
-    events = _looked_at(history.replay(None, until), look)
+    events = history.replay(None, until)
     if since is None:
         return events
     begin = time_microseconds(since)

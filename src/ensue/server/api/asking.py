@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from ensue.events.cloudevents import decode, encode
 from ensue.events.times import format_time
+from ensue.history.bounding import bounded_by
 from ensue.server.access.tokens import Principal
 from ensue.server.api.problems import ProblemError
 from ensue.server.api.reading import (
@@ -72,12 +73,13 @@ class _Query:
                     limit="query_seconds",
                 )
 
-        for event in self._station.history.scan(filter_, since, until, look):
-            if self._principal.may_read(event):
-                if len(found) == self._limit or size > LARGEST_ANSWER:
-                    return {"events": found, "more": True}
-                found.append(msgspec.Raw(encode(event)))
-                size += len(bytes(found[-1]))
+        with bounded_by(look):
+            for event in self._station.history.scan(filter_, since, until):
+                if self._principal.may_read(event):
+                    if len(found) == self._limit or size > LARGEST_ANSWER:
+                        return {"events": found, "more": True}
+                    found.append(msgspec.Raw(encode(event)))
+                    size += len(bytes(found[-1]))
         return {"events": found, "more": False}
 
 
