@@ -29,6 +29,7 @@ from ensue.engine.choosing import (
 from ensue.engine.core.saved.rules import restore_event
 from ensue.engine.counts import Counts
 from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
+from ensue.engine.holding import Holder, holders_in
 from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.engine.running.admission import Admission
 from ensue.engine.running.handout import Handout
@@ -298,6 +299,10 @@ class Run:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that run now."""
         return tuple(each.name for each in self._library.correlations)
+
+    def holders(self) -> list[Holder]:
+        """The rules that run now, each with the keys that it holds."""
+        return holders_in(self._engine)
 
     def add(self, definitions: str | HasTree) -> None:
         """Run more rules from now on: a text, or a library, of types and correlations.

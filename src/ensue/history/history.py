@@ -34,7 +34,7 @@ from ensue.lang.expressions.tree import Expression, TemporalTerm
 from ensue.library import Library
 from ensue.subscriptions import Filter
 
-BATCH: Final = 10_000
+BATCH: Final = 20_000
 """Events of one transaction of `add_all`."""
 PAGE: Final = 1_000
 
