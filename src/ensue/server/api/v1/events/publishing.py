@@ -15,9 +15,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ensue.server.api.bodies import BATCH, JSON, LINES, Reader, Rejection
-from ensue.server.api.problems import ProblemError
-from ensue.server.api.reading import Parameters, media_type_of, principal_of, station_of
+from ensue.server.api.requests.problems import ProblemError
+from ensue.server.api.requests.reading import Parameters, media_type_of, principal_of, station_of
+from ensue.server.api.v1.events.bodies import BATCH, JSON, LINES, Reader, Rejection
 
 LARGE_BODY: Final = 64 * 1024
 """A larger body is read in another thread, so that other requests need not wait for it."""

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ensue.server.api import schemas as s
-from ensue.server.api.schemas import SCHEMAS, Schema, array, ref
+from ensue.server.api.description import schemas as s
+from ensue.server.api.description.schemas import SCHEMAS, Schema, array, ref
 from ensue.version import __version__
 
 JSON: Final = "application/json"

@@ -23,7 +23,7 @@ from ensue.events.cloudevents import NESTING_LIMIT, event_of, read_json
 from ensue.events.event import Event
 from ensue.events.times import format_time, parse_time
 from ensue.server.access.tokens import Principal
-from ensue.server.api.problems import ProblemError
+from ensue.server.api.requests.problems import ProblemError
 from ensue.server.settings import Settings
 
 STRUCTURED: Final = "application/cloudevents+json"

@@ -24,8 +24,8 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library
 from ensue.server.station.entries import EVENT, OUTPUT, Entry
-from ensue.server.station.journal import Journal
-from ensue.server.station.libraries import UnknownError
+from ensue.server.station.record.journal import Journal
+from ensue.server.station.rules.libraries import UnknownError
 
 NEAREST: Final = 10
 CANDIDATES: Final = 20

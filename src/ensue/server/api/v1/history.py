@@ -1,4 +1,4 @@
-"""What was published and what followed, over HTTP: history, outputs with their causes, types."""
+"""`/v1/history` and `/v1/outputs`: what was published, and what followed with its causes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ensue.events.cloudevents import decode, encode
-from ensue.events.times import format_time
 from ensue.history.bounding import bounded_by
 from ensue.server.access.tokens import Principal
-from ensue.server.api.problems import ProblemError
-from ensue.server.api.reading import (
+from ensue.server.api.requests.problems import ProblemError
+from ensue.server.api.requests.reading import (
     Parameters,
     answered,
     libraries_of,
@@ -24,8 +23,8 @@ from ensue.server.api.reading import (
     station_of,
 )
 from ensue.server.station.entries import OUTPUT
-from ensue.server.station.libraries import UnknownError
-from ensue.server.station.reasons import opened
+from ensue.server.station.rules.libraries import UnknownError
+from ensue.server.station.rules.reasons import opened
 from ensue.server.station.station import Station
 from ensue.subscriptions import Filter
 
@@ -130,72 +129,3 @@ async def output(request: Request) -> Response:
         if each.event is None or principal.may_read(decode(bytes(each.event)))
     ]
     return answered(msgspec.structs.replace(made, causes=allowed))
-
-
-async def types(request: Request) -> Response:
-    """The event types that libraries declare, with their attributes."""
-    principal = principal_of(request)
-    Parameters(request, ())
-    found: dict[str, dict[str, Any]] = {}
-    for hosted in list(station_of(request).hosted.values()):
-        system = hosted.library.checked.types
-        for each in hosted.library.types:
-            if not principal.may_have(each.name):
-                continue
-            entry = found.setdefault(each.name, {"name": each.name, "libraries": {}})
-            attributes = {name: str(kind) for name, kind in system.attributes(each.name).items()}
-            entry["libraries"][hosted.name] = {"base": each.parent, "attributes": attributes}
-    return answered(sorted(found.values(), key=lambda each: str(each["name"])))
-
-
-async def ontology(request: Request) -> Response:
-    """The ontology that filters and libraries may ask."""
-    principal_of(request)
-    Parameters(request, ())
-    return answered(_ontology(station_of(request)))
-
-
-def _ontology(station: Station) -> dict[str, Any]:
-    known = station.ontology
-    return {
-        "loaded": known is not None,
-        "concepts": 0 if known is None else len(known),
-        "generation": 0 if known is None else known.generation,
-        "prefixes": {} if known is None else known.prefixes,
-        "files": station.settings.ontology.files,
-    }
-
-
-async def ontology_read(request: Request) -> Response:
-    """Read the files of the ontology again."""
-    principal = principal_of(request, "admin")
-    Parameters(request, ())
-    station = station_of(request)
-    if station.ontology is None:
-        raise UnknownError("the server has no ontology: name its files in `[ontology] files`")
-    await asyncio.to_thread(station.ontology.reload)
-    await station.audited(principal.name, "reload", "ontology")
-    return answered(_ontology(station))
-
-
-async def audit(request: Request) -> Response:
-    """Changes of rules and settings, the latest first."""
-    principal_of(request, "admin")
-    given = Parameters(request, ("limit", "before"))
-    station = station_of(request)
-    limit = given.number("limit", DEFAULT_LIMIT, 1, station.limits.answers)
-    before = given.number("before", 2**62, 0, 2**62)
-    found = await asyncio.to_thread(station.registry.audited, limit, before)
-    return answered(
-        [
-            {
-                "number": each.number,
-                "at": format_time(each.at),
-                "author": each.author,
-                "action": each.action,
-                "subject": each.subject,
-                "detail": each.detail,
-            }
-            for each in found
-        ]
-    )

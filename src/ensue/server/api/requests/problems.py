@@ -27,8 +27,8 @@ from ensue.errors import (
 )
 from ensue.lang.diagnostics import Diagnostic
 from ensue.server.station.feed import GoneError
-from ensue.server.station.libraries import LimitedError, UnknownError
 from ensue.server.station.line import BusyError
+from ensue.server.station.rules.libraries import LimitedError, UnknownError
 
 MEDIA_TYPE: Final = "application/problem+json"
 TITLES: Final = {

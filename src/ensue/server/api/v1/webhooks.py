@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ensue.server.api.reading import (
+from ensue.server.api.requests.reading import (
     Parameters,
     answered,
     body_of,

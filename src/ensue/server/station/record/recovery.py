@@ -19,9 +19,9 @@ from ensue.events.cloudevents import decode
 from ensue.history import History
 from ensue.library import Library
 from ensue.server.station.entries import EVENT, OUTPUT, TIME, UNREAD, Entry
-from ensue.server.station.hosted import Hosted
-from ensue.server.station.journal import Journal
-from ensue.server.station.registry import InForce, Registry
+from ensue.server.station.record.journal import Journal
+from ensue.server.station.record.registry import InForce, Registry
+from ensue.server.station.rules.hosted import Hosted
 
 FOREVER: Final = 2**62
 

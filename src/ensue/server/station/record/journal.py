@@ -20,8 +20,8 @@ from threading import Lock
 from typing import Any, Final
 
 from ensue.errors import HistoryError, UsageError
-from ensue.server.station.carrying import Carrier
 from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, Entry
+from ensue.server.station.record.carrying import Carrier
 
 FORMAT: Final = 3
 READABLE: Final = (None, 1, 2, FORMAT)

@@ -16,11 +16,11 @@ from starlette.responses import Response
 from ensue.events.times import parse_time
 from ensue.lang.diagnostics import did_you_mean
 from ensue.server.access.tokens import Principal
-from ensue.server.api.problems import ProblemError
+from ensue.server.api.requests.problems import ProblemError
 from ensue.server.channels.hosting import Channel, Channels
 from ensue.server.settings.tables import Role
 from ensue.server.station.feed import asks_of_history
-from ensue.server.station.libraries import Libraries
+from ensue.server.station.rules.libraries import Libraries
 from ensue.server.station.station import Station
 from ensue.subscriptions import Filter
 

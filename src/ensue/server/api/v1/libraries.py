@@ -14,8 +14,8 @@ from ensue.lang.source import Source
 from ensue.library import Library
 from ensue.machine.analyses.warnings import analysis_warnings
 from ensue.server.access.tokens import Principal
-from ensue.server.api.problems import diagnostic
-from ensue.server.api.reading import (
+from ensue.server.api.requests.problems import diagnostic
+from ensue.server.api.requests.reading import (
     Parameters,
     answered,
     body_of,
@@ -26,8 +26,8 @@ from ensue.server.api.reading import (
     station_of,
     text_of,
 )
-from ensue.server.station.dry_run import dry_run
-from ensue.server.station.registry import InForce, Version
+from ensue.server.station.record.registry import InForce, Version
+from ensue.server.station.rules.dry_run import dry_run
 from ensue.server.station.station import Station
 
 CHECK_SECONDS = 2.0

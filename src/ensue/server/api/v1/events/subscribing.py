@@ -20,9 +20,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from ensue.errors import EnsueError
 from ensue.server.access.tokens import Principal
-from ensue.server.api.gate import PROTOCOL
-from ensue.server.api.problems import ProblemError, as_problem, document
-from ensue.server.api.reading import (
+from ensue.server.api.requests.gate import PROTOCOL
+from ensue.server.api.requests.problems import ProblemError, as_problem, document
+from ensue.server.api.requests.reading import (
     Parameters,
     libraries_of,
     principal_of,

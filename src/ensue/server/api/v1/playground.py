@@ -22,10 +22,16 @@ from ensue.errors import EventError, LibraryError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
 from ensue.library import Library
-from ensue.server.api.libraries import warnings_of
-from ensue.server.api.problems import ProblemError, diagnostic
-from ensue.server.api.reading import Parameters, answered, body_of, principal_of, station_of
-from ensue.server.api.rules import drawn
+from ensue.server.api.requests.problems import ProblemError, diagnostic
+from ensue.server.api.requests.reading import (
+    Parameters,
+    answered,
+    body_of,
+    principal_of,
+    station_of,
+)
+from ensue.server.api.v1.libraries import warnings_of
+from ensue.server.api.v1.rules import drawn
 from ensue.server.station.station import Station
 
 MOST_EVENTS: Final = 2_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ensue.server.station.journal import Journal
+from ensue.server.station.record.journal import Journal
 
 
 class Version(NamedTuple):

@@ -25,7 +25,7 @@ from ensue.history import History
 from ensue.history.prepared import asks_history
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
-from ensue.server.station.fullness import Fullness
+from ensue.server.station.rules.fullness import Fullness
 
 REFUSED_SHOWN: Final = 20
 ROUNDS_AT_ONCE: Final = 2

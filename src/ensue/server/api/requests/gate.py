@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from ensue.server.access.tokens import Principal, Tokens
-from ensue.server.api.problems import ProblemError, response_of
+from ensue.server.api.requests.problems import ProblemError, response_of
 from ensue.server.settings import Settings
 from ensue.server.settings.tables import MAIN
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ensue.server.station.hosted import Hosted, RuleState
+from ensue.server.station.rules.hosted import Hosted, RuleState
 from ensue.server.station.station import Station
 
 FRESH_SECONDS: Final = 1.0

@@ -17,7 +17,7 @@ from ensue.lang.syntax import LibraryTree
 from ensue.library import Library
 from ensue.machine.drawing import to_svg
 from ensue.machine.prepared import plan_in
-from ensue.server.api.reading import (
+from ensue.server.api.requests.reading import (
     Parameters,
     answered,
     channel_of,
@@ -26,9 +26,9 @@ from ensue.server.api.reading import (
     require_subject,
     station_of,
 )
-from ensue.server.station.hosted import Hosted
-from ensue.server.station.libraries import UnknownError
-from ensue.server.station.reasons import why_not
+from ensue.server.station.rules.hosted import Hosted
+from ensue.server.station.rules.libraries import UnknownError
+from ensue.server.station.rules.reasons import why_not
 from ensue.server.station.station import Station
 
 DRAWN_TRANSITIONS: Final = 200

@@ -21,8 +21,8 @@ from ensue.history.prepared import asks_history
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library
 from ensue.server.settings.reading import NAME
-from ensue.server.station.hosted import Hosted
-from ensue.server.station.registry import InForce, Saved, Version
+from ensue.server.station.record.registry import InForce, Saved, Version
+from ensue.server.station.rules.hosted import Hosted
 from ensue.server.station.station import Station
 
 T = TypeVar("T")
