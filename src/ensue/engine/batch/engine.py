@@ -24,9 +24,8 @@ from ensue.engine.batch.input.batches import Batch, EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.ordered_pass import OrderedPass
-from ensue.engine.batch.output.forms import OutputForms
+from ensue.engine.batch.output.forms import BatchOutputs, Output, OutputForms
 from ensue.engine.batch.output.schema import OutputSchema
-from ensue.engine.batch.output.whole import BatchOutputs, Output
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
     FORMAT,
@@ -142,6 +141,7 @@ class BatchEngine:
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[pa.Table]:
         """What `push_batch` returns, in parts as they are made, each with the columns it needs."""
+        self._sweep_if_due()
         for batch in self._intake.batches(table, source, self.clock, mapping):
             yield from self._counted(self._run_in_steps(batch, self._forms.table))
         self._clear_up()
@@ -167,6 +167,7 @@ class BatchEngine:
 
         Rows that lie too far ahead are in `rejected` afterwards.
         """
+        self._sweep_if_due()
         for near in self._intake.in_reach(batch):
             for found in self._run_in_steps(near, self._forms.whole):
                 self.counts.outputs += len(found)
@@ -201,6 +202,7 @@ class BatchEngine:
         return [output for part in self.read_all_in_parts(events) for output in part]
 
     def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]:
+        self._sweep_if_due()
         batch = EventBatch(events, self._types)
         yield from self._run_in_steps(batch, self._forms.events, OUTPUTS_OF_A_STEP)
         self._clear_up()
@@ -363,6 +365,9 @@ class BatchEngine:
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
+
+    def _sweep_if_due(self) -> None:
+        """Drop keys that hold nothing, before more is read: after the last batch it is no use."""
         sweeps, keys, clock = self._sweeps, self._key_count(), self.clock
         if clock is None:
             return
