@@ -19,6 +19,7 @@ from ensue.lang.derived.label_logic import label_value
 from ensue.lang.derived.parts import parts_of
 from ensue.lang.derived.relating import aggregated_name, aggregates_of, relates_events
 from ensue.lang.expressions import Expression, Name
+from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.names import Parts
 from ensue.lang.expressions.rewriting import replaced
 from ensue.lang.syntax import (
@@ -96,6 +97,21 @@ class Form:
     def needs_stretches(self) -> bool:
         """Whether more counts than the latest match: then events stay until they have left."""
         return bool(self.aggregates) or self.rounds > 1 or self.bind == "first"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its aggregates are those of all events since something was forgotten.
+
+        Then what they are so far is all that they need, and events are let go.
+        """
+        running = all(AGGREGATES[each.function].running for each in self.aggregates)
+        return self.window is None and running
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The ports of which it is asked how many events they have, or what these come to."""
+        rounds = self.places[:1] if self.rounds > 1 else ()
+        return tuple(dict.fromkeys([*rounds, *(each.port for each in self.aggregates)]))
 
     @property
     def forgets(self) -> bool:
