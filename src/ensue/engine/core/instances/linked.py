@@ -78,6 +78,19 @@ class LinkedFacts(Facts):
         """Whether an event does anything to a key that has not started."""
         return bool(mask & self.chain.masks[0])
 
+    @property
+    def most_events(self) -> int | None:
+        """How many events a key has at most; None where there is no such number."""
+        # Up to each place of the chain the latest match, of one event more than the one before.
+        places = len(self.bits)
+        return places * (places + 1) // 2
+
+    def instance(
+        self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
+    ) -> LinkedFilter:
+        """A key that has read nothing."""
+        return LinkedFilter(self, timers, outputs, started)
+
     def ports_of(self, mask: int) -> list[str]:
         """The ports of a mask, or of a number that ends with one."""
         return sorted(port for port, bit in self._bit_of.items() if mask & bit)
@@ -85,7 +98,7 @@ class LinkedFacts(Facts):
 
 def linked_facts(correlation: FilterCorrelation, types: TypeSystem) -> LinkedFacts | None:
     """The facts of a rule that is a chain of groups and asks for its latest events only."""
-    form = form_of(correlation, types)
+    form = form_of(correlation, types, in_columns=False)
     if isinstance(form, str) or form.needs_stretches:
         return None
     return LinkedFacts(correlation, form, types)
@@ -110,6 +123,10 @@ class LinkedFilter(KeyInstance):
         self.facts: LinkedFacts = facts
         self._links = facts.chain.links()
         self._lasts: list[Linked | None] = [None] * len(facts.bits) if facts.binds_last else []
+
+    def branches(self) -> Sequence[LinkedFilter]:
+        """The branches of the filter; this is the only one."""
+        return (self,)
 
     def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
         return []

@@ -21,10 +21,10 @@ from ensue.engine.core.instances.emitting import statements_of
 from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
 from ensue.engine.core.instances.keys import FastKey
 from ensue.engine.core.instances.linked import LinkedFacts, LinkedFilter
-from ensue.engine.core.instances.running import Running, running
 from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.relating.having import having_of, scopes_of
 from ensue.engine.core.relating.links import Linked, Match
+from ensue.engine.core.relating.running import Running, running
 from ensue.engine.core.relating.tallies import CountTally, SavedTallies, SumTally, Tally, tally
 from ensue.engine.outputs import Outputs, Trigger, value_for
 from ensue.engine.ports import Reading
@@ -104,16 +104,23 @@ class StretchedFacts(LinkedFacts):
             self.fire = self._fire_computed
 
     @property
-    def most_events(self) -> int:
-        """How many events a key has at most, where stretches lose none.
+    def most_events(self) -> int | None:
+        """The number of events of a key where stretches lose none.
 
         The first one of each place and the last one of each port, those of the latest matches, and
         the one of each value that aggregates have.
         """
+        if not self.is_running:
+            return None
         places = len(self.bits)
         matches = places * (places - 1) // 2 if self.binds_latest else 0
         values = sum(each.function not in ("COUNT", "SUM") for each in self.asked)
         return places + len(self.column_bits) + matches + values
+
+    def instance(
+        self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
+    ) -> StretchedFilter:
+        return StretchedFilter(self, timers, outputs, started)
 
     def _fire_computed(
         self, outputs: Outputs, held: Any, time: int, event_id: str | None
@@ -141,7 +148,7 @@ class StretchedFacts(LinkedFacts):
 
 def stretched_facts(correlation: FilterCorrelation, types: TypeSystem) -> StretchedFacts | None:
     """The facts of a rule that is a chain of groups, where it needs the events of stretches."""
-    form = form_of(correlation, types)
+    form = form_of(correlation, types, in_columns=False)
     if isinstance(form, str) or not form.needs_stretches:
         return None
     return StretchedFacts(correlation, form, types)

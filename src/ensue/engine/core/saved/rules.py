@@ -190,8 +190,10 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
 
 def _branches(instance: Runner, now: int | None) -> list[SavedBranch] | None:
     if isinstance(instance, LinkedFilter):
-        readings = _save_readings(instance.readings(now))
-        return [SavedBranch(readings, [], {}, instance.tallies())]
+        return [
+            SavedBranch(_save_readings(each.readings(now)), [], {}, each.tallies())
+            for each in instance.branches()
+        ]
     if not isinstance(instance, FilterInstance):
         return None
     return [
@@ -302,16 +304,18 @@ def _restore_memory(instance: FilterInstance, saved: list[SavedBranch]) -> None:
 
 
 def _restore_linked(instance: LinkedFilter, saved: list[SavedBranch]) -> None:
-    if len(saved) != 1:
+    branches = instance.branches()
+    if len(saved) != len(branches):
         raise damaged("a rule has other branches")
     known = set(instance.facts.ports)
-    if not all(known.issuperset(ports) and event for _, ports, event in saved[0].readings):
-        raise damaged("a rule has other ports")
-    readings = _restore_readings(saved[0])
-    try:
-        instance.take_up(readings, saved[0].tallies)
-    except ValueError:
-        raise damaged("a rule has other aggregates") from None
+    for branch, state in zip(branches, saved, strict=True):
+        if not all(known.issuperset(ports) and event for _, ports, event in state.readings):
+            raise damaged("a rule has other ports")
+        readings = _restore_readings(state)
+        try:
+            branch.take_up(readings, state.tallies)
+        except ValueError:
+            raise damaged("a rule has other aggregates") from None
 
 
 def _restore_readings(saved: SavedBranch) -> list[Reading]:
