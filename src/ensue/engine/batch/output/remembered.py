@@ -208,6 +208,15 @@ class Remembered:
         self._recent_bytes = 0
         return first
 
+    def let_go(self, first: int) -> None:
+        """Let go of batches all of whose readings come before a number."""
+        ends = [*(part.first for part in self.parts[1:]), self.next]
+        left = [part for part, end in zip(self.parts, ends, strict=True) if end > first]
+        if len(left) < len(self.parts):
+            self.parts = left
+            recent = [each for each in left if isinstance(each, Recent)]
+            self._recent_bytes = sum(b.held_bytes for each in recent for b in each.batches)
+
     def forget_all_but(self, readings: Rows) -> None:
         """Keep these readings only, sorted by number."""
         self.parts = [self.taken(readings)] if readings.size else []
