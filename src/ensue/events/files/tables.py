@@ -25,6 +25,7 @@ from ensue.events.mapping import Mapping
 from ensue.events.mapping.instants import TIME, instants_in, is_text, null_rows
 from ensue.events.mapping.tables import apply_table
 from ensue.events.nesting import is_nested
+from ensue.events.plain_columns import plain_rows
 from ensue.events.types import TypeSystem
 
 _FIRST_NOT_ASCII = 128
@@ -50,6 +51,7 @@ class TableChunks:
 
     def chunk(self, rows: pa.RecordBatch, numbers: Rows, rows_before: int = 0) -> Chunk:
         """The rows of a batch; `numbers` stand in for ids, and begin after `rows_before`."""
+        rows = plain_rows(rows)
         doubtful = _not_utf8(rows)
         given = rows
         if doubtful.any():
