@@ -8,9 +8,9 @@ found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,14 @@ from ensue.errors import EventError
 from ensue.events.cloudevents import VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
+from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.blocks import Blocks, not_utf8
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
 from ensue.events.kernels.scanned import Records, Values
+from ensue.events.kernels.words import words_of
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
@@ -57,14 +59,21 @@ class CellChunks:
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
         blocks = Blocks(file, path)
-        block = self._after_header(blocks)
+        first = self._after_header(blocks)
+        # While columns are made of one block, the next is scanned.
+        with closing(ahead(self._scanned(first, blocks))) as scanned:
+            for each in scanned:
+                chunk = self._made(each)
+                if len(chunk):
+                    yield chunk
+
+    def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_Scanned]:
         while True:
-            chunk, used = self.chunk(block, blocks.is_last)
-            if len(chunk):
-                yield chunk
+            scanned = self._scan(block, blocks.is_last)
+            yield scanned
             if blocks.is_last:
                 return
-            blocks.keep(block[used:])
+            blocks.keep(block[scanned.used :])
             block = blocks.next()
 
     def use_header(self, header: list[str]) -> None:
@@ -101,31 +110,39 @@ class CellChunks:
 
         `numbers_of_rows` stand in for ids, if not the numbers that follow.
         """
-        assert self._reader is not None
+        scanned = self._scan(block, is_last)
+        return self._made(scanned, numbers_of_rows), scanned.used
+
+    def _scan(self, block: bytes, is_last: bool) -> _Scanned:
+        """Where the cells of the whole records of a block stand."""
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
-        count = int(np.count_nonzero(data == 10)) + 1
+        count = block.count(b"\n") + 1
         values = Values.room(width, count)
         room = Records.room(count)
         rows, lines, used = scan_records(
-            data, len(block), ord(self._delimiter), width, is_last, room, values
+            data, words_of(block), len(block), ord(self._delimiter), width, is_last, room, values
         )
-        records = room.first(rows)
+        quoted, begins, ends = (each[:, :rows] for each in values)
+        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
+        return _Scanned(block, room.first(rows), cells, lines, used)
+
+    def _made(self, scanned: _Scanned, numbers_of_rows: Rows | None = None) -> Chunk:
+        assert self._reader is not None
+        block, records, cells = scanned.block, scanned.records, scanned.cells
         source = _RecordSource(
             block,
             records.begins,
             records.ends,
             records.lines + self._lines,
-            np.empty(rows, np.int64),
+            np.empty(len(records.begins), np.int64),
             self._delimiter,
             self._reader,
         )
-        self._lines += lines
+        self._lines += scanned.lines
         kept = self._number(source, records.flagged)
         if numbers_of_rows is not None:
             source.row_numbers[:] = numbers_of_rows
-        quoted, begins, ends = (each[:, :rows] for each in values)
-        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
         doubtful = (records.flagged != 0) | not_utf8(
             block, source.begins, source.ends, (records.notes & BEYOND_ASCII) != 0
         )
@@ -133,7 +150,7 @@ class CellChunks:
         cells.present &= ~doubtful
         if kept is not None:
             source, cells, doubtful = source.at(kept), cells.at(kept), doubtful[kept]
-        return self._chunk(cells, source, doubtful), used
+        return self._chunk(cells, source, doubtful)
 
     def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
         """Number the rows; and those that are records at all, if not every one is."""
@@ -219,13 +236,15 @@ class CellChunks:
 
 def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
     """Give rows without an id or a source the ones that stand in for them."""
-    own = pa.array(numbers).cast(pa.string())
     given = columns.get("id")
-    columns["id"] = own if given is None else pc.coalesce(given, own)
+    if given is None or given.null_count:
+        own = pa.array(numbers).cast(pa.string())
+        columns["id"] = own if given is None else pc.coalesce(given, own)
     given = columns.get("source")
-    columns["source"] = (
-        pa.repeat(pa.scalar(source), len(numbers)) if given is None else pc.fill_null(given, source)
-    )
+    if given is None:
+        columns["source"] = pa.repeat(pa.scalar(source), len(numbers))
+    elif given.null_count:
+        columns["source"] = pc.fill_null(given, source)
 
 
 class _Lines:
@@ -270,6 +289,17 @@ class _Cells:
         taken = _Cells(self.data, self.begins[:, rows], self.ends[:, rows], self.quoted[:, rows])
         taken.present = self.present[:, rows]
         return taken
+
+
+class _Scanned(NamedTuple):
+    """What the scanner has found in a block: records with their cells, how many lines they have,
+    and how many bytes."""
+
+    block: bytes
+    records: Records
+    cells: _Cells
+    lines: int
+    used: int
 
 
 @dataclass(frozen=True)
