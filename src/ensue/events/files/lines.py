@@ -52,7 +52,15 @@ class _Scanned:
         count = block.count(b"\n") + 1
         values, room = Values.room(slots, count), Records.room(count)
         self.count, self.lines = scan_lines(
-            self.data, words_of(block), len(block), tree, new_stacks(), data_node, strict, room, values
+            self.data,
+            words_of(block),
+            len(block),
+            tree,
+            new_stacks(),
+            data_node,
+            strict,
+            room,
+            values,
         )
         self.kinds, self.begins, self.ends = values
         records = room.first(self.count)

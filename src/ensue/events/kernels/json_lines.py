@@ -52,10 +52,7 @@ def end_of_plain(data: Any, words: Any, place: int, end: int) -> int:
     while place + 8 <= end:
         word = words[place]
         marks = (
-            word
-            | (word - _SPACES) & ~word
-            | marks_of(word, _QUOTES)
-            | marks_of(word, _BACKSLASHES)
+            word | (word - _SPACES) & ~word | marks_of(word, _QUOTES) | marks_of(word, _BACKSLASHES)
         )
         if marks & HIGHEST != 0:
             return place + first_marked(marks)

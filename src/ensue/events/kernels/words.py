@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ensue.events.kernels.compiling import inner
 
@@ -23,9 +24,9 @@ def repeated(sign: int) -> np.uint64:
     return ONES * np.uint64(sign)
 
 
-def words_of(block: bytes) -> Any:
+def words_of(block: bytes | npt.NDArray[np.uint8]) -> Any:
     """For each byte of a block, but for the last seven, the eight bytes that begin there."""
-    room = block if len(block) >= WORD else block + bytes(WORD)
+    room = block if len(block) >= WORD else bytes(block) + bytes(WORD)
     return np.ndarray((len(room) - WORD + 1,), np.dtype("<u8"), room, 0, (1,))
 
 
