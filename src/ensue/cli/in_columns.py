@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensue.cli.asides import RefusedRecords
@@ -22,6 +23,7 @@ from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, check_advance
+from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Rejected
 from ensue.events.kernels.kept import has_compiled_loops
@@ -39,16 +41,46 @@ SMALL_BYTES = 1 << 22
 SMALL_BYTES_AT_FIRST = 1 << 25
 """As `SMALL_BYTES`, where loops have to be compiled before they are run."""
 
-BYTES_OF_A_PACKED_BYTE = 8
-"""About how much text a byte of Parquet, or of a compressed file, stands for."""
-
 
 def is_for_columns(inputs: Sequence[Input]) -> bool:
     """Whether reading in columns is worth its start."""
-    size = sum(
-        each.known_size * (BYTES_OF_A_PACKED_BYTE if each.is_packed else 1) for each in inputs
-    )
-    return size > (SMALL_BYTES if has_compiled_loops() else SMALL_BYTES_AT_FIRST)
+    enough = SMALL_BYTES if has_compiled_loops() else SMALL_BYTES_AT_FIRST
+    size = 0
+    for each in inputs:
+        size += _unpacked_size(each, enough)
+        if size > enough:
+            return True
+    return False
+
+
+def _unpacked_size(each: Input, most: int) -> int:
+    """The size of what a file holds, unpacked: exact up to `most`, and above it just more.
+
+    A few bytes of a packed file may stand for gigabytes, so they are looked at.
+    """
+    if not each.is_packed or each.size is None or each.size > most:
+        return each.known_size
+    load_pyarrow()
+    try:
+        if each.format == "parquet":
+            return _size_in_columns(each, most) if each.is_file else most + 1
+        with closing(each.open()) as file:
+            return max(each.size, len(file.read(most + 1)))
+    except (OSError, UsageError):
+        # It is told where the events are read.
+        return each.size
+
+
+def _size_in_columns(each: Input, most: int) -> int:
+    from ensue.events.parquet import open_parquet, parquet_batches
+
+    size = 0
+    with ExitStack() as stack:
+        for batch in parquet_batches(open_parquet(Path(each.path), each.name, stack), each.name):
+            size += batch.nbytes
+            if size > most:
+                break
+    return size
 
 
 def _tell_of_compiling() -> None:

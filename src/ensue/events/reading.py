@@ -21,6 +21,7 @@ import msgspec
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
+from ensue.events.overlong import cut_lines
 from ensue.events.singly import CellReader, CsvRecords, LineReader
 from ensue.events.sources import LINES, Input, open_inputs
 from ensue.events.sources.contents import check_format
@@ -157,7 +158,7 @@ def _measured(file: BinaryIO, name: str, progress: Progress | None) -> Iterator[
     total = _size(file)
     done = told = 0
     try:
-        for line in file:
+        for line in cut_lines(file):
             # Only the first line can follow nothing.
             yield line.removeprefix(_BYTE_ORDER_MARK) if done == 0 else line
             done += len(line)

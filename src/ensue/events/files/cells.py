@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.errors import EventError
+from ensue.events import overlong
 from ensue.events.cloudevents import VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.blocks import Blocks, not_utf8
+from ensue.events.files.blocks import Blocks, not_utf8, records_at_once
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
@@ -31,6 +32,9 @@ from ensue.events.kernels.words import words_of
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
+
+_STAND_IN = b"x\n"
+_ENDING = 2
 
 
 class CellChunks:
@@ -63,18 +67,34 @@ class CellChunks:
         # While columns are made of one block, the next is scanned.
         with closing(ahead(self._scanned(first, blocks))) as scanned:
             for each in scanned:
-                chunk = self._made(each)
+                chunk = self._made(each) if isinstance(each, _Scanned) else self._refused(each)
                 if len(chunk):
                     yield chunk
 
-    def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_Scanned]:
+    def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_Scanned | _TooLong]:
+        most = records_at_once(len(self._header))
         while True:
-            scanned = self._scan(block, blocks.is_last)
-            yield scanned
-            if blocks.is_last:
+            found = self._scan(block, blocks.is_last, most)
+            if not found.used and len(block) > overlong.RECORD_BYTES + _ENDING:
+                cut, block = _cut(block, blocks)
+                yield cut
+                continue
+            yield found
+            if found.is_all and blocks.is_last:
                 return
-            blocks.keep(block[scanned.used :])
-            block = blocks.next()
+            block = block[found.used :]
+            if found.is_all:
+                blocks.keep(block)
+                block = blocks.next()
+
+    def _refused(self, cut: _TooLong) -> Chunk:
+        """A chunk of one record that is too long."""
+        record = overlong.refused(self._lines + 1, cut.begin)
+        after = self._lines + cut.lines
+        chunk = self._made(self._scan(_STAND_IN, True, 1))
+        self._lines = after
+        chunk.doubtful[:] = True
+        return replace(chunk, singly=lambda _: [record])
 
     def use_header(self, header: list[str]) -> None:
         """Read records under these names. Raises `UsageError` if they make no events."""
@@ -94,7 +114,9 @@ class CellChunks:
             except EventError:
                 header = None
             # A header that fills its block may go on in the next.
-            if (header is not None and lines.used < len(block)) or blocks.is_last:
+            if header is not None and lines.used < len(block):
+                break
+            if blocks.is_last or len(block) > overlong.RECORD_BYTES:
                 break
             blocks.keep(block)
             block = blocks.next()
@@ -110,24 +132,37 @@ class CellChunks:
 
         `numbers_of_rows` stand in for ids, if not the numbers that follow.
         """
-        scanned = self._scan(block, is_last)
+        scanned = self._scan(block, is_last, None)
         return self._made(scanned, numbers_of_rows), scanned.used
 
-    def _scan(self, block: bytes, is_last: bool) -> _Scanned:
-        """Where the cells of the whole records of a block stand."""
+    def _scan(self, block: bytes, is_last: bool, most: int | None) -> _Scanned:
+        """The first records of a block, `most` of them, up to one that is too long."""
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
         count = block.count(b"\n") + 1
+        count = count if most is None else min(count, most)
         values = Values.room(width, count)
         room = Records.room(count)
         rows, lines, used = scan_records(
             data, words_of(block), len(block), ord(self._delimiter), width, is_last, room, values
         )
+        is_all = rows < count
+        records = room.first(rows)
+        for row in np.flatnonzero(records.ends - records.begins > overlong.RECORD_BYTES).tolist():
+            begin, end = int(records.begins[row]), int(records.ends[row])
+            if overlong.refusal(0, block[begin:end]) is None:
+                continue
+            # It is cut, as the first record of what is left.
+            rows, used, is_all = row, begin, False
+            lines = int(records.lines[row]) - 1
+            records = room.first(rows)
+            break
         quoted, begins, ends = (each[:, :rows] for each in values)
         cells = _Cells(data, begins, ends, quoted.view(np.bool_))
-        return _Scanned(block, room.first(rows), cells, lines, used)
+        return _Scanned(block, records, cells, lines, used, is_all)
 
     def _made(self, scanned: _Scanned, numbers_of_rows: Rows | None = None) -> Chunk:
+        """The columns of what was scanned."""
         assert self._reader is not None
         block, records, cells = scanned.block, scanned.records, scanned.cells
         source = _RecordSource(
@@ -247,6 +282,20 @@ def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> N
         columns["source"] = pc.fill_null(given, source)
 
 
+def _cut(block: bytes, blocks: Blocks) -> tuple[_TooLong, bytes]:
+    """A record that is too long, and what follows the line in which that shows.
+
+    That is where a reader of single records goes on, too (`CsvRecords`).
+    """
+    begin = block[: overlong.KEPT_BYTES]
+    end = overlong.end_of_line_too_far(block)
+    lines = block.count(b"\n", 0, end if end >= 0 else len(block)) + 1
+    while end < 0 and not blocks.is_last:
+        block = blocks.next()
+        end = block.find(b"\n")
+    return _TooLong(begin, lines), block[end + 1 :] if end >= 0 else b""
+
+
 class _Lines:
     """The lines of a block, and how many of them, and of its bytes, have been taken."""
 
@@ -292,14 +341,22 @@ class _Cells:
 
 
 class _Scanned(NamedTuple):
-    """What the scanner has found in a block: records with their cells, how many lines they have,
-    and how many bytes."""
+    """What the scanner has found in a block: records with their cells, how many lines and bytes
+    they have, and whether more would need further bytes."""
 
     block: bytes
     records: Records
     cells: _Cells
     lines: int
     used: int
+    is_all: bool
+
+
+class _TooLong(NamedTuple):
+    """A record that is too long: its first bytes, and how many lines it has."""
+
+    begin: bytes
+    lines: int
 
 
 @dataclass(frozen=True)
@@ -337,6 +394,8 @@ class _RecordSource:
 
     def _read(self, row: int) -> Event | Rejected:
         number, raw = int(self.line_numbers[row]), self._raw(row).rstrip(b"\r\n")
+        if (refused := overlong.refusal(number, raw)) is not None:
+            return refused
         try:
             cells = self.cells(row)
         except EventError as error:

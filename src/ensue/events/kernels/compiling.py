@@ -57,5 +57,5 @@ def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """A part of compiled loops, and of nothing else: it is kept with each loop that calls it."""
-    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
     return cast(Callable[..., Any], njit(nogil=True, **options)(function))

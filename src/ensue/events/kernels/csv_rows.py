@@ -22,7 +22,7 @@ _LINE_BREAKS, _RETURNS, _QUOTES = map(repeated, b'\n\r"')
 
 
 @inner
-def end_of_cell(data: Any, words: Any, place: int, size: int, delimiter: int) -> int:
+def end_of_cell(data: Any, words: Any, place: int, size: int, delimiter: int) -> Any:
     """The next byte that may end a cell without quotes, or is a NUL or beyond ASCII."""
     delimiters = ONES * np.uint64(delimiter)
     while place + 8 <= size:
@@ -46,7 +46,7 @@ def end_of_cell(data: Any, words: Any, place: int, size: int, delimiter: int) ->
 
 
 @inner
-def end_of_quoted(data: Any, words: Any, place: int, size: int) -> int:
+def end_of_quoted(data: Any, words: Any, place: int, size: int) -> Any:
     """The next byte of a cell in quotes that is a quote, a line break, a NUL or beyond ASCII."""
     while place + 8 <= size:
         word = words[place]
@@ -75,7 +75,8 @@ def scan_records(
     records: Any,
     values: Any,
 ) -> tuple[int, int, int]:
-    """Scan whole records. Returns how many, how many lines they have, and where they end.
+    """Scan whole records, as many as there is room for. Returns how many, how many lines they
+    have, and where they end.
 
     A record that does not end in the block is left for the next one, unless this is the last.
     The kind of a cell in which quotes are doubled is 1. A record with another number of cells is
@@ -84,7 +85,7 @@ def scan_records(
     record_begins, record_ends, line_numbers, flagged, notes = records
     quoted, begins, ends = values
     rows, lines, position = 0, 0, 0
-    while position < size:
+    while position < size and rows < len(flagged):
         begin = position
         place = position
         first_line = lines + 1

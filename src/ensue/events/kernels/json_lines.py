@@ -47,7 +47,7 @@ def skip_space(data: Any, place: int, end: int) -> int:
 
 
 @inner
-def end_of_plain(data: Any, words: Any, place: int, end: int) -> int:
+def end_of_plain(data: Any, words: Any, place: int, end: int) -> Any:
     """The next byte of a text that is a quote, a backslash, a control or beyond ASCII."""
     while place + 8 <= end:
         word = words[place]
@@ -63,7 +63,7 @@ def end_of_plain(data: Any, words: Any, place: int, end: int) -> int:
 
 
 @inner
-def end_of_line(data: Any, words: Any, place: int, size: int) -> int:
+def end_of_line(data: Any, words: Any, place: int, size: int) -> Any:
     """The next line break, or the end of the block."""
     while place + 8 <= size:
         marks = marks_of(words[place], _LINE_BREAKS)

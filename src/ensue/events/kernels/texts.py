@@ -129,7 +129,7 @@ def copy_texts(
     """
     data, words = data
     out, out_words = out
-    at = np.int64(0)
+    at: Any = np.int64(0)
     for row in range(len(begins)):
         offsets[row] = at
         if not present[row]:

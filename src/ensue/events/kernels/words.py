@@ -38,7 +38,7 @@ def marks_of(word: Any, signs: Any) -> Any:
 
 
 @inner
-def first_marked(marks: Any) -> int:
+def first_marked(marks: Any) -> Any:
     """The first byte whose highest bit is set; at least one is."""
     found = marks & HIGHEST
     before = ((found & (~found + np.uint64(1))) - np.uint64(1)) >> np.uint64(7)
