@@ -246,6 +246,6 @@ def _missing_columns(missing: Sequence[str], columns: Sequence[str], where: str)
     present = ", ".join(f"`{name}`" for name in columns) or "none at all"
     return (
         f"{where} has no {lacking}: its columns are {present}. an event needs a `type` (the name of"
-        " its event type) and a `time` (when it happened): add them, or rename the columns that"
-        " hold them"
+        " its event type) and a `time` (when it happened): say which columns hold them (`--columns"
+        " time=COLUMN,type=COLUMN`), or name the type of all events (`--type NAME`)"
     )

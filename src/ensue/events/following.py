@@ -19,7 +19,7 @@ from ensue.events import overlong
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords, LineReader
-from ensue.events.sources import STDIN, Input, open_inputs
+from ensue.events.sources import STDIN, Input, open_inputs, zeek
 from ensue.events.sources.finding import find_files
 from ensue.events.sources.growing import Growing, growing, identity_of, wait
 from ensue.events.types import TypeSystem
@@ -71,7 +71,7 @@ class FollowedInput:
         self._mapping = mapping
         self._rows = rows
         self._number = 0
-        self._cells: CellReader | None = None
+        self._cells = self._first_cells()
         self._open = _OpenRecord()
         self._lines = LineReader(types, given.name, mapping)
 
@@ -79,7 +79,7 @@ class FollowedInput:
         """The records that are whole by now."""
         while lines := self.source.lines():
             if self.source.began_anew:
-                self._number, self._cells, self._open = 0, None, _OpenRecord()
+                self._number, self._cells, self._open = 0, self._first_cells(), _OpenRecord()
                 self.source.began_anew = False
             yield from self._read(lines)
 
@@ -94,8 +94,16 @@ class FollowedInput:
         if self._open.lines:
             yield from self._placed(self._csv_record())
 
+    def _first_cells(self) -> CellReader | None:
+        """The reader of a file of CSV whose columns have their names from elsewhere."""
+        given = self._given
+        if given.header is None:
+            return None
+        return CellReader(given.header, self._types, given.name, self._mapping)
+
     def _read(self, lines: Sequence[bytes]) -> Iterator[Record]:
         for line in lines:
+            line = zeek.cleaned(line) if self._given.is_zeek else line
             self._number += 1
             if self._number == 1:
                 line = line.removeprefix(_BYTE_ORDER_MARK)

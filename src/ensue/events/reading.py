@@ -110,7 +110,9 @@ def _records(
         return
     with each.open(told) as file:
         lines = _measured(file, each.path, None)
-        yield from _streamed(lines, types, each.format, name, each.delimiter, rows_before, mapping)
+        yield from _streamed(
+            lines, types, each.format, name, each.delimiter, rows_before, mapping, each.header
+        )
 
 
 @dataclass(frozen=True)
@@ -142,10 +144,13 @@ def _streamed(
     delimiter: str = ",",
     rows_before: int = 0,
     mapping: Mapping | None = None,
+    header: Sequence[str] | None = None,
 ) -> Iterator[Event | Rejected]:
     if format_ == LINES:
         return _json_lines(lines, LineReader(types, name, mapping), rows_before)
-    return _csv_rows(lines, types, name, delimiter, rows_before, mapping)
+    records = CsvRecords(lines, delimiter)
+    reader = CellReader(header or records.header(name), types, name, mapping)
+    return _csv_rows(records, reader, rows_before)
 
 
 def _measured(file: BinaryIO, name: str, progress: Progress | None) -> Iterator[bytes]:
@@ -185,15 +190,8 @@ def _json_lines(
 
 
 def _csv_rows(
-    lines: Iterable[bytes],
-    types: TypeSystem,
-    name: str,
-    delimiter: str,
-    rows_before: int,
-    mapping: Mapping | None,
+    records: CsvRecords, reader: CellReader, rows_before: int
 ) -> Iterator[Event | Rejected]:
-    records = CsvRecords(lines, delimiter)
-    reader = CellReader(records.header(name), types, name, mapping)
     row = rows_before
     while True:
         try:

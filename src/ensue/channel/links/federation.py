@@ -244,7 +244,7 @@ class Federation:
             self._seen.keep(self._routes.neighbours)
         self._tell(changed, links)
 
-    def receive_news(self, news: News, neighbour: str, link: Link) -> None:
+    def receive_news(self, news: News, neighbour: str, link: Link) -> Sequence[Blocked]:
         """Take over what a neighbour says of its routes. Raises `LinkFaultError` if it cannot."""
         if not isinstance(news, Advert):
             # At the other end is a broker.
@@ -255,6 +255,7 @@ class Federation:
             changed = self._routes.learn(neighbour, link, news)
             links = self._apply(changed)
         self._tell(changed, links)
+        return ()
 
     def wants_changed(self) -> None:
         """This channel's consumers may want something else now."""

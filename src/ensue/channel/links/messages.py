@@ -27,6 +27,7 @@ PREDICATES_A_KIND = 32
 """A channel that wants one kind of event by more predicates than this wants all of that kind."""
 LONGEST_NAME = 512
 LONGEST_PREDICATE = 4_096
+LONGEST_REMEMBERED = 256
 LONGEST_PATH = 64
 """The most channels that an event may pass on its way; a longer route is none."""
 WANTS_A_CHANNEL = 4_096
@@ -150,14 +151,22 @@ def _within_bounds(type_: str | None, source: str | None, text: str | None) -> R
     )
 
 
-@lru_cache(maxsize=4_096)
 def as_want(each: RemoteWant) -> Want:
     """A want for a look-up. Raises `LibraryError` if its predicate cannot be read."""
     if each.where is None:
         return Want(each.type, each.source)
+    # A tree takes fifty times as much as its text: long ones are not remembered.
+    parse = _parsed if len(each.where) <= LONGEST_REMEMBERED else _parse
+    return Want(each.type, each.source, parse(each.where))
+
+
+def _parse(text: str) -> Expression:
     from ensue.lang.expressions.text.parsing import parse_expression
 
-    return Want(each.type, each.source, parse_expression(each.where))
+    return parse_expression(text)
+
+
+_parsed = lru_cache(maxsize=4_096)(_parse)
 
 
 def _text(predicate: Expression) -> str:

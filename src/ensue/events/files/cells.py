@@ -7,7 +7,7 @@ found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, NamedTuple
@@ -53,7 +53,9 @@ class CellChunks:
         delimiter: str = ",",
         mapping: Mapping | None = None,
         rows_before: int = 0,
+        header: Sequence[str] | None = None,
     ) -> None:
+        """`header` has the names of the columns, where the first record does not."""
         self._types = types
         self._name = name
         self._delimiter = delimiter
@@ -61,6 +63,7 @@ class CellChunks:
         self._declared = DeclaredAttributes(types)
         self._rows = rows_before
         self._lines = 0
+        self._given_header = header
         self._header: list[str] = []
         self._reader: CellReader | None = None
 
@@ -108,6 +111,9 @@ class CellChunks:
     def _after_header(self, blocks: Blocks) -> bytes:
         """Read the header, and give the rest of its block."""
         block = blocks.next()
+        if self._given_header is not None:
+            self.use_header(list(self._given_header))
+            return block
         while True:
             records = CsvRecords(lines := _Lines(block), self._delimiter)
             try:

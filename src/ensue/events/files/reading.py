@@ -63,7 +63,7 @@ def _chunks(
             lines = LineChunks(types, each.name, mapping, rows_before)
             yield from lines.chunks(file, each.path)
         else:
-            cells = CellChunks(types, each.name, each.delimiter, mapping, rows_before)
+            cells = CellChunks(types, each.name, each.delimiter, mapping, rows_before, each.header)
             yield from cells.chunks(file, each.path)
 
 

@@ -19,7 +19,7 @@ import msgspec
 from ensue.errors import EnsueError
 from ensue.events.cloudevents import event_of
 from ensue.events.times import format_time
-from ensue.server.station.libraries import Libraries
+from ensue.server.station.rules.libraries import Libraries
 from ensue.server.station.station import Station
 
 AUTHOR: Final = "demo"
