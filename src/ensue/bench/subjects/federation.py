@@ -20,6 +20,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from threading import Event as Flag
 from threading import Thread
 from typing import Any
 
@@ -40,6 +41,8 @@ from ensue.library import parse
 
 AIM = 0.5
 TYPES = ("Near", "Far", "Out")
+_SECONDS_TO_START = 60.0
+_SECONDS_TO_CROSS = 60.0
 _numbers = count(1)
 
 
@@ -281,14 +284,19 @@ def _gateway(name: str, source: Client, target: Client) -> Iterator[None]:
 
 def _wait_until_ready(process: subprocess.Popen[str]) -> None:
     assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        if line.strip() == "ready":
-            # What it says later is read by nobody, and must not fill the pipe.
-            Thread(target=process.stderr.read, daemon=True).start()
-            return
-        said.append(line)
-    raise UsageError("the gateway has not started:\n" + "".join(said))
+    said: list[str] = []
+    ready = Flag()
+
+    def read() -> None:
+        # It is read to its end, so that what a gateway says later does not fill the pipe.
+        for line in process.stderr or ():
+            if line.strip() == "ready":
+                ready.set()
+            said.append(line)
+
+    Thread(target=read, daemon=True).start()
+    if not ready.wait(_SECONDS_TO_START):
+        raise UsageError("the gateway has not started:\n" + "".join(said[-5:]))
 
 
 def _bodies(size: int) -> list[bytes]:
@@ -353,16 +361,26 @@ async def _crossed(consumers: int) -> int:
     far = Gateway.from_config(tables("far", ("middle", "far"), wishes))
     starting: list[Awaitable[None]] = [near.start(), far.start()]
     await asyncio.gather(*starting)
-    await asyncio.sleep(1.0)
+    cars = hub(f"{mark}/cars")
+    # The near gateway listens there once it knows what is wanted.
+    await _until(lambda: any(each.is_listening for each in cars.connections))
     for speed in range(1000):
         event = Event.of("Speed", time=speed, id=str(speed), source="car", data={"speed": speed})
-        hub(f"{mark}/cars").publish(Outgoing(event))
-    before = -1
-    while (crossed := len(hub(f"{mark}/middle").log)) != before:
-        before = crossed
-        await asyncio.sleep(0.5)
+        cars.publish(Outgoing(event))
+    await _until(lambda: _link(near, "cars")["in"] == 1000 and not _link(near, "middle")["waiting"])
+    crossed = len(hub(f"{mark}/middle").log)
     await asyncio.gather(near.stop(), far.stop())
     return crossed
+
+
+def _link(gateway: Gateway, service: str) -> dict[str, Any]:
+    return next(each for each in gateway.status() if each["service"] == service)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(_SECONDS_TO_CROSS):
+        while not condition():
+            await asyncio.sleep(0.05)
 
 
 def _placing(effort: Effort) -> Iterator[Curve]:

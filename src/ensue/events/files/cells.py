@@ -7,21 +7,22 @@ found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.errors import EventError
+from ensue.events import overlong
 from ensue.events.cloudevents import VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.blocks import Blocks, not_utf8
+from ensue.events.files.blocks import LINE_BREAK, Blocks, not_utf8, records_at_once
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
@@ -29,6 +30,17 @@ from ensue.events.kernels.scanned import Records, Values
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
+
+_STAND_IN = b"x\n"
+_ENDING = 2
+
+
+class _Found(NamedTuple):
+    """A chunk, how many bytes of its block it has, and whether more would need further bytes."""
+
+    chunk: Chunk
+    used: int
+    is_all: bool
 
 
 class CellChunks:
@@ -41,7 +53,9 @@ class CellChunks:
         delimiter: str = ",",
         mapping: Mapping | None = None,
         rows_before: int = 0,
+        header: Sequence[str] | None = None,
     ) -> None:
+        """`header` has the names of the columns, where the first record does not."""
         self._types = types
         self._name = name
         self._delimiter = delimiter
@@ -49,20 +63,45 @@ class CellChunks:
         self._declared = DeclaredAttributes(types)
         self._rows = rows_before
         self._lines = 0
+        self._given_header = header
         self._header: list[str] = []
         self._reader: CellReader | None = None
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
         blocks = Blocks(file, path)
         block = self._after_header(blocks)
+        most = records_at_once(len(self._header))
         while True:
-            chunk, used = self.chunk(block, blocks.is_last)
-            if len(chunk):
-                yield chunk
-            if blocks.is_last:
+            found = self._scan(block, blocks.is_last, most)
+            if not found.used and len(block) > overlong.RECORD_BYTES + _ENDING:
+                cut, block = self._cut(block, blocks)
+                yield cut
+                continue
+            if len(found.chunk):
+                yield found.chunk
+            if found.is_all and blocks.is_last:
                 return
-            blocks.keep(block[used:])
+            block = block[found.used :]
+            if found.is_all:
+                blocks.keep(block)
+                block = blocks.next()
+
+    def _cut(self, block: bytes, blocks: Blocks) -> tuple[Chunk, bytes]:
+        """A chunk of one record that is too long, and what follows the line in which that shows.
+
+        That is where a reader of single records goes on, too (`CsvRecords`).
+        """
+        record = overlong.refused(self._lines + 1, block)
+        end = overlong.end_of_line_too_far(block)
+        self._lines += block.count(b"\n", 0, end if end >= 0 else len(block)) + 1
+        while end < 0 and not blocks.is_last:
             block = blocks.next()
+            end = block.find(b"\n")
+        lines = self._lines
+        chunk = self._scan(_STAND_IN, True, 1).chunk
+        self._lines = lines
+        chunk.doubtful[:] = True
+        return replace(chunk, singly=lambda _: [record]), block[end + 1 :] if end >= 0 else b""
 
     def use_header(self, header: list[str]) -> None:
         """Read records under these names. Raises `UsageError` if they make no events."""
@@ -72,6 +111,9 @@ class CellChunks:
     def _after_header(self, blocks: Blocks) -> bytes:
         """Read the header, and give the rest of its block."""
         block = blocks.next()
+        if self._given_header is not None:
+            self.use_header(list(self._given_header))
+            return block
         while True:
             records = CsvRecords(lines := _Lines(block), self._delimiter)
             try:
@@ -79,7 +121,9 @@ class CellChunks:
             except EventError:
                 header = None
             # A header that fills its block may go on in the next.
-            if (header is not None and lines.used < len(block)) or blocks.is_last:
+            if header is not None and lines.used < len(block):
+                break
+            if blocks.is_last or len(block) > overlong.RECORD_BYTES:
                 break
             blocks.keep(block)
             block = blocks.next()
@@ -95,16 +139,34 @@ class CellChunks:
 
         `numbers_of_rows` stand in for ids, if not the numbers that follow.
         """
+        found = self._scan(block, is_last, None, numbers_of_rows)
+        return found.chunk, found.used
+
+    def _scan(
+        self, block: bytes, is_last: bool, most: int | None, numbers_of_rows: Rows | None = None
+    ) -> _Found:
+        """The first records of a block, `most` of them, up to one that is too long."""
         assert self._reader is not None
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
-        count = int(np.count_nonzero(data == 10)) + 1
+        count = int(np.count_nonzero(data == LINE_BREAK)) + 1
+        count = count if most is None else min(count, most)
         values = Values.room(width, count)
         room = Records.room(count)
         rows, lines, used = scan_records(
             data, len(block), ord(self._delimiter), width, is_last, room, values
         )
+        is_all = rows < count
         records = room.first(rows)
+        for row in np.flatnonzero(records.ends - records.begins > overlong.RECORD_BYTES).tolist():
+            begin, end = int(records.begins[row]), int(records.ends[row])
+            if overlong.refusal(0, block[begin:end]) is None:
+                continue
+            # It is cut, as the first record of what is left.
+            rows, used, is_all = row, begin, False
+            lines = int(records.lines[row]) - 1
+            records = room.first(rows)
+            break
         source = _RecordSource(
             block,
             records.begins,
@@ -127,7 +189,7 @@ class CellChunks:
         cells.present &= ~doubtful
         if kept is not None:
             source, cells, doubtful = source.at(kept), cells.at(kept), doubtful[kept]
-        return self._chunk(cells, source, doubtful), used
+        return _Found(self._chunk(cells, source, doubtful), used, is_all)
 
     def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
         """Number the rows; and those that are records at all, if not every one is."""
@@ -301,6 +363,8 @@ class _RecordSource:
 
     def _read(self, row: int) -> Event | Rejected:
         number, raw = int(self.line_numbers[row]), self._raw(row).rstrip(b"\r\n")
+        if (refused := overlong.refusal(number, raw)) is not None:
+            return refused
         try:
             cells = self.cells(row)
         except EventError as error:

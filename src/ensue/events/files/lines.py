@@ -15,11 +15,12 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from ensue.events import overlong
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED, Event, Rejected
 from ensue.events.files.attributes import Declared, DeclaredAttributes
-from ensue.events.files.blocks import Blocks, not_utf8, whole_lines
+from ensue.events.files.blocks import Blocks, in_lines, not_utf8, records_at_once, whole_lines
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.name_tree import NameTree
 from ensue.events.files.places import Places
@@ -100,10 +101,12 @@ class LineChunks:
         self._tree, self._data_node = tree.arrays(DATA_COLUMN)
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
+        most = records_at_once(self._slots)
         for block in whole_lines(Blocks(file, path)):
-            chunk = self.chunk(block)
-            if len(chunk):
-                yield chunk
+            for lines in in_lines(block, most):
+                chunk = self.chunk(lines)
+                if len(chunk):
+                    yield chunk
 
     def chunk(self, block: bytes, numbers: Rows | None = None) -> Chunk:
         """The lines of a block; `numbers` stand in for ids, if not those that follow."""
@@ -118,6 +121,7 @@ class LineChunks:
         begins, ends = scanned.line_begins, scanned.line_ends
         beyond_ascii = (scanned.notes & json_lines.BEYOND_ASCII) != 0
         doubtful = scanned.flagged | not_utf8(block, begins, ends, beyond_ascii)
+        doubtful |= ends - begins > overlong.RECORD_BYTES
         columns = (self._plain_context if is_plain else self._cloud_event)(
             scanned, row_numbers, doubtful
         )

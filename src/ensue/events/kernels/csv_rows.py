@@ -19,7 +19,8 @@ BEYOND_ASCII = 4
 def scan_records(
     data: Any, size: int, delimiter: int, width: int, is_last: bool, records: Any, values: Any
 ) -> tuple[int, int, int]:
-    """Scan whole records. Returns how many, how many lines they have, and where they end.
+    """Scan whole records, as many as there is room for. Returns how many, how many lines they
+    have, and where they end.
 
     A record that does not end in the block is left for the next one, unless this is the last.
     The kind of a cell in which quotes are doubled is 1. A record with another number of cells is
@@ -28,7 +29,7 @@ def scan_records(
     record_begins, record_ends, line_numbers, flagged, notes = records
     quoted, begins, ends = values
     rows, lines, position = 0, 0, 0
-    while position < size:
+    while position < size and rows < len(flagged):
         begin = position
         place = position
         first_line = lines + 1

@@ -1,7 +1,8 @@
 """Instants of whole columns: what `values` says of one value, over arrays.
 
 In comes an Arrow column of timestamps, texts or numbers; out go microseconds since 1970, and which
-rows have none or could not be read here.
+rows have none or could not be read here. Compiled loops are loaded where a text is met: timestamps
+need none of them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.events.kernels.values import LOCAL, READ, parse_times, parse_whole_numbers
 from ensue.events.mapping.values import REAL_FACTORS, WHOLE_FACTORS, mapped_instant
 from ensue.events.times import EARLIEST, EPOCH, LATEST
 
@@ -95,6 +95,8 @@ def _of_text(text: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
 
 def times_in_text(data: Any, begins: Any, ends: Any, zone: ZoneInfo | None) -> tuple[Any, Any]:
     """The instants of RFC 3339 texts in a block of bytes, and which were not read."""
+    from ensue.events.kernels.values import LOCAL, READ, parse_times
+
     values, how = np.empty(len(begins), np.int64), np.empty(len(begins), np.uint8)
     parse_times(data, begins, ends, EARLIEST, LATEST, values, how)
     unread = how != READ
@@ -106,6 +108,8 @@ def times_in_text(data: Any, begins: Any, ends: Any, zone: ZoneInfo | None) -> t
 
 
 def _of_numbers_in_text(text: pa.Array, unit: str) -> tuple[Any, Any]:
+    from ensue.events.kernels.values import parse_whole_numbers
+
     data, ends = _spans(text)
     numbers, ok = np.empty(len(text), np.int64), np.empty(len(text), np.bool_)
     if parse_whole_numbers(data, ends[:-1], ends[1:], numbers, ok) == 0 and len(text):

@@ -175,6 +175,20 @@ def _metrics(channels: Sequence[Channel]) -> Iterator[str]:
         for name, hosted in list(station.hosted.items()):
             labels = f'channel="{channel}",library="{name}"'
             yield f"ensue_refused_events_total{{{labels}}} {hosted.counted.refused}"
+    words = "events that a library has not read since its rules hold too many keys"
+    yield from _head("ensue_full_events_total", words, "counter")
+    for channel, station in stations.items():
+        for name, hosted in list(station.hosted.items()):
+            yield (
+                f'ensue_full_events_total{{channel="{channel}",library="{name}"}}'
+                f" {hosted.counted.full}"
+            )
+    yield from _head("ensue_rule_keys", "keys under which a rule holds state", "gauge")
+    for channel, station in stations.items():
+        for name, hosted in list(station.hosted.items()):
+            for each in hosted.run.holders():
+                labels = f'channel="{channel}",library="{name}",rule="{each.name}"'
+                yield f"ensue_rule_keys{{{labels}}} {len(each.keys)}"
 
 
 def _latencies(stations: Mapping[str, Station]) -> Iterator[str]:

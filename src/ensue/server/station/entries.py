@@ -1,8 +1,8 @@
 """Entries of the journal: inputs of the rules and their outputs, in one order.
 
 `seq` numbers entries without gaps that matter; it is what subscribers name to go on from. `EVENT`
-and `TIME` are inputs, which a recovery reads again; `OUTPUT` and `LATE` follow from them, and are
-kept so that nothing has to be worked out twice.
+and `TIME` are inputs, which a recovery reads again, but what `UNREAD` excepts; `OUTPUT` and `LATE`
+follow from them, and are kept so that nothing has to be worked out twice.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ EVENT: Final = 0
 OUTPUT: Final = 1
 TIME: Final = 2
 LATE: Final = 3
+UNREAD: Final = 5
+"""The event that follows is not read by the library of this entry: its rules hold too many keys."""
 RUN: Final = 4
 """In the journal's file only: events whose numbers follow on each other, a line of JSON each."""
 

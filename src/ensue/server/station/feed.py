@@ -20,13 +20,14 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ensue.engine.run import Run
-from ensue.errors import EventError, UsageError
+from ensue.errors import EventError, LimitError, UsageError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
 from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live, weight_of
+from ensue.server.station.fullness import Fullness
 from ensue.server.station.journal import Journal
 from ensue.subscriptions import Filter, Index
 from ensue.subscriptions.concepts import terms_in
@@ -97,7 +98,11 @@ class Subscriber:
         self._closed = False
         self._is_idle = False
         self._patience: float | None = None
-        self.private = PrivateRun(wanted.private, after, wanted.allows) if wanted.private else None
+        self.private = (
+            PrivateRun(wanted.private, after, wanted.allows, feed.most_keys)
+            if wanted.private
+            else None
+        )
 
     async def batches(self, patience: float | None = None) -> AsyncIterator[list[Delivery]]:
         """What it is given, as it comes; ends when it is closed.
@@ -226,8 +231,10 @@ class PrivateRun:
     from there, up to the output that was given last: `begin.seq.number`.
     """
 
-    def __init__(self, library: Library, begin: int, allows: Allows | None) -> None:
+    def __init__(self, library: Library, begin: int, allows: Allows | None, most_keys: int) -> None:
         self._run: Run = library.start()
+        self._fullness = Fullness(self._run, library)
+        self._most_keys = most_keys
         self._begin = begin
         self._allows = allows
         self._left: Iterator[Event] | None = None
@@ -245,6 +252,11 @@ class PrivateRun:
             event = decode(entry.body)
             if self._allows is not None and not self._allows(event):
                 return []
+            if self._fullness.full_rule(event, self._most_keys) is not None:
+                raise LimitError(
+                    "keys", self._most_keys + 1, self._most_keys, "keys of one rule",
+                    "give the rules a window, or have them run by the server",
+                )  # fmt: skip
             try:
                 self._left = self._run.push_iter(event)
             except EventError:
@@ -280,11 +292,13 @@ class Feed:
         journal: Journal,
         history: History,
         most_waiting: int,
+        most_keys: int,
         taken: Callable[[int], None],
         counted: Callable[[int], None],
     ) -> None:
         self.journal = journal
         self.most_waiting = most_waiting
+        self.most_keys = most_keys
         self.head = journal.last
         self.floor = max(0, journal.first - 1)
         self.subscribers: dict[int, Subscriber] = {}

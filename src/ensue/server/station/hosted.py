@@ -25,6 +25,7 @@ from ensue.history import History
 from ensue.history.prepared import asks_history
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
+from ensue.server.station.fullness import Fullness
 
 REFUSED_SHOWN: Final = 20
 ROUNDS_AT_ONCE: Final = 2
@@ -47,6 +48,8 @@ class Counted(msgspec.Struct):
     rules: dict[str, RuleCount]
     refused: int = 0
     late: int = 0
+    full: int = 0
+    """Of those refused: events whose key was one too many."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -95,6 +98,7 @@ class Hosted:
         self.refusals: deque[Refusal] = deque(maxlen=REFUSED_SHOWN)
         self.saved_seq = 0
         self._gap = _gap_of(library)
+        self._fullness = Fullness(run, library)
         self.saved_at = time.monotonic()
 
     @classmethod
@@ -149,6 +153,22 @@ class Hosted:
             self.refusals.append(Refusal(event.id, event.type, event.time, error.problems))
             return []
 
+    def lets_in(self, event: Event, most: int, no_more: bool) -> bool:
+        """Whether its rules have room for the keys of an event. If not, it is told as refused."""
+        rule = self._fullness.full_rule(event, most, no_more)
+        if rule is None:
+            return True
+        bound = (
+            "the rules of the channel hold as many keys as limit `keys_in_all` allows"
+            if no_more
+            else f"rule `{rule}` holds as many keys as limit `keys` allows ({most:,})"
+        )
+        problem = f"{bound}, and this event may begin another: raise the limit, or send it later"
+        self.counted.refused += 1
+        self.counted.full += 1
+        self.refusals.append(Refusal(event.id, event.type, event.time, (problem,)))
+        return False
+
     def take_late(self) -> list[Event]:
         """The events that came too late since this was last asked."""
         late = self.run.late
@@ -176,6 +196,7 @@ class Hosted:
         self.run.change(library)
         self.version, self.library, self.asks = version, library, asks
         self._gap = _gap_of(library)
+        self._fullness = Fullness(self.run, library)
         names = set(library.correlations.names)
         rules = {name: rule for name, rule in self.counted.rules.items() if name in names}
         self.counted.rules = rules

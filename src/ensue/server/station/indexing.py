@@ -3,8 +3,9 @@
 Acknowledged is what the journal holds. The history, with its indexes, takes longer to write, so it
 is filled behind the line, in batches; the number of the last event in it is written down after it
 is. A crash in between fills some events in again, which changes nothing. Who asks the history waits
-until it has come up with the journal; as long as nobody asks, it is filled some thousand events or
-a second at a time, since small transactions cost the most, and the disk is wanted for the journal.
+until it has come up with the journal; as long as nobody asks, it is filled many thousand events or
+some seconds at a time, since small transactions cost the most, and the disk is wanted for the
+journal.
 While filters ask the history of every event, the line itself fills it, event by event, and this
 thread rests.
 """
@@ -24,11 +25,12 @@ from ensue.history import History
 from ensue.server.station.entries import EVENT, Entry
 from ensue.server.station.journal import Journal
 
-BATCH: Final = 5_000
-GATHER_SECONDS: Final = 1.0
-"""How long events wait for others, to be put into the history in one transaction."""
+BATCH: Final = 20_000
+GATHER_SECONDS: Final = 4.0
+"""How long events wait for others, to be put into the history in one transaction: each flush of it
+holds up those of the journal on the same disk."""
 RETRY_SECONDS: Final = 1.0
-MOST_HELD: Final = 30_000
+MOST_HELD: Final = 60_000
 """Events that wait in memory; more are read from the journal."""
 MOST_HELD_BYTES: Final = 64 * 1024 * 1024
 """As many bytes of JSON, at most."""
@@ -147,7 +149,7 @@ class Indexer:
 
     def keep(self, events: Sequence[Event]) -> None:
         """Put events into the history; what cannot be kept there is counted."""
-        self._history.add_all(events, on_refused=self._refuse)
+        self._history.add_read(events, self._refuse)
 
     def _refuse(self, _: object, __: EventError) -> None:
         self.refused += 1

@@ -23,9 +23,10 @@ from ensue.errors import HistoryError, UsageError
 from ensue.server.station.carrying import Carrier
 from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, Entry
 
-FORMAT: Final = 2
-READABLE: Final = (None, 1, FORMAT)
-"""A journal of format 1 has a row for each event, and is read as it is."""
+FORMAT: Final = 3
+READABLE: Final = (None, 1, 2, FORMAT)
+"""A journal of format 1 has a row for each event, and one of format 2 no `UNREAD`; both are read as
+they are."""
 PAGE: Final = 2_000
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """A page ends with the row that goes beyond."""

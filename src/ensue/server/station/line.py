@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 from ensue.errors import EnsueError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.server.station.entries import EVENT, LATE, OUTPUT, TIME, Entry, Live, weight_of
+from ensue.server.station.entries import EVENT, LATE, OUTPUT, TIME, UNREAD, Entry, Live, weight_of
 from ensue.server.station.figures import Figures
 from ensue.server.station.hosted import Hosted
 from ensue.server.station.indexing import Indexer
@@ -88,6 +88,9 @@ class Owner(Protocol):
     figures: Figures
     hosted: dict[str, Hosted]
     seq: int
+    most_keys: int
+    is_crowded: bool
+    """Whether all rules together hold too many keys."""
 
     @property
     def asks(self) -> bool:
@@ -275,13 +278,21 @@ class Line:
     ) -> None:
         owner = self._owner
         asks = owner.asks
+        reading = list(owner.hosted.values())
         for hosted in owner.hosted.values():
+            if not hosted.lets_in(event, owner.most_keys, owner.is_crowded):
+                reading.remove(hosted)
+                owner.seq += 1
+                live.append(Live(Entry(owner.seq, UNREAD, b"", hosted.name), None))
+                problems = hosted.refusals[-1].problems
+                publication.unread.append((number, hosted.name, problems))
+        for hosted in reading:
             if hosted.is_behind(event):
                 self._pass_gap(hosted, event, live)
         owner.seq += 1
         matched = owner.matched(event) if asks else ()
         live.append(Live(Entry(owner.seq, EVENT, body), event, matched))
-        for hosted in owner.hosted.values():
+        for hosted in reading:
             refused = hosted.counted.refused
             outputs = hosted.push(event)
             if outputs or hosted.run.late:

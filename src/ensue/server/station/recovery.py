@@ -18,7 +18,7 @@ from ensue.errors import LibraryError, SnapshotError, UsageError
 from ensue.events.cloudevents import decode
 from ensue.history import History
 from ensue.library import Library
-from ensue.server.station.entries import EVENT, OUTPUT, TIME, Entry
+from ensue.server.station.entries import EVENT, OUTPUT, TIME, UNREAD, Entry
 from ensue.server.station.hosted import Hosted
 from ensue.server.station.journal import Journal
 from ensue.server.station.registry import InForce, Registry
@@ -71,16 +71,26 @@ def _replay(journal: Journal, hosted: dict[str, Hosted]) -> None:
         return
     after = min(each.saved_seq for each in hosted.values())
     made: Counter[str] = Counter()
+    excepted: set[str | None] = set()
     while entries := journal.page(after, FOREVER):
         after = entries[-1].seq
         for entry in entries:
-            if entry.kind in (EVENT, TIME):
+            if entry.kind == UNREAD:
+                excepted.add(entry.library)
+            elif entry.kind in (EVENT, TIME):
                 event = decode(entry.body) if entry.kind == EVENT else None
                 for each in hosted.values():
-                    if entry.seq > each.saved_seq and entry.library in (None, each.name):
+                    if entry.seq <= each.saved_seq:
+                        continue
+                    if event and each.name in excepted:
+                        each.counted.refused += 1
+                        each.counted.full += 1
+                    elif entry.library in (None, each.name):
                         outputs = each.push(event) if event else each.run.advance(int(entry.body))
                         made[each.name] += len(outputs) + len(each.run.late)
                         each.run.late = []
+                if event:
+                    excepted.clear()
             elif entry.library in hosted and entry.seq > hosted[entry.library].saved_seq:
                 made[entry.library] -= 1
                 _count(hosted[entry.library], entry)

@@ -1,11 +1,11 @@
 """A link: one service of a gateway, kept connected, with what is on its way to it and from it.
 
-A link makes an adapter, connects it, and runs five tasks over it: it receives events and hands them
+A link makes an adapter, connects it, and runs six tasks over it: it receives events and hands them
 to the gateway, publishes what is queued for the service, acknowledges what all destinations have
-confirmed, follows what is wanted from the service, and exchanges control messages. When any of them
-fails, the adapter is closed and a new one made after a pause that grows from try to try. What was
-queued stays queued. What was not acknowledged comes again, and is told from new events by its
-identity.
+confirmed, follows what is wanted from the service, and sends and hears control messages. When any
+of them fails, the adapter is closed and a new one made after a pause that grows from try to try.
+What was queued stays queued. What was not acknowledged comes again, and is told from new events by
+its identity.
 """
 
 from __future__ import annotations
@@ -16,49 +16,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ensue.errors import EnsueError, EventError, LinkError, UsageError
-from ensue.events.event import Event
 from ensue.federation.adapters.base import Adapter, Incoming, Outgoing, RefusedError, Service
-from ensue.federation.counts import Counts, Seen
 from ensue.federation.ending import end
-from ensue.federation.messages.attributes import expiry_of, identity_of
+from ensue.federation.links.counts import Counts
+from ensue.federation.links.outbox import Outbox, Queued
+from ensue.federation.links.receipts import MOST_IN_FLIGHT, Receipts
+from ensue.federation.messages.attributes import identity_of
 from ensue.subscriptions import Filter
 
-MOST_IN_FLIGHT = 4000
-"""Events of one service that wait for their destinations; then no more are received."""
-MOST_RESTING = 3000
-"""Events that a link keeps which carries none."""
 MOST_AT_ONCE = 500
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 _CONTROL_KEPT = 1000
-
-
-@dataclass(eq=False, slots=True)
-class Ticket:
-    """A received event until all its destinations have it; then `token` is acknowledged."""
-
-    link: Link
-    session: int
-    token: Any
-    waiting: int = 0
-
-    def confirm(self) -> None:
-        self.waiting -= 1
-        if self.waiting <= 0:
-            self.link.complete(self)
-
-
-@dataclass(eq=False, slots=True)
-class Queued:
-    """An event for the service, and all who wait for it to be there."""
-
-    event: Event
-    in_transit: bool
-    identity: int
-    tickets: list[Ticket] = field(default_factory=list)
 
 
 class Listener(Protocol):
@@ -75,24 +46,13 @@ class Link:
     def __init__(self, service: Service, make: Callable[[Service], Adapter]) -> None:
         self.service = service
         self.counts = Counts()
-        self.seen = Seen()
+        self.receipts = Receipts()
+        self.outbox = Outbox(self.counts)
         self.is_connected = asyncio.Event()
         self.unusable: EnsueError | None = None
         """A mistake in the settings, which trying again does not mend."""
         self._make = make
         self._adapter: Adapter | None = None
-        self._session = 0
-        self._queue: deque[Queued] = deque()
-        self._queued: dict[int, Queued] = {}
-        self._filled = asyncio.Event()
-        self._tickets: deque[Ticket] = deque()
-        self._resting: deque[tuple[float, Incoming, Ticket]] = deque()
-        self._held: dict[int, tuple[float, Event, bool]] = {}
-        self._done: list[Any] = []
-        self._acknowledging: list[Any] = []
-        self._to_acknowledge = asyncio.Event()
-        self._has_room = asyncio.Event()
-        self._has_room.set()
         self._control: deque[bytes] = deque(maxlen=_CONTROL_KEPT)
         self._to_tell = asyncio.Event()
         self._wanted: list[Filter] = []
@@ -105,16 +65,6 @@ class Link:
     @property
     def name(self) -> str:
         return self.service.name
-
-    @property
-    def in_flight(self) -> int:
-        """Events of this service that are not acknowledged yet."""
-        return len(self._tickets)
-
-    @property
-    def waiting(self) -> int:
-        """Events that wait to be published at this service."""
-        return len(self._queue)
 
     # --- the gateway's side -------------------------------------------------------------------
 
@@ -132,15 +82,11 @@ class Link:
             await end([self._task])
 
     def _is_busy(self) -> bool:
-        on_its_way = len(self._tickets) - len(self._resting)
-        return bool(self._queue or on_its_way > 0 or self._done or self._acknowledging)
+        return bool(len(self.outbox) or self.receipts.is_busy)
 
     def receive(self) -> None:
         """Begin to hand over events: the gateway knows by now who wants them."""
         self._is_receiving.set()
-
-    def pause(self) -> None:
-        self._is_receiving.clear()
 
     def want(self, wanted: list[Filter], may_forget: bool) -> None:
         """What is wanted elsewhere of this service. Nothing: the service may forget the gateway,
@@ -158,92 +104,14 @@ class Link:
                 await self._in_force.wait()
         return self._in_force.is_set()
 
-    def send(self, event: Event, in_transit: bool, identity: int, ticket: Ticket | None) -> bool:
-        """Queue an event for the service, once; tell whether it is new there."""
-        if identity in self.seen:
-            self.counts.duplicates += 1
-            if ticket is not None:
-                ticket.confirm()
-            return False
-        queued = self._queued.get(identity)
-        if queued is None:
-            queued = self._queued[identity] = Queued(event, in_transit, identity)
-            self._queue.append(queued)
-            self._filled.set()
-            is_new = True
-        else:
-            self.counts.duplicates += 1
-            queued.in_transit = queued.in_transit and in_transit
-            is_new = False
-        if ticket is not None:
-            queued.tickets.append(ticket)
-        return is_new
-
     def tell(self, message: bytes) -> None:
         self._control.append(message)
         self._to_tell.set()
 
-    def ticket(self, token: Any) -> Ticket:
-        made = Ticket(self, self._session, token)
-        self._tickets.append(made)
-        if len(self._tickets) >= MOST_IN_FLIGHT:
-            self._has_room.clear()
-        return made
-
-    def complete(self, ticket: Ticket) -> None:
-        """Acknowledge in order: services that keep a position know no other way."""
-        if ticket.session != self._session:
-            return
-        while self._tickets and self._tickets[0].waiting <= 0:
-            self._done.append(self._tickets.popleft().token)
-        if self._done:
-            self._to_acknowledge.set()
-        if len(self._tickets) < MOST_IN_FLIGHT:
-            self._has_room.set()
-
-    def rest(self, incoming: Incoming) -> None:
-        """Keep an event of a link that carries none: another gateway brings it where it is wanted.
-
-        If that one fails, the event is still here when this link takes its place.
-        """
-        if incoming.event is not None:
-            self.note(identity_of(incoming.event))
-        ticket = self.ticket(incoming.token)
-        ticket.waiting = 1
-        self._resting.append((time.monotonic(), incoming, ticket))
-        while len(self._resting) > MOST_RESTING:
-            self._resting.popleft()[2].confirm()
-
-    def hold(self, event: Event, in_transit: bool, identity: int) -> None:
-        """Keep an event for a service that another gateway brings it to, until it is seen there."""
-        if identity not in self.seen:
-            self._held[identity] = time.monotonic(), event, in_transit
-            if len(self._held) > MOST_RESTING:
-                self._held.pop(next(iter(self._held)))
-
-    def note(self, identity: int) -> None:
-        """The service has the event."""
-        self.seen.add(identity)
-        self._held.pop(identity, None)
-
     def release(self, before: float) -> None:
-        """Let go of events that others must have brought on by now."""
-        while self._resting and self._resting[0][0] < before:
-            self._resting.popleft()[2].confirm()
-        while self._held and next(iter(self._held.values()))[0] < before:
-            self._held.pop(next(iter(self._held)))
-
-    def send_held(self) -> None:
-        """The link carries events from now on: what was kept for the service goes there."""
-        held, self._held = self._held, {}
-        for identity, (_, event, in_transit) in held.items():
-            self.send(event, in_transit, identity, None)
-
-    def wake(self) -> list[tuple[Incoming, Ticket]]:
-        """The events that were kept, for a link that carries events from now on."""
-        kept = [(incoming, ticket) for _, incoming, ticket in self._resting]
-        self._resting.clear()
-        return kept
+        """Let go of events that other gateways must have brought on by now."""
+        self.receipts.release(before)
+        self.outbox.release(before)
 
     async def announce(self, offered: Filter, is_offered: bool) -> None:
         if self._adapter is not None:
@@ -296,7 +164,7 @@ class Link:
     async def _serve(self, adapter: Adapter, listener: Listener) -> None:
         await adapter.connect()
         if adapter.capabilities.recalls:
-            self.seen.update(map(identity_of, await adapter.recall()))
+            self.outbox.seen.update(map(identity_of, await adapter.recall()))
         self._begin_session()
         self._adapter = adapter
         listening = asyncio.Event()
@@ -320,21 +188,10 @@ class Link:
             await end(tasks)
 
     def _begin_session(self) -> None:
-        """What was on its way from the service comes again; what waits for it may be there."""
-        self._session += 1
-        self._tickets.clear()
-        self._resting.clear()
-        self._done.clear()
-        self._acknowledging.clear()
-        self._has_room.set()
+        self.receipts.begin_session()
+        self.outbox.begin_session()
         self._to_follow.set()
         self._in_force.clear()
-        for _ in range(len(self._queue)):
-            queued = self._queue.popleft()
-            if queued.identity in self.seen:
-                self._confirm(queued)
-            else:
-                self._queue.append(queued)
 
     async def _follow(self, adapter: Adapter, listening: asyncio.Event) -> None:
         while True:
@@ -368,7 +225,7 @@ class Link:
                 self.counts.received += len(incoming)
                 listener.route(self, incoming)
                 await listening.wait()
-                await self._has_room.wait()
+                await self.receipts.has_room.wait()
                 coming = asyncio.create_task(adapter.receive())
         finally:
             await end([coming])
@@ -387,8 +244,10 @@ class Link:
             while not allowed.done() and len(held) < MOST_IN_FLIGHT:
                 await asyncio.wait((coming, allowed), return_when=asyncio.FIRST_COMPLETED)
                 if coming.done():
-                    held += coming.result()
-                    self.seen.update(identity_of(each.event) for each in held if each.event)
+                    came = coming.result()
+                    events = (each.event for each in came if each.event is not None)
+                    self.outbox.seen.update(map(identity_of, events))
+                    held += came
                     coming = asyncio.create_task(adapter.receive())
             await allowed
         finally:
@@ -397,68 +256,36 @@ class Link:
 
     async def _publish(self, adapter: Adapter) -> None:
         while True:
-            while not self._queue:
-                self._filled.clear()
-                await self._filled.wait()
-            self._drop_expired()
-            batch = [self._queue[place] for place in range(min(MOST_AT_ONCE, len(self._queue)))]
-            if batch:
-                await self._publish_batch(adapter, batch)
+            await self._publish_batch(adapter, await self.outbox.head(MOST_AT_ONCE))
 
     async def _publish_batch(self, adapter: Adapter, batch: list[Queued]) -> None:
         """Publish the events at the head of the queue."""
         try:
             await adapter.publish([Outgoing(each.event, each.in_transit) for each in batch])
         except LinkError as error:
-            self._published(batch[: error.confirmed])
+            self.outbox.published(batch[: error.confirmed])
             raise
         except (EventError, RefusedError) as error:
             confirmed = getattr(error, "confirmed", 0)
-            self._published(batch[:confirmed])
+            self.outbox.published(batch[:confirmed])
             rest = batch[confirmed:]
             if len(rest) == 1:
                 self._note(error)
-                self._drop(rest[0], "refused")
+                self.outbox.drop(rest[0], "refused")
                 return
             # One of them is at fault, and the others need not wait for it.
             for each in rest:
                 await self._publish_batch(adapter, [each])
         else:
-            self._published(batch)
-
-    def _published(self, batch: Sequence[Queued]) -> None:
-        for each in batch:
-            self._queue.popleft()
-            self.counts.sent += 1
-            self.seen.add(each.identity)
-            self._confirm(each)
-
-    def _drop_expired(self) -> None:
-        now = time.time_ns() // 1000
-        while self._queue:
-            expiry = expiry_of(self._queue[0].event)
-            if expiry is None or expiry > now:
-                return
-            self._drop(self._queue[0], "expired")
-
-    def _drop(self, queued: Queued, reason: str) -> None:
-        self.counts.dropped[reason] += 1
-        self._queue.popleft()
-        self._confirm(queued)
-
-    def _confirm(self, queued: Queued) -> None:
-        self._queued.pop(queued.identity, None)
-        for each in queued.tickets:
-            each.confirm()
+            self.outbox.published(batch)
 
     async def _acknowledge(self, adapter: Adapter) -> None:
+        receipts = self.receipts
         while True:
-            await self._to_acknowledge.wait()
-            self._to_acknowledge.clear()
-            self._acknowledging, self._done = self._done, []
-            if self._acknowledging:
-                await adapter.acknowledge(self._acknowledging)
-                self._acknowledging = []
+            await receipts.to_acknowledge.wait()
+            if tokens := receipts.acknowledging():
+                await adapter.acknowledge(tokens)
+                receipts.acknowledged()
 
     async def _speak(self, adapter: Adapter) -> None:
         while True:
