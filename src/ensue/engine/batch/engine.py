@@ -180,10 +180,6 @@ class BatchEngine:
             self.counts.outputs += len(found)
             yield found
 
-    def no_outputs(self) -> pa.Table:
-        """A table of outputs without any: the columns that outputs of this library have."""
-        return self._forms.empty()
-
     # --- the end ----------------------------------------------------------------------------------
 
     def finish(self, until: int | None = None) -> pa.Table:
