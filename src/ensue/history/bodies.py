@@ -8,6 +8,7 @@ lines of their own behind the event. What JSON cannot say is refused here as `Ev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any, Final
 
@@ -16,7 +17,13 @@ import msgspec
 from ensue.errors import EventError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import RESERVED, Event
-from ensue.history.publication import Publication, publication_of
+from ensue.history.publication import (
+    Instants,
+    Publication,
+    is_instant,
+    key_of,
+    publication_of,
+)
 
 _write: Final = msgspec.json.Encoder().encode
 _read_fields: Final = msgspec.json.Decoder(Event).decode
@@ -33,6 +40,20 @@ def kept_publication(event: Event) -> Publication:
     if not _is_plain_event(event):
         event = decode(encode(event))
     return publication_of(event, _text_of(event))
+
+
+def kept_instants(events: Sequence[Event]) -> Instants | None:
+    """Events in columns, ready to be stored; None unless all of them are plain instants.
+
+    Events must have come from JSON, so that JSON gives them back as they are.
+    """
+    if not all(map(is_instant, events)) or any(isinstance(each.data, bytes) for each in events):
+        return None
+    try:
+        texts = list(map(_write, events))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+    return Instants(events, list(map(key_of, events)), [each.time for each in events], texts)
 
 
 def body_of(publication: Publication) -> bytes:
