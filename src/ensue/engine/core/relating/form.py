@@ -195,12 +195,11 @@ def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> Form
 
 def _waiting(x: Filter) -> tuple[Filter, int | None]:
     """A chain without the `timeout` at its end, and the time of that."""
-    body = _unlabelled(x)
-    if isinstance(body, Then) and isinstance(body.parts[-1], Timeout):
-        *left, last = body.parts
-        return (left[0] if len(left) == 1 else replace(body, parts=tuple(left))), (
-            last.after.microseconds
-        )
+    match _unlabelled(x):
+        case Then((*left, Timeout(after))) as chain:
+            return left[0] if len(left) == 1 else replace(chain, parts=tuple(left)), (
+                after.microseconds
+            )
     return x, None
 
 
