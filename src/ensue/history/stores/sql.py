@@ -482,8 +482,9 @@ def _in_words(what: str) -> Iterator[None]:
     """Says what a database complains of in a sentence."""
     try:
         yield
-    except DBAPIError as error:
-        reason = str(error.orig).strip().splitlines()[0]
+    except (DBAPIError, UnicodeDecodeError) as error:
+        said = error.orig if isinstance(error, DBAPIError) else error
+        reason = (str(said).strip() or type(said).__name__).splitlines()[0]
         raise HistoryError(
             f"the history cannot be {what} now: {reason}; what was acknowledged before is kept, so"
             " try again once that is put right"
