@@ -123,6 +123,15 @@ def test_an_event_that_is_damaged_where_it_is_stored_is_told(tmp_path: Path) -> 
         list(history.find(PLAIN))
 
 
+def test_a_state_that_is_damaged_is_told(tmp_path: Path) -> None:
+    place = made(tmp_path, "sqlite")
+    with sqlite3.connect(place) as connection:
+        connection.execute("update ensue_state set format = x'00'")
+    connection.close()
+    with pytest.raises(UsageError, match="cannot be opened: the history is damaged: its `format`"):
+        History.open(f"sqlite:{place}")
+
+
 @pytest.mark.parametrize("name", ["part-000000000001.parquet", "_index.db"])
 def test_a_damaged_file_of_a_folder_is_told(tmp_path: Path, name: str) -> None:
     place = made(tmp_path, "parquet")
