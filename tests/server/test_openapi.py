@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.routing import Route
 
 from ensue.server.api.app import routes
-from ensue.server.api.openapi import openapi_document
+from ensue.server.api.description.openapi import openapi_document
 from tests.server.live import Live, reading, serving
 from tests.server.live import settings as server_settings
 

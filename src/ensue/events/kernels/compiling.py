@@ -53,3 +53,9 @@ def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
     times what a step of the loop does.
     """
     return compiled(function, _nrt=False)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A part of compiled loops, and of nothing else: it is kept with each loop that calls it."""
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    return cast(Callable[..., Any], njit(nogil=True, **options)(function))
