@@ -1,6 +1,7 @@
 """Message brokers for measurements: those that are installed, each on a free loopback port.
 
-Kafka comes from its jars, and needs Java; the others are programs of the machine.
+Kafka comes from its jars, and needs Java; the others are programs of the machine, which run in a
+folder of their own, and under root as a user without rights.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ensue.errors import UsageError
+
 _SECONDS_TO_START = 60.0
+_UNPRIVILEGED = "nobody"
+_PLACES = ("/usr/lib/rabbitmq/bin", "/usr/sbin")
+"""Where programs are that need not be on the path; the first RabbitMQ changes no user by itself."""
 PROGRAMS = {
     "mqtt": "mosquitto",
     "nats": "nats-server",
@@ -30,14 +36,15 @@ def found(kind: str) -> str | None:
     """The program of a kind of broker, if it is installed."""
     if kind == "kafka" and find_spec("pyspark") is None:
         return None
-    places = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))
-    return shutil.which(PROGRAMS[kind], path=places)
+    places = (*_PLACES, os.environ.get("PATH", ""))
+    return shutil.which(PROGRAMS[kind], path=os.pathsep.join(places))
 
 
 @contextmanager
 def running(kinds: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Addresses of brokers by kind."""
-    with TemporaryDirectory() as name, ExitStack() as stack:
+    """Addresses of brokers by kind. Raises `UsageError` for one that does not start."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as name, ExitStack() as stack:
+        Path(name).chmod(0o755)
         addresses = {}
         for kind in kinds:
             if kind == "kafka":
@@ -47,21 +54,30 @@ def running(kinds: Sequence[str]) -> Iterator[dict[str, str]]:
                 broker = stack.enter_context(TrialBroker())
                 addresses[kind] = f"kafka://{broker.servers}"
                 continue
-            port = _free_port()
             folder = Path(name) / kind
-            folder.mkdir()
-            process = subprocess.Popen(
-                _command(kind, port, folder),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                cwd=folder,
-                env={**os.environ, **_environment(kind, port, folder)},
-            )
+            port = _free_port()
+            process = _started(kind, port, folder)
             stack.callback(_end, process)
-            _wait(port)
+            _wait(process, port, folder)
             user = "guest:guest@" if kind == "amqp" else ""
             addresses[kind] = f"{kind}://{user}127.0.0.1:{port}"
         yield addresses
+
+
+def _started(kind: str, port: int, folder: Path) -> subprocess.Popen[bytes]:
+    folder.mkdir()
+    user = _UNPRIVILEGED if os.getuid() == 0 else None
+    if user is not None:
+        shutil.chown(folder, user)
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(
+            _command(kind, port, folder),
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            user=user,
+            env={**os.environ, **_environment(kind, port, folder)},
+        )
 
 
 def _command(kind: str, port: int, folder: Path) -> list[str]:
@@ -100,15 +116,17 @@ def _environment(kind: str, port: int, folder: Path) -> dict[str, str]:
     }
 
 
-def _wait(port: int) -> None:
+def _wait(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
     until = time.monotonic() + _SECONDS_TO_START
-    while time.monotonic() < until:
+    while time.monotonic() < until and process.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             time.sleep(0.05)
         else:
             return
+    said = (folder / "log").read_text("utf-8", "replace")[-1000:]
+    raise UsageError(f"the broker for `{folder.name}` has not started; what it said:\n{said}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

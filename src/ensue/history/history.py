@@ -21,6 +21,7 @@ from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
 from ensue.history.bodies import kept_instants, kept_publication
+from ensue.history.bounding import bound
 from ensue.history.keeping import Retention, keep
 from ensue.history.publication import Publication, joined, publication_of
 from ensue.history.replaying import replay_filter, replay_library
@@ -308,6 +309,7 @@ class History:
         return sorted(found, key=_by_start)
 
     def _is_wanted(self, expression: Expression | None, row: Stored) -> bool:
+        bound()()
         return expression is None or self._asker.is_match(expression, row)
 
     # --- the rest -------------------------------------------------------------------------------

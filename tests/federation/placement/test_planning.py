@@ -179,6 +179,33 @@ def test_a_site_can_be_chosen() -> None:
     assert needed(rule) == {"plant": "a ; b"}
 
 
+def test_rates_tell_where_the_fewest_events_travel_to() -> None:
+    # Of two ports at the plant and one at the office, the one has far more events.
+    rates = {
+        "site": [
+            {"name": "plant", "types": ["A", "B"], "rates": {"A": 1, "B": 2.5}},
+            {"name": "office", "types": ["C"], "rates": {"C": 100}},
+            {"name": "yard", "types": ["D"]},
+        ]
+    }
+    rule = "Out correlation R (A a, B b, C c) a | b | c { case true: push new Out {}; }"
+
+    assert placed(rule)["R"].home == "plant"
+    assert placed(rule, rates)["R"].home == "office"
+    assert "by the rates of the sites" in placed(rule, rates)["R"].why
+    assert "ports" in placed(rule)["R"].why
+
+
+def test_mistakes_in_rates_are_told() -> None:
+    tables = {"site": [{"name": "plant", "types": ["A"], "rates": {"A": -1, "E": 3}}]}
+
+    with pytest.raises(UsageError) as told:
+        placed("", tables)
+
+    assert "`plant`) rates.A: events a second are needed" in str(told.value)
+    assert "no event type `E`" in str(told.value)
+
+
 def test_every_mistake_in_the_tables_is_told_at_once() -> None:
     tables = {
         "sites": [],

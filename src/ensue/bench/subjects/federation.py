@@ -20,6 +20,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from threading import Event as Flag
 from threading import Thread
 from typing import Any
 
@@ -40,6 +41,9 @@ from ensue.library import parse
 
 AIM = 0.5
 TYPES = ("Near", "Far", "Out")
+_SECONDS_TO_START = 60.0
+_SECONDS_TO_CROSS = 60.0
+"""No measured work takes as long: something has gone wrong, and is told."""
 _numbers = count(1)
 
 
@@ -77,15 +81,29 @@ class Client:
         """The same, with the publication at another service."""
         listening = asyncio.Event()
         received = asyncio.create_task(getattr(self, f"_{self.kind}_in")(len(bodies), listening))
-        await listening.wait()
-        begin = time.perf_counter()
-        await getattr(source, f"_{source.kind}_out")(bodies)
-        await received
-        return time.perf_counter() - begin
+        begun = asyncio.create_task(listening.wait())
+        try:
+            async with asyncio.timeout(_SECONDS_TO_CROSS):
+                await asyncio.wait((received, begun), return_when=asyncio.FIRST_COMPLETED)
+                begin = time.perf_counter()
+                if begun.done():
+                    await getattr(source, f"_{source.kind}_out")(bodies)
+                await received
+                return time.perf_counter() - begin
+        except TimeoutError:
+            raise UsageError(
+                f"{len(bodies)} events from `{source.kind}` to `{self.kind}` have not arrived"
+                f" within {_SECONDS_TO_CROSS:g} s"
+            ) from None
+        finally:
+            begun.cancel()
+            received.cancel()
 
     async def _mqtt_out(self, bodies: list[bytes]) -> None:
         aiomqtt = driver("aiomqtt", "mqtt")
-        async with aiomqtt.Client(self._host, self._port, max_inflight_messages=1000) as client:
+        async with aiomqtt.Client(
+            self._host, self._port, max_inflight_messages=1000, timeout=_SECONDS_TO_CROSS
+        ) as client:
             client.pending_calls_threshold = 1 << 30
             for begin in range(0, len(bodies), 200):
                 calls = [
@@ -95,7 +113,7 @@ class Client:
 
     async def _mqtt_in(self, wanted: int, listening: asyncio.Event) -> None:
         aiomqtt = driver("aiomqtt", "mqtt")
-        async with aiomqtt.Client(self._host, self._port) as client:
+        async with aiomqtt.Client(self._host, self._port, timeout=_SECONDS_TO_CROSS) as client:
             await client.subscribe(self.address, qos=1)
             listening.set()
             async for _ in client.messages:
@@ -197,10 +215,23 @@ class Client:
         topic = admin.NewTopic(self.address, 1, 1)
         made = admin.AdminClient({"bootstrap.servers": self._servers}).create_topics([topic])
         made[self.address].exception(30)
-        settings = {"bootstrap.servers": self._servers, "group.id": f"bench{next(_numbers)}"}
+        settings = {
+            "bootstrap.servers": self._servers,
+            "group.id": f"bench{next(_numbers)}",
+            "log_level": 0,
+        }
         consumer = kafka.Consumer(settings)
         place = kafka.TopicPartition(self.address, 0)
-        place.offset = consumer.get_watermark_offsets(place, timeout=30)[1]
+        until = time.monotonic() + _SECONDS_TO_START
+        while place.offset < 0:
+            # A topic that was just made has no leader for a moment.
+            try:
+                consumer.list_topics(self.address, timeout=30)
+                place.offset = consumer.get_watermark_offsets(place, timeout=30)[1]
+            except kafka.KafkaException:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
         consumer.assign([place])
         loop.call_soon_threadsafe(listening.set)
         while wanted > 0:
@@ -281,14 +312,19 @@ def _gateway(name: str, source: Client, target: Client) -> Iterator[None]:
 
 def _wait_until_ready(process: subprocess.Popen[str]) -> None:
     assert process.stderr is not None
-    said = []
-    for line in process.stderr:
-        if line.strip() == "ready":
-            # What it says later is read by nobody, and must not fill the pipe.
-            Thread(target=process.stderr.read, daemon=True).start()
-            return
-        said.append(line)
-    raise UsageError("the gateway has not started:\n" + "".join(said))
+    said: list[str] = []
+    ready = Flag()
+
+    def read() -> None:
+        # It is read to its end, so that what a gateway says later does not fill the pipe.
+        for line in process.stderr or ():
+            if line.strip() == "ready":
+                ready.set()
+            said.append(line)
+
+    Thread(target=read, daemon=True).start()
+    if not ready.wait(_SECONDS_TO_START):
+        raise UsageError("the gateway has not started:\n" + "".join(said[-5:]))
 
 
 def _bodies(size: int) -> list[bytes]:
@@ -353,16 +389,26 @@ async def _crossed(consumers: int) -> int:
     far = Gateway.from_config(tables("far", ("middle", "far"), wishes))
     starting: list[Awaitable[None]] = [near.start(), far.start()]
     await asyncio.gather(*starting)
-    await asyncio.sleep(1.0)
+    cars = hub(f"{mark}/cars")
+    # The near gateway listens there once it knows what is wanted.
+    await _until(lambda: any(each.is_listening for each in cars.connections))
     for speed in range(1000):
         event = Event.of("Speed", time=speed, id=str(speed), source="car", data={"speed": speed})
-        hub(f"{mark}/cars").publish(Outgoing(event))
-    before = -1
-    while (crossed := len(hub(f"{mark}/middle").log)) != before:
-        before = crossed
-        await asyncio.sleep(0.5)
+        cars.publish(Outgoing(event))
+    await _until(lambda: _link(near, "cars")["in"] == 1000 and not _link(near, "middle")["waiting"])
+    crossed = len(hub(f"{mark}/middle").log)
     await asyncio.gather(near.stop(), far.stop())
     return crossed
+
+
+def _link(gateway: Gateway, service: str) -> dict[str, Any]:
+    return next(each for each in gateway.status() if each["service"] == service)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(_SECONDS_TO_CROSS):
+        while not condition():
+            await asyncio.sleep(0.05)
 
 
 def _placing(effort: Effort) -> Iterator[Curve]:

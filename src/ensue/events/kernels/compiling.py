@@ -1,11 +1,37 @@
-"""How loops are compiled: once, and kept on disk, so that a new process only loads them."""
+"""How loops are compiled: once, and kept on disk, so that a new process only loads them.
+
+Loading a loop asks numba for the code alone, and not for all that compiling needs to know of
+Python and numpy, which takes a fifth of a second. A program that wants to tell a person why they
+wait puts a function into `before_compiling`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, cast
 
 from numba import njit
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
+
+before_compiling: list[Callable[[], None]] = []
+"""Called once, and forgotten, before a loop is compiled that was not found on disk."""
+
+
+class _KeptCode(FunctionCache):
+    """The compiled code of one loop on disk, loaded without what only a compilation needs."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        # The functions that compiled code calls.
+        rtsys.initialize(target_context)
+        with self._guard_against_spurious_io_errors():
+            found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            if found is not None:
+                return found
+        while before_compiling:
+            before_compiling.pop()()
+        return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -14,12 +40,10 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     Where there is no place to keep it (a container that is read-only and has no home, an executor
     of a cluster) every process compiles it for itself.
     """
-    kept: Callable[..., Any]
-    try:
-        kept = njit(cache=True, nogil=True, **options)(function)
-    except RuntimeError:
-        kept = njit(nogil=True, **options)(function)
-    return kept
+    loop: Any = njit(nogil=True, **options)(function)
+    with suppress(RuntimeError):
+        loop._cache = _KeptCode(function)  # type: ignore[no-untyped-call]
+    return cast(Callable[..., Any], loop)
 
 
 def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,3 +53,9 @@ def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
     times what a step of the loop does.
     """
     return compiled(function, _nrt=False)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A part of compiled loops, and of nothing else: it is kept with each loop that calls it."""
+    options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    return cast(Callable[..., Any], njit(nogil=True, **options)(function))

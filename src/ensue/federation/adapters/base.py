@@ -14,12 +14,13 @@ less.
 from __future__ import annotations
 
 import importlib
+import re
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
@@ -77,6 +78,17 @@ class ProtectedOptions(Options, frozen=True, kw_only=True):
             context.verify_mode = ssl.CERT_NONE
         return context
 
+    def server_context(self) -> ssl.SSLContext | None:
+        """TLS for others who connect to the gateway; None without a certificate of its own."""
+        if self.certificate is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(f"the certificates cannot be used: {error}") from None
+        return context
+
 
 @dataclass(frozen=True)
 class Service:
@@ -100,8 +112,7 @@ class Service:
         return f"{self.control_address}.transit"
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(msgspec.Struct, frozen=True):
     """A message of the service: an event, or why it is none. `token` acknowledges it."""
 
     event: Event | None
@@ -111,8 +122,7 @@ class Incoming:
     reason: str = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Outgoing:
+class Outgoing(msgspec.Struct, frozen=True):
     """An event for the service: for its clients, or in transit to gateways alone."""
 
     event: Event
@@ -220,6 +230,21 @@ def broken(service: Service, doing: str, error: BaseException) -> LinkError:
 
 
 def _secrets_of(service: Service) -> list[str]:
-    given = [urlsplit(service.url).password]
-    given += [getattr(service.options, name, None) for name in ("password", "token")]
-    return [each for each in given if each]
+    """All that must not be shown, in the forms in which a driver might; the longest first."""
+    place = urlsplit(service.url)
+    given = {place.password, _unquoted(place.password)}
+    if place.username and place.password is None:
+        # NATS takes a token in this place.
+        given |= {place.username, _unquoted(place.username)}
+    given |= {value for name, value in parse_qsl(place.query) if _SECRET.search(name)}
+    given |= {getattr(service.options, name, None) for name in ("password", "token", "admit")}
+    settings = getattr(service.options, "settings", {})
+    given |= {value for name, value in settings.items() if _SECRET.search(name)}
+    return sorted((each for each in given if each), key=len, reverse=True)
+
+
+def _unquoted(text: str | None) -> str | None:
+    return None if text is None else unquote(text)
+
+
+_SECRET = re.compile("password|secret|token|auth", re.IGNORECASE)

@@ -37,6 +37,13 @@ class Inbox(Generic[T]):
             await self._emptied.wait()
         self.put(item)
 
+    def drain(self) -> list[T]:
+        """Everything that waits."""
+        taken = list(self._items)
+        self._items.clear()
+        self._emptied.set()
+        return taken
+
     def fail(self, error: BaseException) -> None:
         if self._error is None:
             self._error = error

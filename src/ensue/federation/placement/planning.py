@@ -2,7 +2,8 @@
 
 In come a checked library and its sites; out goes a `Placement`. A rule has one *home*, where it
 triggers and puts out: its only site if all its events arise at one, the site that was chosen for
-it, or else the site for which the fewest ports have events that travel one by one. Every other site
+it, or else the site to which the fewest events travel: as many as rates say, where sites have some,
+and as there are ports with events that travel one by one where not. Every other site
 with events of the rule sends them to the home, the fields that are read there alone. Where the rule
 cannot match before something has come to pass at a site (`needs`), that site holds its events back
 until it has, and the home takes them all at once.
@@ -44,6 +45,8 @@ from ensue.subscriptions import covers
 _NOTHING = Predicate.parse("FALSE")
 _WHEN_HELD = 0.25
 """What a port counts whose events are held back, against 1 for a port whose events all travel."""
+_USUAL_RATE = 1.0
+"""Events a second of a type for which no rate is given, where some is."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,13 @@ def place(library: CheckedLibrary, sites: Sites) -> Placement:
             for port in correlation.ports
             if isinstance(port, EventPort)
         }
-        rules[name] = _placed(numbers[name], correlation, origins, fed, sites)
+        accepted = {
+            port.name: frozenset(library.types.subtypes(port.type))
+            for port in correlation.ports
+            if isinstance(port, EventPort)
+        }
+        traffic = _Traffic(sites, accepted)
+        rules[name] = _placed(numbers[name], correlation, origins, fed, traffic)
     return Placement(library, sites, rules, order)
 
 
@@ -183,15 +192,15 @@ def _placed(
     correlation: Correlation,
     origins: Mapping[str, tuple[str, ...]],
     feeders: tuple[str, ...],
-    sites: Sites,
+    traffic: _Traffic,
 ) -> PlacedRule:
     ports_at = {
         site: tuple(port for port, at in origins.items() if site in at)
-        for site in sites.names
+        for site in traffic.sites.names
         if any(site in at for at in origins.values())
     }
     parts = {site: _part(site, ports, correlation, origins) for site, ports in ports_at.items()}
-    home, why = _home(correlation.name, ports_at, parts, sites)
+    home, why = _home(correlation.name, ports_at, parts, traffic)
     others = {site: part for site, part in parts.items() if site != home}
     return PlacedRule(
         number,
@@ -212,8 +221,9 @@ def _home(
     name: str,
     ports_at: Mapping[str, tuple[str, ...]],
     parts: Mapping[str, Part],
-    sites: Sites,
+    traffic: _Traffic,
 ) -> tuple[str, str]:
+    sites = traffic.sites
     if name in sites.chosen:
         return sites.chosen[name], "chosen"
     if not ports_at:
@@ -223,12 +233,41 @@ def _home(
 
     def cost(home: str) -> float:
         return sum(
-            len(ports) * (1 if parts[site].needed is None else _WHEN_HELD)
+            traffic.of(site, ports) * (1 if parts[site].needed is None else _WHEN_HELD)
             for site, ports in ports_at.items()
             if site != home
         )
 
-    return min(ports_at, key=cost), "the fewest ports have events that travel to it one by one"
+    return min(ports_at, key=cost), traffic.why
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    """How much ports of one rule get from a site; `accepted` has the types that each reads."""
+
+    sites: Sites
+    accepted: Mapping[str, frozenset[str]]
+
+    @property
+    def why(self) -> str:
+        if self._has_rates:
+            return "the fewest events a second travel to it, by the rates of the sites"
+        return "the fewest ports have events that travel to it one by one"
+
+    @property
+    def _has_rates(self) -> bool:
+        return any(site.rates for site in self.sites.sites)
+
+    def of(self, site: str, ports: Collection[str]) -> float:
+        """Events a second where rates are given, else the number of ports."""
+        if not self._has_rates:
+            return len(ports)
+        found = self.sites[site]
+        types: frozenset[str] = frozenset().union(*(self.accepted[port] for port in ports))
+        if found.types is not None:
+            # What rules put out here has a type that the site itself need not have.
+            types = types & found.types or types
+        return sum(found.rates.get(each, _USUAL_RATE) for each in types)
 
 
 # --- parts --------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
     types = ["Temperature", "Pressure"]     # types of the library, and all below them
     sources = ["press-*"]                   # names or patterns of `source`
     where = "line < 4"                      # a filter over one event
+    rates = { Temperature = 200 }           # events a second, where they are known
 
     [[site]]
     name = "office"                         # says nothing: it has no events of its own
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +38,23 @@ from ensue.lang.expressions.tree import Expression, Logic
 from ensue.subscriptions import Filter
 
 TABLES = ("site", "place")
-SITE_KEYS = ("name", "types", "sources", "where")
+SITE_KEYS = ("name", "types", "sources", "where", "rates")
 PLACE_KEYS = ("rule", "at")
 
 
 @dataclass(frozen=True)
 class Site:
-    """A site and the events that arise there. Of what is said, None stands for anything."""
+    """A site and the events that arise there. Of what is said, None stands for anything.
+
+    `rates` has events a second by type, for the types of which that is known.
+    """
 
     name: str
     rank: int
     types: frozenset[str] | None = None
     sources: tuple[str, ...] | None = None
     where: Filter | None = None
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def has_events(self) -> bool:
@@ -143,6 +149,7 @@ def _sites(tables: Any, library: CheckedLibrary, findings: Findings) -> Iterator
             _types(table.get("types"), library, place, findings),
             _texts(table.get("sources"), f"{place} sources", findings),
             _filter(table.get("where"), f"{place} where", findings),
+            _rates(table.get("rates", {}), library, f"{place} rates", findings),
         )
 
 
@@ -162,6 +169,24 @@ def _types(
             hint = did_you_mean(name, wires)
             findings.add(f"{place} types", f"the library has no event type `{name}`: {hint}")
     return frozenset(found)
+
+
+def _rates(given: Any, library: CheckedLibrary, place: str, findings: Findings) -> dict[str, float]:
+    """Events a second, by type as events carry it."""
+    if not isinstance(given, Mapping):
+        findings.add(place, "types and numbers are needed: { Temperature = 200 }")
+        return {}
+    wires = {each.name: each.wire_name for each in library.tree.types}
+    found: dict[str, float] = {}
+    for name, rate in given.items():
+        if name not in wires:
+            hint = did_you_mean(name, wires)
+            findings.add(place, f"the library has no event type `{name}`: {hint}")
+        elif isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < inf:
+            findings.add(f"{place}.{name}", "events a second are needed, a number from 0 on")
+        else:
+            found[wires[name]] = float(rate)
+    return found
 
 
 def _filter(given: Any, place: str, findings: Findings) -> Filter | None:

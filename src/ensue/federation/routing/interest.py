@@ -5,26 +5,31 @@ matches is published there for everybody. The interest of a neighbour is of serv
 event that matches goes there in transit, for gateways alone. In come both; out goes an index from
 events to services, and for every service what this gateway states there: the requests it knows of,
 and the most general filters of everything that is wanted on its other active links (`Forwarding` of
-the brokers). A filter that asks a history is told on as the single events that it needs.
+the brokers). A filter that asks a history is told on as the single events that it needs. One that
+asks an ontology is told on whole, and applied whole at the service that asked: on the way there
+only what it asks besides decides, since another gateway may know other concepts, or none.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ensue.brokers.covering import Covering
 from ensue.brokers.forwarding import Forwarding
-from ensue.brokers.weakening import needs_of
+from ensue.brokers.weakening import asks_concepts, needs_of, without_concepts
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.federation.routing.control import Stated, filter_of
 from ensue.federation.routing.distribution import events_of
 from ensue.history import History
-from ensue.subscriptions import Filter, Index
+from ensue.subscriptions import Filter, Index, Ontology
+
+FEWEST_FOR_COLUMNS = 24
+"""From so many events on, to look them up in columns takes less than one by one."""
 
 
 class Entry(NamedTuple):
@@ -55,9 +60,15 @@ class Place:
 
 
 class Interest:
-    def __init__(self, services: Iterable[str], history: History | None = None) -> None:
+    def __init__(
+        self,
+        services: Iterable[str],
+        history: History | None = None,
+        ontology: Ontology | None = None,
+    ) -> None:
         self._places = {each: Place() for each in services}
-        self._index = Index(history=history)
+        self._index = Index(history=history, ontology=ontology)
+        self._has_ontology = ontology is not None
         self._entries: set[Entry] = set()
         self._active: frozenset[str] = frozenset(self._places)
         self._is_changing = False
@@ -81,7 +92,12 @@ class Interest:
         requests = self._places[service].requests
         if wanted in requests:
             return False
-        # An index without a history refuses temporal terms, and says so.
+        if asks_concepts(wanted) and not self._has_ontology:
+            raise UsageError(
+                f"`{wanted}` asks an ontology, and the gateway has none: give it one with"
+                " `[gateway] ontology`"
+            )
+        # An index refuses concepts that nobody knows, and without a history temporal terms.
         self._index.add(("trial", service), wanted)
         self._index.remove(("trial", service))
         requests[wanted] = 1
@@ -141,10 +157,13 @@ class Interest:
 
     def destinations(self, event: Event) -> dict[str, bool]:
         """The services that want an event; true where it goes in transit only."""
-        found: dict[str, bool] = {}
-        for service, in_transit, _ in self._index.match(event):
-            found[service] = found.get(service, True) and in_transit
-        return found
+        return _services(self._index.match(event))
+
+    def destinations_of_all(self, events: Sequence[Event]) -> list[dict[str, bool]]:
+        """The services that want each of some events, none of which counts as past for another."""
+        if len(events) < FEWEST_FOR_COLUMNS:
+            return [self.destinations(each) for each in events]
+        return [_services(found) for found in self._index.match_columns(events)]
 
     def wanted_from(self, service: str, kind: str) -> list[Filter]:
         """The most general filters of what is wanted elsewhere from a service.
@@ -205,11 +224,13 @@ class Interest:
                 forwarding.drop(each)
 
     def _add(self, entry: Entry) -> None:
+        wanted = without_concepts(entry.filter) if entry.in_transit else entry.filter
         try:
-            self._index.add(entry, entry.filter)
+            self._index.add(entry, wanted)
         except UsageError:
-            # A neighbour has a history and this gateway has none: the single events it can tell.
-            self._index.add(entry, needs_of(entry.filter)[0])
+            # A neighbour has a history, or concepts, and this gateway has not: what single events
+            # can tell without them.
+            self._index.add(entry, without_concepts(needs_of(wanted)[0]))
 
     @staticmethod
     def _wishes(place: Place) -> Iterable[tuple[bool, Filter]]:
@@ -220,6 +241,13 @@ class Interest:
                 yield False, each
             for each in stated.interest:
                 yield True, each
+
+
+def _services(found: Iterable[Entry]) -> dict[str, bool]:
+    services: dict[str, bool] = {}
+    for service, in_transit, _ in found:
+        services[service] = services.get(service, True) and in_transit
+    return services
 
 
 def _filters(texts: Iterable[str]) -> frozenset[Filter]:

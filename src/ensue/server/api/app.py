@@ -7,7 +7,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
@@ -87,7 +87,7 @@ def routes(with_console: bool) -> list[BaseRoute]:
 
 def application(settings: Settings, hosted: Channels, gateway: Any = None) -> Starlette:
     """The application over channels that are open."""
-    told = (problems.ProblemError, EnsueError, HTTPException, Exception)
+    told = (problems.ProblemError, EnsueError, HTTPException, ClientDisconnect, Exception)
     handlers: dict[Any, Any] = dict.fromkeys(told, problems.answer)
     tokens = Tokens(settings.tokens, settings.limits.requests_per_second)
 

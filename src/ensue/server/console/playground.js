@@ -39,9 +39,10 @@ export function playground(main, { query }) {
   }
 
   function take(given) {
+    if (typeof given?.library !== "string") throw new TypeError("no rules");
     rules.text = given.library;
-    events.text = given.events;
-    until.value = given.until || "";
+    events.text = String(given.events ?? "");
+    until.value = String(given.until ?? "");
     changed();
   }
 

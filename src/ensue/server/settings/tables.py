@@ -73,6 +73,7 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     replay_events: int = 500_000
     query_seconds: float = 20.0
     answers: int = 10_000
+    connections: int = 10_000
     requests_per_second: int = 5_000
     ahead: str = "1 h"
 

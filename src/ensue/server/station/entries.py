@@ -7,6 +7,7 @@ follow from them, and are kept so that nothing has to be worked out twice.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ensue.events.event import Event
@@ -50,3 +51,8 @@ class Live(NamedTuple):
     entry: Entry
     event: Event | None
     matched: tuple[int, ...] = ()
+
+
+def weight_of(live: Sequence[Live]) -> int:
+    """How much entries count where they wait: one each, and one more for each 4 KiB."""
+    return sum(1 + (len(each.entry.body) >> 12) for each in live)

@@ -26,7 +26,7 @@ from ensue.events.event import Event
 from ensue.history import History
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
-from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live
+from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live, weight_of
 from ensue.server.station.record.journal import Journal
 from ensue.server.station.rules.fullness import Fullness
 from ensue.subscriptions import Filter, Index
@@ -36,8 +36,15 @@ CHUNK: Final = 250
 """Entries that are matched before others have their turn in the event loop."""
 OUTPUTS_AT_ONCE: Final = 500
 """Outputs of a private library that are made before others have their turn."""
+WAITING_BYTES: Final = 4 * 1024 * 1024
+"""Bytes that wait for one subscriber; one delivery is always taken."""
 
 Allows = Callable[[Event], bool]
+
+
+def asks_of_history(filter_: Filter) -> bool:
+    """Whether a filter has temporal terms, whose answers depend on other events."""
+    return any(isinstance(each, TemporalTerm) for each in terms_in(filter_.expression))
 
 
 @dataclass(frozen=True)
@@ -54,8 +61,7 @@ class Wanted:
     @cached_property
     def temporal(self) -> bool:
         """Whether the filter asks the history, and so is asked by the line."""
-        terms = terms_in(self.filter.expression) if self.filter else ()
-        return any(isinstance(each, TemporalTerm) for each in terms)
+        return self.filter is not None and asks_of_history(self.filter)
 
     def admits(self, entry: Entry) -> bool:
         """Whether the kind and the origin of an entry are wanted; its event is asked apart."""
@@ -87,6 +93,7 @@ class Subscriber:
         """A temporal subscription is asked of each event by the line from this entry on."""
         self.is_live = False
         self._queue: deque[Delivery] = deque()
+        self._queued_bytes = 0
         self._ready = asyncio.Event()
         self._closed = False
         self._is_idle = False
@@ -113,8 +120,12 @@ class Subscriber:
     async def _live(self) -> list[Delivery]:
         await self._wait()
         found = list(self._queue)
-        self._queue.clear()
+        self._clear()
         return found
+
+    def _clear(self) -> None:
+        self._queue.clear()
+        self._queued_bytes = 0
 
     async def _catch_up(self) -> list[Delivery]:
         """The next page of the journal; once there is none, the subscriber goes live."""
@@ -159,14 +170,17 @@ class Subscriber:
 
     def give(self, deliveries: list[Delivery], seq: int) -> None:
         """Hand over what was just written; one that is too slow goes back to the journal."""
-        if len(self._queue) + len(deliveries) <= self._feed.most_waiting:
+        size = self._queued_bytes + sum(len(each.body) for each in deliveries)
+        has_room = size <= WAITING_BYTES or (not self._queue and len(deliveries) == 1)
+        if has_room and len(self._queue) + len(deliveries) <= self._feed.most_waiting:
             self._queue.extend(deliveries)
+            self._queued_bytes = size
             self.position = seq
         else:
             # What waits is in the journal: it is read from there, behind what was given last.
             if self._queue:
                 self.position = int(self._queue[0].id) - 1
-                self._queue.clear()
+                self._clear()
             self._feed.leave_live(self)
         self._ready.set()
 
@@ -354,7 +368,7 @@ class Feed:
                 live = self._batches.popleft()
                 for begin in range(0, len(live), CHUNK):
                     self._hand_out(live[begin : begin + CHUNK])
-                    self._taken(len(live[begin : begin + CHUNK]))
+                    self._taken(weight_of(live[begin : begin + CHUNK]))
                     await asyncio.sleep(0)
 
     def _hand_out(self, live: list[Live]) -> None:

@@ -286,7 +286,8 @@ class Station:
                 self.indexer.filled(self.seq)
         elif live:
             kept = [each.event for each in live if each.entry.kind == EVENT and each.event]
-            self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept))
+            size = sum(len(each.entry.body) for each in live if each.entry.kind == EVENT)
+            self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept, size))
         if live:
             self._loop.call_soon_threadsafe(self.feed.extend, live)
 

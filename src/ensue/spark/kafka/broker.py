@@ -61,8 +61,10 @@ class TrialBroker:
     """`with TrialBroker() as broker:` gives `broker.servers`, as `127.0.0.1:41234`.
 
     A topic is created, with `partitions` partitions, when it is first written to. `die` and
-    `revive` simulate an outage.
+    `revive` simulate an outage. `properties` is the text of its settings.
     """
+
+    properties = _PROPERTIES
 
     def __init__(self, partitions: int = 2) -> None:
         self._partitions = partitions
@@ -121,7 +123,7 @@ class TrialBroker:
         assert self._folder is not None
         properties = self._folder / "server.properties"
         properties.write_text(
-            _PROPERTIES.format(
+            self.properties.format(
                 host=LOOPBACK,
                 port=port,
                 controller=controller,

@@ -5,6 +5,9 @@
 queue of its own, the gateway too; several gateways at one service need that. What is missing is
 declared. Publications are confirmed by the broker, and an event is acknowledged when the gateway
 has passed it on. Events in transit and control messages have exchanges of their own.
+
+The driver connects and declares; messages go straight to and from the channel under it (aiormq),
+where many can be on their way, and one acknowledgement stands for all before it.
 """
 
 from __future__ import annotations
@@ -34,10 +37,15 @@ from ensue.subscriptions import Filter
 
 aio_pika: Any = driver("aio_pika", "amqp")
 exceptions: Any = driver("aio_pika.exceptions", "amqp")
+aiormq: Any = driver("aiormq", "amqp")
+yarl: Any = driver("yarl", "amqp")
 
 BINDING = Binding("cloudevents_")
 MOST_IN_FLIGHT = 2000
 _SECONDS_TO_CONNECT = 10
+_PERSISTENT = 2
+_LONGEST_SHORT_TEXT = 255
+"""Bytes of a property at most; a longer id stands in the body or in the headers alone."""
 _FAILURES = (exceptions.AMQPError, OSError, asyncio.TimeoutError, RuntimeError)
 
 
@@ -84,12 +92,10 @@ class AmqpAdapter(Adapter):
         given: dict[str, Any] = {}
         if urlsplit(service.url).scheme == "amqps":
             given["ssl_context"] = self._options.tls_context()
-        if self._options.user is not None:
-            given |= {"login": self._options.user, "password": self._options.password or ""}
         try:
             async with asyncio.timeout(_SECONDS_TO_CONNECT):
                 self._connection = await aio_pika.connect(
-                    service.url,
+                    self._place(),
                     client_properties={"connection_name": f"ensue-{service.gateway}"},
                     **given,
                 )
@@ -130,6 +136,10 @@ class AmqpAdapter(Adapter):
         consumers, self._consumers = self._consumers, []
         for queue, consumer in consumers:
             await self._do("cannot end", queue.cancel(consumer))
+        channel = await self._receiving.get_underlay_channel()
+        for each in self._events.drain():
+            # Other readers of the queue are to have it; no later acknowledgement may cover it.
+            await self._do("cannot end", channel.basic_nack(each.token, requeue=True))
         for address in (self.service.address, self.service.transit_address):
             if address != self.service.address or self._options.exchange is not None:
                 name = self._queue_name(address)
@@ -140,11 +150,14 @@ class AmqpAdapter(Adapter):
         return await self._events.take()
 
     async def acknowledge(self, tokens: Sequence[Any]) -> None:
-        for each in tokens:
-            await self._do("cannot acknowledge", each.ack())
+        channel = await self._receiving.get_underlay_channel()
+        acknowledged = channel.basic_ack(tokens[-1], multiple=True, wait=False)
+        await self._do("cannot acknowledge", acknowledged)
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        await self._do("cannot publish", asyncio.gather(*map(self._publish_one, outgoing)))
+        channel = await self._sending.get_underlay_channel()
+        confirmed = [channel.basic_publish(**self._message(each), wait=False) for each in outgoing]
+        await self._do("cannot publish", asyncio.gather(*confirmed))
 
     async def tell(self, message: bytes) -> None:
         exchange = self._exchanges[self.service.control_address]
@@ -171,6 +184,13 @@ class AmqpAdapter(Adapter):
             queue = await self._do("cannot ask", found)
             waiting += queue.declaration_result.message_count
         return waiting + len(self._events)
+
+    def _place(self) -> Any:
+        """The address, with the credentials of the options where they are given."""
+        place, options = yarl.URL(self.service.url), self._options
+        if options.user is not None:
+            place = place.with_user(options.user)
+        return place if options.password is None else place.with_password(options.password)
 
     async def _own_exchange(self) -> Any:
         if self._options.exchange is not None:
@@ -203,25 +223,29 @@ class AmqpAdapter(Adapter):
     def _queue_name(self, address: str) -> str:
         return f"ensue.{self.service.gateway}.{self.service.name}.{address}"
 
-    async def _publish_one(self, outgoing: Outgoing) -> None:
+    def _message(self, outgoing: Outgoing) -> dict[str, Any]:
         event, service = outgoing.event, self.service
         message = BINDING.write(event, service.encoding)
         expiry = expiry_of(event)
-        left = None if expiry is None else max(expiry / 1e6 - time.time(), 0.001)
-        body = aio_pika.Message(
-            message.body,
-            headers=dict(message.headers),
+        properties = aiormq.spec.Basic.Properties(
             content_type=message.content_type,
-            delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+            headers=dict(message.headers) or None,
+            delivery_mode=_PERSISTENT,
             priority=priority_of(event),
-            expiration=left,
-            message_id=event.id,
+            message_id=event.id if len(event.id.encode()) <= _LONGEST_SHORT_TEXT else None,
         )
+        if expiry is not None:
+            properties.expiration = str(max(expiry // 1000 - int(time.time() * 1000), 1))
         address = service.transit_address if outgoing.in_transit else service.address
-        routing = "" if outgoing.in_transit else self._options.routing
+        exchange, routing = address, "" if outgoing.in_transit else self._options.routing
         if self._options.exchange is None and not outgoing.in_transit:
-            routing = address
-        await self._exchanges[address].publish(body, routing, mandatory=False)
+            exchange, routing = "", address
+        return {
+            "body": message.body,
+            "exchange": exchange,
+            "routing_key": routing,
+            "properties": properties,
+        }
 
     async def _hear(self, message: Any) -> None:
         self._control.put(message.body)
@@ -247,8 +271,8 @@ def _incoming(message: Any, in_transit: bool) -> Incoming:
     try:
         event = BINDING.read(Message(message.body, message.content_type or "", headers))
     except EventError as error:
-        return Incoming(None, message, in_transit, error.problems)
-    return Incoming(event, message, in_transit)
+        return Incoming(None, message.delivery_tag, in_transit, error.problems)
+    return Incoming(event, message.delivery_tag, in_transit)
 
 
 def _header(name: str) -> str:

@@ -38,16 +38,22 @@ from ensue.subscriptions import Filter
 aiohttp: Any = driver("aiohttp", "http")
 
 _SCHEMES = ("http", "https", "ws", "wss")
+_REFUSED_STATUS = frozenset({401, 403, 407})
 _PASSING_STATUS = frozenset({408, 425, 429})
 _SECONDS_TO_ANSWER = 35
 
 
 class HttpOptions(ProtectedOptions, frozen=True, kw_only=True):
-    """`listen` is `HOST:PORT`; `batch` posts many events in one request; `token` is a bearer's."""
+    """`listen` is `HOST:PORT`; `batch` posts many events in one request.
+
+    `token` is the bearer token that the gateway shows to others, `admit` the one that others must
+    show to it.
+    """
 
     listen: str | None = None
     batch: bool = False
     token: str | None = None
+    admit: str | None = None
 
 
 class HttpAdapter(Adapter):
@@ -82,8 +88,7 @@ class HttpAdapter(Adapter):
             )
         self._events, self._control = Inbox(), Inbox()
         if options.listen is not None:
-            tls = options.tls_context() if options.certificate and not service.url else None
-            self._server = Server(service, options.listen, tls)
+            self._server = Server(service, options.listen, options.server_context(), options.admit)
             self._server.events, self._server.control = self._events, self._control
             await self._server.start()
         if service.url:
@@ -195,7 +200,9 @@ class HttpAdapter(Adapter):
         target = self._target(address, is_socket=True)
         try:
             socket = await self._session.ws_connect(target, heartbeat=20, max_msg_size=0)
-        except aiohttp.WSServerHandshakeError:
+        except aiohttp.WSServerHandshakeError as error:
+            if error.status in _REFUSED_STATUS:
+                raise self._not_admitted(error.status) from None
             return
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise broken(self.service, "cannot connect", error) from None
@@ -245,10 +252,18 @@ class HttpAdapter(Adapter):
             raise broken(self.service, "cannot post", error) from None
         if 200 <= status < 300:
             return
+        if status in _REFUSED_STATUS:
+            raise self._not_admitted(status)
         problem = f"service `{self.service.name}`: the answer to an event is {status}"
         if 400 <= status < 500 and status not in _PASSING_STATUS:
             raise RefusedError(problem)
         raise LinkError(problem)
+
+    def _not_admitted(self, status: int) -> LinkError:
+        """Nothing is wrong with an event that is answered so: it waits for other credentials."""
+        return LinkError(
+            f"service `{self.service.name}`: the answer is {status}: the credentials are refused"
+        )
 
     def _target(self, address: str, is_socket: bool = False) -> str:
         """Where events of an address go. A path in `url` is taken as it is for the events."""

@@ -8,7 +8,9 @@ events and gets all that are published at the service.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Sequence
+from hmac import compare_digest
 from typing import Any
 
 from ensue.errors import EventError, LinkError, UsageError
@@ -27,10 +29,13 @@ _LARGEST = 64 << 20
 class Server:
     """Serves the three addresses of a service as paths."""
 
-    def __init__(self, service: Service, place: str, tls: Any) -> None:
+    def __init__(
+        self, service: Service, place: str, tls: ssl.SSLContext | None, admit: str | None
+    ) -> None:
         self._service = service
         self._place = place
         self._tls = tls
+        self._admitted = None if admit is None else f"Bearer {admit}".encode()
         self._runner: Any = None
         self._sockets: dict[str, set[Any]] = {}
         self.events: Inbox[Incoming] = Inbox()
@@ -40,7 +45,7 @@ class Server:
 
     async def start(self) -> None:
         service = self._service
-        application = web.Application(client_max_size=_LARGEST)
+        application = web.Application(client_max_size=_LARGEST, middlewares=[self._admit()])
         self._sockets = {
             address: set()
             for address in (service.address, service.transit_address, service.control_address)
@@ -59,6 +64,17 @@ class Server:
             raise UsageError(f"service `{service.name}`: `listen`: {error}") from None
         except OSError as error:
             raise LinkError(f"service `{service.name}`: cannot listen: {error}") from None
+
+    def _admit(self) -> Any:
+        """Refuses whoever does not show the token that is asked for."""
+
+        async def admit(request: Any, handler: Any) -> Any:
+            shown = request.headers.get("Authorization", "").encode()
+            if self._admitted is not None and not compare_digest(shown, self._admitted):
+                return web.Response(status=401, headers={"WWW-Authenticate": "Bearer"})
+            return await handler(request)
+
+        return web.middleware(admit)
 
     async def stop(self) -> None:
         self.events.fail(LinkError("closed"))

@@ -83,6 +83,8 @@ class KafkaAdapter(Adapter):
         self._is_listening = asyncio.Event()
         self._trouble: Inbox[None] = Inbox()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._reason: Any = None
+        """What the library has told last of its connections."""
 
     async def connect(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -90,7 +92,7 @@ class KafkaAdapter(Adapter):
             await self._call(self._connect)
         except kafka.KafkaException as error:
             await self.close()
-            raise broken(self.service, "cannot connect", error.args[0]) from None
+            raise self._broken("cannot connect", error) from None
         except ValueError as error:
             raise broken(self.service, "cannot connect", error) from None
 
@@ -159,12 +161,30 @@ class KafkaAdapter(Adapter):
                 "message.timeout.ms": str(int(_SECONDS_TO_ANSWER * 1000)),
             }
         )
-        self._producer.list_topics(timeout=_SECONDS_TO_ANSWER)
+        self._wait_for_server()
         self._make_topics(settings)
         reading = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
         self._consumer = kafka.Consumer(settings | reading | {"group.id": self._group})
         self._listener = kafka.Consumer(settings | reading | {"group.id": f"{self._group}.control"})
         self._listener.assign(self._ends(self._listener, [service.control_address]))
+
+    def _wait_for_server(self) -> None:
+        """Raises what the server has against the credentials, or TLS against the server, at once:
+        the client library would go on trying."""
+        until = time.monotonic() + _SECONDS_TO_ANSWER
+        while True:
+            try:
+                self._producer.list_topics(timeout=1.0)
+            except kafka.KafkaException:
+                # Only now the library calls `_note`.
+                self._producer.poll(0)
+                reason = self._reason
+                if reason is not None and (_is_refusal(reason) or time.monotonic() > until):
+                    raise kafka.KafkaException(reason) from None
+                if time.monotonic() > until:
+                    raise
+            else:
+                return
 
     def _settings(self) -> dict[str, Any]:
         service, options = self.service, self._options
@@ -355,6 +375,8 @@ class KafkaAdapter(Adapter):
 
     def _note(self, error: Any) -> None:
         """Called from a thread of the library."""
+        if error.code() != kafka.KafkaError._ALL_BROKERS_DOWN:
+            self._reason = error
         if error.code() == kafka.KafkaError._ALL_BROKERS_DOWN and self._loop is not None:
             lost = LinkError(f"service `{self.service.name}`: no server answers: {error.str()}")
             with contextlib.suppress(RuntimeError):
@@ -392,6 +414,9 @@ class KafkaAdapter(Adapter):
             return Incoming(None, token, in_transit, error.problems)
         return Incoming(event, token, in_transit)
 
+    def _broken(self, doing: str, error: Any) -> LinkError:
+        return broken(self.service, doing, RuntimeError(error.args[0].str()))
+
     async def _call(self, work: Callable[..., T], *given: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
 
@@ -401,7 +426,7 @@ class KafkaAdapter(Adapter):
         try:
             return await self._call(work, *given)
         except kafka.KafkaException as error:
-            raise broken(self.service, doing, error.args[0]) from None
+            raise self._broken(doing, error) from None
         except RuntimeError as error:
             raise broken(self.service, doing, error) from None
 
@@ -413,6 +438,13 @@ _NOT_YET = (
     kafka.KafkaError._UNKNOWN_PARTITION,
     kafka.KafkaError._UNKNOWN_TOPIC,
 )
+
+
+def _is_refusal(error: Any) -> bool:
+    """Whether a server or TLS has refused the connection, so that trying again is of no use."""
+    refusals = (kafka.KafkaError._AUTHENTICATION, kafka.KafkaError._SSL)
+    return error.code() in refusals or "SSL alert" in error.str()
+
 
 _PASSING = (
     kafka.KafkaError._PARTITION_EOF,

@@ -31,6 +31,7 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.mqtt.buffering import BufferedSocket
 from ensue.federation.messages.attributes import EXPIRY, expiry_of
 from ensue.federation.messages.bindings import STRUCTURED_TYPE, Binding, Message
 from ensue.subscriptions import Filter
@@ -107,10 +108,14 @@ class MqttAdapter(Adapter):
         paho.connect_timeout = float(_SECONDS_TO_CONNECT)
         paho.on_message = self._received
         paho.on_publish = self._published
+        paho.on_log = self._logged
         self._events, self._control = Inbox(), Inbox()
         self._unconfirmed = set()
         try:
             await self._client.__aenter__()
+            # It would write a line for every message.
+            paho.on_log = None
+            paho._sock = BufferedSocket(paho._sock, asyncio.get_running_loop())
             self._client._disconnected.add_done_callback(self._lost)
             await self._client.subscribe(service.control_address, qos=1)
         except (aiomqtt.MqttError, OSError) as error:
@@ -204,6 +209,12 @@ class MqttAdapter(Adapter):
         else:
             self._events.put(self._incoming(message, topic == self.service.transit_address))
 
+    def _logged(self, _client: Any, _data: Any, level: int, text: str) -> None:
+        """A connection that breaks before it stands is told in the log alone."""
+        connected = self._client._connected if self._client is not None else None
+        if level == _ERROR and connected is not None and not connected.done():
+            connected.set_exception(aiomqtt.MqttError(text))
+
     def _lost(self, ended: asyncio.Future[None]) -> None:
         error = None if ended.cancelled() else ended.exception()
         lost = LinkError(f"service `{self.service.name}`: the connection is lost: {error or ''}")
@@ -234,6 +245,9 @@ class MqttAdapter(Adapter):
         mark = hashlib.blake2b(place.encode(), digest_size=4).hexdigest()
         return f"ensue-{service.gateway}-{service.name}-{mark}"
 
+
+_ERROR = 8
+"""Paho's level of a message in its log that tells of an error."""
 
 _QUEUED = 15
 """Paho's code for a message that waits until the broker takes more."""

@@ -86,6 +86,7 @@ class NatsAdapter(Adapter):
         self._options: NatsOptions = service.options or self.options_type()
         self._client: Any = None
         self._subscriptions: list[Any] = []
+        self._noted: Exception | None = None
         self._events: Inbox[Incoming] = Inbox()
         self._control: Inbox[bytes] = Inbox()
 
@@ -124,7 +125,8 @@ class NatsAdapter(Adapter):
                 await self._client.flush()
         except (*_FAILURES, TimeoutError) as error:
             await self.close()
-            raise broken(service, "cannot connect", error) from None
+            # The driver tells the reason apart, and then only that no server is left.
+            raise broken(service, "cannot connect", self._noted or error) from None
 
     async def listen(self, wanted: Sequence[Filter]) -> None:
         if self._subscriptions:
@@ -188,6 +190,7 @@ class NatsAdapter(Adapter):
         await self._events.put_when_free(incoming(message, None, in_transit))
 
     async def _note(self, error: Exception) -> None:
+        self._noted = error
         if isinstance(error, errors.SlowConsumerError):
             self._fail(f"messages are lost: {error}")
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from ensue.errors import (
@@ -125,6 +125,8 @@ def as_problem(error: Exception) -> ProblemError:
             return ProblemError(503, "history", str(error), {"Retry-After": "2"})
         case UsageError() | EnsueError():
             return ProblemError(422, "usage", str(error))
+        case ClientDisconnect():
+            return ProblemError(400, "body", "the connection was closed before the body was whole")
         case HTTPException():
             detail = error.detail
             if error.status_code == 404:

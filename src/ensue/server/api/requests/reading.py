@@ -19,8 +19,10 @@ from ensue.server.access.tokens import Principal
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.channels.hosting import Channel, Channels
 from ensue.server.settings.tables import Role
+from ensue.server.station.feed import asks_of_history
 from ensue.server.station.rules.libraries import Libraries
 from ensue.server.station.station import Station
+from ensue.subscriptions import Filter
 
 T = TypeVar("T")
 
@@ -61,6 +63,21 @@ def require_subject(principal: Principal, subject: str, what: str) -> None:
             "subject",
             f"`{principal.name}` is not allowed {what} `{subject}`: its subjects leave it out",
         )
+
+
+def read_filter(principal: Principal, text: str | None) -> Filter | None:
+    """A filter that a caller gives. Raises `LibraryError`, or refuses what it must not ask."""
+    if not text:
+        return None
+    made = Filter.parse(text)
+    if principal.is_limited and asks_of_history(made):
+        raise ProblemError(
+            403,
+            "subject",
+            f"a temporal filter asks about all events, and `{principal.name}` is limited to some"
+            " subjects: leave the temporal terms out",
+        )
+    return made
 
 
 class Parameters:

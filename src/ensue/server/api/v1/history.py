@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ensue.events.cloudevents import decode, encode
-from ensue.events.event import Event
+from ensue.history.bounding import bounded_by
 from ensue.server.access.tokens import Principal
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.api.requests.reading import (
@@ -20,6 +19,7 @@ from ensue.server.api.requests.reading import (
     answered,
     libraries_of,
     principal_of,
+    read_filter,
     station_of,
 )
 from ensue.server.station.entries import OUTPUT
@@ -29,6 +29,8 @@ from ensue.server.station.station import Station
 from ensue.subscriptions import Filter
 
 DEFAULT_LIMIT = 100
+LARGEST_ANSWER = 32 * 1024 * 1024
+"""Bytes of events behind which an answer says that there is more."""
 
 
 async def history(request: Request) -> Response:
@@ -36,8 +38,7 @@ async def history(request: Request) -> Response:
     principal = principal_of(request, "history")
     given = Parameters(request, ("filter", "since", "until", "limit"))
     station = station_of(request)
-    text = given.text("filter")
-    filter_ = Filter.parse(text) if text else None
+    filter_ = read_filter(principal, given.text("filter"))
     limit = given.number("limit", DEFAULT_LIMIT, 1, station.limits.answers)
     since, until = given.instant("since"), given.instant("until")
     await station.caught_up()
@@ -59,11 +60,9 @@ class _Query:
         seconds = self._station.limits.query_seconds
         deadline = time.monotonic() + seconds
         found: list[msgspec.Raw] = []
-        for event in self._scanned(filter_, since, until):
-            if event is not None:
-                if len(found) == self._limit:
-                    return {"events": found, "more": True}
-                found.append(msgspec.Raw(encode(event)))
+        size = 0
+
+        def look() -> None:
             if time.monotonic() > deadline:
                 raise ProblemError(
                     503,
@@ -72,13 +71,15 @@ class _Query:
                     " `since` and `until`, or the filter with a value that few events have",
                     limit="query_seconds",
                 )
-        return {"events": found, "more": False}
 
-    def _scanned(
-        self, filter_: Filter | None, since: int | None, until: int | None
-    ) -> Iterator[Event | None]:
-        for event in self._station.history.scan(filter_, since, until):
-            yield event if self._principal.may_read(event) else None
+        with bounded_by(look):
+            for event in self._station.history.scan(filter_, since, until):
+                if self._principal.may_read(event):
+                    if len(found) == self._limit or size > LARGEST_ANSWER:
+                        return {"events": found, "more": True}
+                    found.append(msgspec.Raw(encode(event)))
+                    size += len(bytes(found[-1]))
+        return {"events": found, "more": False}
 
 
 async def outputs(request: Request) -> Response:
@@ -93,8 +94,9 @@ async def outputs(request: Request) -> Response:
     before = given.number("before", 2**62, 0, 2**62)
     key = given.text("key")
     found = await asyncio.to_thread(
-        station.journal.outputs, library, correlation, before, limit, key
+        station.journal.outputs, library, correlation, before, limit, key, LARGEST_ANSWER
     )
+    is_cut = sum(len(each.body) for each in found) >= LARGEST_ANSWER
     shown = [
         {
             "position": each.seq,
@@ -106,7 +108,7 @@ async def outputs(request: Request) -> Response:
         for each in found
         if not principal.is_limited or principal.may_read(decode(each.body))
     ]
-    return answered({"outputs": shown, "more": len(found) == limit})
+    return answered({"outputs": shown, "more": len(found) == limit or is_cut})
 
 
 async def output(request: Request) -> Response:

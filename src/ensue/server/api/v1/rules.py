@@ -128,8 +128,8 @@ def drawn(library: Library, rule: str) -> dict[str, Any]:
 
 async def why(request: Request) -> Response:
     """Why a rule has not fired: for a key, or for the keys that came nearest."""
-    hosted, rule = _found(request)
     principal_of(request, "history")
+    hosted, rule = _found(request)
     given = Parameters(request, ("key", "events"))
     station = station_of(request)
     events = given.number("events", 20_000, 1, station.limits.replay_events)

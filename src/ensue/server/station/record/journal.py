@@ -28,8 +28,12 @@ READABLE: Final = (None, 1, 2, FORMAT)
 """A journal of format 1 has a row for each event, and one of format 2 no `UNREAD`; both are read as
 they are."""
 PAGE: Final = 2_000
+PAGE_BYTES: Final = 4 * 1024 * 1024
+"""A page ends with the row that goes beyond."""
 LONGEST_RUN: Final = 250
 """Events in one row: what is read to get at one of them."""
+RUN_BYTES: Final = 1024 * 1024
+"""A row ends with the event that goes beyond."""
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
@@ -180,12 +184,14 @@ class Journal:
     ) -> list[Entry]:
         statement = f"SELECT {_COLUMNS} FROM journal WHERE seq > ?{wanted} ORDER BY seq"
         found: list[Entry] = []
+        size = 0
         with self._asking():
             cursor = self._reader.execute(statement, (after, *values))
             try:
                 for row in cursor:
                     found += [each for each in _entries(row) if after < each.seq <= until]
-                    if len(found) >= limit or row[0] >= until:
+                    size += len(row[2])
+                    if len(found) >= limit or row[0] >= until or size >= PAGE_BYTES:
                         break
             finally:
                 cursor.close()
@@ -203,8 +209,9 @@ class Journal:
         before: int | None = None,
         limit: int = 100,
         key: str | None = None,
+        most_bytes: int = 2**62,
     ) -> list[Entry]:
-        """Outputs, the latest first."""
+        """Outputs, the latest first; no more behind the one that goes beyond `most_bytes`."""
         wanted, values = ["kind = 1"], list[Any]()
         given = (("library = ?", library), ("correlation = ?", correlation), ("key = ?", key))
         for column, value in given:
@@ -216,12 +223,21 @@ class Journal:
             values.append(before)
         # Without a library the order of the table serves, and not the index by library.
         index = "NOT INDEXED" if library is None else ""
-        rows = self.ask(
+        statement = (
             f"SELECT {_COLUMNS} FROM journal {index} WHERE {' AND '.join(wanted)}"
-            " ORDER BY seq DESC LIMIT ?",
-            (*values, limit),
+            " ORDER BY seq DESC LIMIT ?"
         )
-        return [Entry(*row) for row in rows]
+        found: list[Entry] = []
+        size = 0
+        with self._asking():
+            cursor = self._reader.execute(statement, (*values, limit))
+            try:
+                while size < most_bytes and (row := cursor.fetchone()) is not None:
+                    found.append(Entry(*row))
+                    size += len(row[2])
+            finally:
+                cursor.close()
+        return found
 
     def entry(self, seq: int) -> Entry | None:
         rows = self.ask(
@@ -275,16 +291,17 @@ def _rows(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
     """Rows of entries, with events that follow on each other in runs."""
     rows: list[tuple[Any, ...]] = []
     waiting: list[bytes] = []
-    last = 0
+    last = size = 0
     for entry in entries:
         if entry.kind == EVENT:
             waiting.append(entry.body)
             last = entry.seq
-            if len(waiting) < LONGEST_RUN:
+            size += len(entry.body)
+            if len(waiting) < LONGEST_RUN and size < RUN_BYTES:
                 continue
         if waiting:
             rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
-            waiting = []
+            waiting, size = [], 0
         if entry.kind != EVENT:
             rows.append(entry)
     if waiting:

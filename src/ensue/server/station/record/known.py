@@ -2,14 +2,20 @@
 
 They are kept in two generations: when the younger is full, it becomes the older one, and what was
 the older is forgotten. So at least `count` are remembered, at most twice as many, and to remember
-one is to add it to a set.
+one is to add it to a set. Senders choose ids and sources: what is long is kept as a digest.
 """
 
 from __future__ import annotations
 
+from hashlib import blake2b
+from typing import Final
+
 from ensue.events.event import Event
 
-Identity = tuple[str, str, int, object]
+Identity = tuple[str | bytes, str | bytes, int, object]
+
+LONGEST_KEPT: Final = 128
+"""Characters of an id or a source; a longer one is remembered by a digest."""
 
 
 class Known:
@@ -24,9 +30,13 @@ class Known:
         extensions = event.extensions
         # The halves of an interval have one source and id, and are told apart by phase and time.
         phase = extensions.get("phase") if extensions else None
-        # One text for each source: decoders make a new one for every event.
-        source = self._sources.setdefault(event.source, event.source)
-        identity = (source, event.id, event.time, phase)
+        source, id_ = event.source, event.id
+        identity: Identity
+        if len(source) <= LONGEST_KEPT and len(id_) <= LONGEST_KEPT and not isinstance(phase, str):
+            # One text for each source: decoders make a new one for every event.
+            identity = (self._sources.setdefault(source, source), id_, event.time, phase)
+        else:
+            identity = (_short(source), _short(id_), event.time, _short(phase))
         younger = self._younger
         if identity in younger or identity in self._older:
             return False
@@ -39,3 +49,10 @@ class Known:
     def clear(self) -> None:
         self._sources.clear()
         self._younger, self._older = set(), set()
+
+
+def _short(value: object) -> str | bytes:
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) <= LONGEST_KEPT:
+        return text
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -96,9 +96,19 @@ class Registry:
             "INSERT OR REPLACE INTO libraries VALUES (?, ?, ?)", (name, version, int(enabled))
         )
 
-    def remove(self, name: str) -> None:
-        """Take a library out of force. Its versions stay, so that it can be put back."""
-        self._journal.writer.execute("DELETE FROM libraries WHERE name = ?", (name,))
+    def remove(self, name: str, keep: int) -> None:
+        """Take a library out of force. Its versions stay, so that it can be put back.
+
+        Of libraries that are out of force, so many keep their versions: those changed last.
+        """
+        writer = self._journal.writer
+        writer.execute("DELETE FROM libraries WHERE name = ?", (name,))
+        writer.execute(
+            "DELETE FROM versions WHERE name IN ("
+            " SELECT name FROM versions WHERE name NOT IN (SELECT name FROM libraries)"
+            " GROUP BY name ORDER BY max(at) DESC, name LIMIT -1 OFFSET ?)",
+            (keep,),
+        )
         self.forget_state(name)
 
     # --- the state of runs ----------------------------------------------------------------------

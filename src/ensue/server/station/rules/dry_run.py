@@ -17,6 +17,7 @@ import msgspec
 from ensue.events.cloudevents import encode, write_json
 from ensue.events.event import Event
 from ensue.history import History
+from ensue.history.bounding import bounded_by
 from ensue.library import Library
 
 KEYS_SHOWN: Final = 50
@@ -55,21 +56,35 @@ class DryRun(msgspec.Struct, frozen=True):
     difference: Difference | None
 
 
+class _EndedError(Exception):
+    """The time of a run is over."""
+
+
 class _Limits:
     def __init__(self, seconds: float) -> None:
         self._until = time.monotonic() + seconds
         self._seconds = seconds
         self.met: str | None = None
 
-    def within(self, outputs: Iterator[Event]) -> Iterator[Event]:
-        for number, output in enumerate(outputs, 1):
-            yield output
-            if number >= MOST_OUTPUTS:
-                self.met = f"it was ended after {MOST_OUTPUTS:,} outputs"
-                return
-            if time.monotonic() > self._until:
-                self.met = f"limit `query_seconds` ({self._seconds:g}) has ended it"
-                return
+    def within(self, outputs: Iterator[Event]) -> list[Event]:
+        """The outputs, up to a limit."""
+        found: list[Event] = []
+        try:
+            with bounded_by(self._look):
+                for output in outputs:
+                    found.append(output)
+                    if len(found) >= MOST_OUTPUTS:
+                        self.met = f"it was ended after {MOST_OUTPUTS:,} outputs"
+                        break
+                    self._look()
+        except _EndedError:
+            self.met = f"limit `query_seconds` ({self._seconds:g}) has ended it"
+        return found
+
+    def _look(self) -> None:
+        """For each event and output: a rule that puts nothing out takes time, too."""
+        if time.monotonic() > self._until:
+            raise _EndedError
 
 
 def dry_run(
@@ -83,7 +98,7 @@ def dry_run(
     """The outputs of a library over a span of a history, beside those of another."""
     begun = time.monotonic()
     limits = _Limits(seconds if in_force is None else seconds / 2)
-    made = list(limits.within(history.backtest(library, since, until)))
+    made = limits.within(history.backtest(library, since, until))
     by_rule: dict[str, Counter[str]] = {name: Counter() for name in library.correlations.names}
     for output in made:
         key = output.extensions.get("partitionkey", "")
@@ -91,7 +106,7 @@ def dry_run(
     difference = None
     if in_force is not None:
         limits_of_other = _Limits(seconds / 2)
-        others = list(limits_of_other.within(history.backtest(in_force, since, until)))
+        others = limits_of_other.within(history.backtest(in_force, since, until))
         limits.met = limits.met or limits_of_other.met
         difference = _difference(made, others)
     return DryRun(

@@ -130,13 +130,13 @@ class Libraries:
         )
 
     async def remove(self, name: str, author: str) -> None:
-        """Take a library out of force. Its versions are kept."""
+        """Take a library out of force. Its versions are kept, as long as few others go, too."""
         self.in_force(name)
 
         def apply() -> None:
             journal = self._station.journal
             with journal.write():
-                self._registry.remove(name)
+                self._registry.remove(name, self._station.limits.libraries)
                 self._audit(author, "delete", name, "")
             self._station.hosted.pop(name, None)
 

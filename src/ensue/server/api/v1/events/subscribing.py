@@ -26,6 +26,7 @@ from ensue.server.api.requests.reading import (
     Parameters,
     libraries_of,
     principal_of,
+    read_filter,
     refused,
     station_of,
 )
@@ -33,7 +34,6 @@ from ensue.server.station.entries import KINDS, OUTPUT
 from ensue.server.station.feed import Delivery, GoneError, Subscriber, Wanted
 from ensue.server.station.line import BusyError
 from ensue.server.station.station import Station
-from ensue.subscriptions import Filter
 
 PARAMETERS: Final = ("filter", "kinds", "library", "correlation", "rules", "after")
 HEARTBEAT_SECONDS: Final = 15.0
@@ -166,11 +166,9 @@ def _wanted(request: HTTPConnection, principal: Principal, given: Parameters) ->
         libraries_of(request).in_force(name)
     correlations = given.texts("correlation")
     kinds = _kinds(given, bool(libraries or correlations))
-    text = given.text("filter")
-    filter_ = Filter.parse(text) if text else None
     return Wanted(
         kinds,
-        filter_,
+        read_filter(principal, given.text("filter")),
         frozenset(libraries) if libraries else None,
         frozenset(correlations) if correlations else None,
         allows=principal.may_read if principal.is_limited else None,

@@ -1,0 +1,201 @@
+"""Requests: subscribe, unsubscribe, announce, unannounce and publish, each applied once.
+
+A request comes over a service as a control event, or from this process. It is passed on to all
+other services, so that every gateway of the federation hears it, applied at the services here that
+it means, and answered. Standing requests are those of the TOML file, and those that were made while
+the gateway ran, which `routing.memory` keeps with what neighbours have stated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ensue.errors import EnsueError, UsageError
+from ensue.events.cloudevents import decode
+from ensue.federation.configuration import GatewaySettings, Subscription
+from ensue.federation.ending import end
+from ensue.federation.links.link import Link
+from ensue.federation.messages.attributes import identity_of
+from ensue.federation.neighbours import Neighbours
+from ensue.federation.routing import control
+from ensue.federation.routing.distribution import is_meant, wanted_from
+from ensue.federation.routing.interest import Interest
+from ensue.federation.routing.memory import Memory
+from ensue.federation.routing.tree import Tree
+from ensue.subscriptions import Filter
+
+_REQUESTS_KNOWN = 10_000
+_PAUSE_FOR_NEIGHBOURS = 0.15
+"""How long after a request its answer waits for gateways further on, where there are any."""
+
+
+class Answering:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        links: Mapping[str, Link],
+        tree: Tree,
+        interest: Interest,
+        neighbours: Neighbours,
+        memory: Path | None,
+    ) -> None:
+        self._name = settings.name
+        self._patience = settings.patience
+        self._subscriptions = settings.subscriptions
+        self._links = links
+        self._tree = tree
+        self._interest = interest
+        self._neighbours = neighbours
+        self._memory = Memory(memory)
+        self._announced: dict[tuple[str, Filter], None] = {}
+        self._known: dict[str, None] = {}
+        self.tasks: set[asyncio.Task[Any]] = set()
+
+    async def stop(self) -> None:
+        await end(self.tasks)
+
+    async def in_force(self) -> None:
+        """Wait until what is wanted is told to every service."""
+        for link in self._links.values():
+            await link.in_force(self._patience)
+
+    # --- requests that come -------------------------------------------------------------------
+
+    async def request(self, request: control.Request) -> None:
+        """A request of this process. Raises `UsageError` if it cannot be applied here."""
+        self._known[request.id] = None
+        await self._apply(request)
+        for link in self._links.values():
+            link.tell(control.write(request))
+
+    def take(self, said: control.Request | control.Done, via: Link) -> None:
+        """A request, or the answer to one, that has come over a service."""
+        is_new = self._pass_on(said, via)
+        if is_new and isinstance(said, control.Request):
+            self._spawn(self._answer(said))
+
+    def _pass_on(self, said: control.Request | control.Done, via: Link) -> bool:
+        """Tell it at all other services; false if that has been done before."""
+        if said.id in self._known:
+            return False
+        self._known[said.id] = None
+        if len(self._known) > _REQUESTS_KNOWN:
+            self._known.pop(next(iter(self._known)))
+        for link in self._links.values():
+            if link is not via:
+                link.tell(control.write(said))
+        return True
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _answer(self, request: control.Request) -> None:
+        problem = ""
+        services: tuple[str, ...] = ()
+        try:
+            services = await self._apply(request)
+        except EnsueError as error:
+            problem = str(error)
+        if not services and not problem:
+            return
+        if self._neighbours.are_there():
+            await asyncio.sleep(_PAUSE_FOR_NEIGHBOURS)
+        done = control.Done(control.new_id(), request.id, self._name, services, problem)
+        self._known[done.id] = None
+        for link in self._links.values():
+            link.tell(control.write(done))
+
+    async def _apply(self, request: control.Request) -> tuple[str, ...]:
+        """Apply a request at the services here that it means; out go their names."""
+        match request.verb:
+            case "subscribe" | "unsubscribe":
+                return await self._subscribe(request)
+            case "announce" | "unannounce":
+                return await self._announce(request)
+            case "publish":
+                return self._publish(request)
+
+    async def _subscribe(self, request: control.Request) -> tuple[str, ...]:
+        if request.at not in self._links:
+            return ()
+        wanted = wanted_from(request.services, Filter.parse(request.where))
+        if request.verb == "subscribe":
+            self._interest.request(request.at, wanted)
+            self._memory.add(request.at, str(wanted))
+        else:
+            self._interest.withdraw(request.at, wanted)
+            self._memory.remove(request.at, str(wanted))
+        self.save()
+        self._neighbours.update()
+        await self.in_force()
+        return (request.at,)
+
+    async def _announce(self, request: control.Request) -> tuple[str, ...]:
+        """Tell the services that a list means which events are to come, or come no more."""
+        offered = Filter.parse(request.where)
+        meant = [link for link in self._links.values() if _is_meant(request, link)]
+        for link in meant:
+            is_offered = request.verb == "announce"
+            if is_offered:
+                self._announced[link.name, offered] = None
+            else:
+                self._announced.pop((link.name, offered), None)
+            await link.announce(offered, is_offered)
+        return tuple(link.name for link in meant)
+
+    def _publish(self, request: control.Request) -> tuple[str, ...]:
+        """Publish an event at the services that a list means, of several gateways by one."""
+        event = decode(request.event)
+        published = []
+        for link in self._links.values():
+            if _is_meant(request, link) and self._tree.is_designated(link.name):
+                link.outbox.send(event, False, identity_of(event), None)
+                published.append(link.name)
+        return tuple(published)
+
+    # --- requests that stand ------------------------------------------------------------------
+
+    def begin(self, more: tuple[Subscription, ...]) -> None:
+        """Put standing requests into force, and what is remembered."""
+        with self._interest.changing():
+            for each in (*self._subscriptions, *more):
+                if each.at in self._links:
+                    self._interest.request(each.at, each.wanted)
+            self._remember()
+
+    def spread_standing(self, link: Link) -> None:
+        """Tell a new neighbour the standing requests for services elsewhere."""
+        for number, each in enumerate(self._subscriptions):
+            if each.at not in self._links:
+                identity = f"{self._name}-{self._neighbours.instance}-{number}-{link.name}"
+                request = control.Request(
+                    identity, "subscribe", each.at, each.services, str(each.where)
+                )
+                self._known[identity] = None
+                link.tell(control.write(request))
+
+    def _remember(self) -> None:
+        requests, stated = self._memory.load()
+        now = self._neighbours.clock()
+        for service, text in requests:
+            wanted = control.filter_of(text)
+            if service in self._links and wanted is not None:
+                with suppress(UsageError):
+                    self._interest.request(service, wanted)
+        for service, each in stated:
+            if service in self._links:
+                self._interest.state(service, each, now)
+
+    def save(self) -> None:
+        self._memory.save({each: self._interest.statements(each) for each in self._links})
+
+
+def _is_meant(request: control.Request, link: Link) -> bool:
+    is_listed = is_meant(request.services, link.name, link.service.kind)
+    return is_listed and (link.name != request.at or link.name in request.services)

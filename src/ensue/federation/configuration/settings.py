@@ -1,0 +1,66 @@
+"""What a gateway is told by its TOML file, read and checked. Nothing here reads a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ensue.federation.adapters.base import ANYTHING, Service
+from ensue.federation.mapping.rules import Mapping
+from ensue.federation.routing.distribution import wanted_from
+from ensue.subscriptions import Filter
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """A standing request: `at` wants what matches `where` from the services of a list."""
+
+    at: str
+    services: tuple[str, ...] = ()
+    where: Filter = ANYTHING
+
+    @property
+    def wanted(self) -> Filter:
+        return wanted_from(self.services, self.where)
+
+
+@dataclass(frozen=True)
+class SiteSettings:
+    """The site of a placement at a gateway: a library of files, and the file of all sites.
+
+    `services` are a distribution list: whose events arise at the site. `lateness` is in
+    microseconds; every `beat` seconds the site says how far it has come, by its `clock`.
+    """
+
+    name: str
+    libraries: tuple[Path, ...]
+    sites: Path
+    services: tuple[str, ...] = ()
+    lateness: int = 1_000_000
+    beat: float = 0.5
+    clock: Literal["wall", "events"] = "wall"
+
+
+@dataclass(frozen=True)
+class GatewaySettings:
+    """Everything that a gateway needs to know. Durations are in seconds.
+
+    A neighbour that is silent for `patience` is routed around; what it wanted is kept for
+    `memory`. `beat` is the time between two hellos, and `settling` the time in which a new gateway
+    only listens to its neighbours.
+    """
+
+    name: str
+    services: tuple[Service, ...]
+    subscriptions: tuple[Subscription, ...] = ()
+    mappings: tuple[Mapping, ...] = ()
+    listen: str | None = None
+    patience: float = 10.0
+    memory: float = 600.0
+    beat: float = 1.0
+    settling: float = 0.4
+    history: str | None = None
+    ontology: tuple[Path, ...] = ()
+    state: str | None = None
+    site: SiteSettings | None = None

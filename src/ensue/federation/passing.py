@@ -1,0 +1,167 @@
+"""The way of an event through a gateway: from the link that received it to its destinations.
+
+An event that comes from a service is put into the common words by the mappings of that service,
+looked up in the index of what is wanted, put into the words of each destination, and queued there.
+It never goes back to a service where it has been. What was received over a link that carries no
+events rests at that link; what goes to such a link is held there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from ensue.events.event import Event
+from ensue.federation.adapters.base import Incoming
+from ensue.federation.links.link import Link
+from ensue.federation.links.receipts import Ticket
+from ensue.federation.mapping.compiled import compiled
+from ensue.federation.mapping.rules import Mapped
+from ensue.federation.mapping.rules import Mapping as MappingRule
+from ensue.federation.messages.attributes import (
+    EXPIRY,
+    at_service,
+    expiry_of,
+    for_sending,
+    identity_of,
+    path_of,
+)
+from ensue.federation.placement.attaching import SITE
+from ensue.federation.placement.parcels import PARCEL
+from ensue.federation.routing.interest import Interest
+from ensue.federation.routing.tree import Tree
+from ensue.history import History
+
+
+class Passing:
+    def __init__(
+        self,
+        links: Mapping[str, Link],
+        tree: Tree,
+        interest: Interest,
+        mappings: Iterable[MappingRule],
+        history: History | None,
+    ) -> None:
+        self._links = links
+        self._tree = tree
+        self._interest = interest
+        self._history = history
+        self._mappings: dict[tuple[str, str], list[Mapped]] = {}
+        for each in mappings:
+            self._mappings.setdefault((each.at, each.direction), []).append(compiled(each))
+
+    def route(self, link: Link, incoming: Sequence[Incoming]) -> None:
+        """Queue events at their destinations."""
+        if link.name not in self._tree.active:
+            for each in incoming:
+                if each.event is not None:
+                    link.outbox.note(identity_of(each.event))
+                link.receipts.rest(each)
+            return
+        self._pass_on(link, [(each, link.receipts.ticket(each.token)) for each in incoming])
+
+    def wake(self, link: Link) -> None:
+        """A link carries events from now on: what was kept goes where it is wanted."""
+        link.outbox.send_held()
+        if kept := link.receipts.wake():
+            self._pass_on(link, kept)
+
+    def _pass_on(self, link: Link, received: Sequence[tuple[Incoming, Ticket]]) -> None:
+        """Queue events at their destinations, all of which are looked up at once."""
+        if self._history is not None:
+            # Each is past for the next one.
+            for each in received:
+                self._pass_on_batch(link, [each])
+        else:
+            self._pass_on_batch(link, received)
+        for _, ticket in received:
+            ticket.confirm()
+
+    def _pass_on_batch(self, link: Link, received: Sequence[tuple[Incoming, Ticket]]) -> None:
+        events: list[Event] = []
+        known: list[tuple[int, Ticket]] = []
+        for incoming, ticket in received:
+            taken = self._taken(link, incoming)
+            if taken is not None:
+                events.append(taken[0])
+                known.append((taken[1], ticket))
+        wanted = self._interest.destinations_of_all(events)
+        for event, (identity, ticket), found in zip(events, known, wanted, strict=True):
+            if self._history is not None:
+                self._history.add(event)
+            if not found or not self._queue(event, found, identity, ticket):
+                link.counts.filtered += 1
+
+    def _taken(self, link: Link, incoming: Incoming) -> tuple[Event, int] | None:
+        """An event in the common words, as it stands at a service, and its identity."""
+        given = incoming.event
+        if given is None:
+            link.counts.dropped[incoming.reason] += 1
+            if incoming.problems:
+                link.counts.last_error = f"service `{link.name}`: {'; '.join(incoming.problems)}"
+            return None
+        identity = identity_of(given)
+        link.outbox.note(identity)
+        # What is in transit is not in the words of the service that it crosses.
+        mapped = given if incoming.in_transit else self._mapped(link, "in", given)
+        if mapped is None:
+            return None
+        if mapped is not given:
+            given, identity = mapped, identity_of(mapped)
+        if EXPIRY in given.extensions:
+            expiry = expiry_of(given)
+            if expiry is not None and expiry <= time.time_ns() // 1000:
+                link.counts.dropped["expired"] += 1
+                return None
+        return at_service(given, link.name, link.service.kind), identity
+
+    def _queue(
+        self, event: Event, found: Mapping[str, bool], identity: int, ticket: Ticket
+    ) -> bool:
+        """Queue an event at those of its destinations where it has not been; tell if there are."""
+        been = path_of(event)
+        outgoing = for_sending(event)
+        is_parcel = event.type == PARCEL
+        is_wanted = False
+        for name, in_transit in found.items():
+            link = self._links[name]
+            # What sites tell each other is for no client of a service.
+            is_for_clients = not in_transit and link.service.kind != SITE
+            if name in been or (is_parcel and is_for_clients):
+                continue
+            is_wanted = True
+            self._send(link, outgoing, in_transit, identity, ticket)
+        return is_wanted
+
+    def _send(
+        self, link: Link, event: Event, in_transit: bool, identity: int, ticket: Ticket
+    ) -> None:
+        """Queue an event at a link, in the words of its service if it is for its clients."""
+        if not in_transit:
+            mapped = self._mapped(link, "out", event)
+            if mapped is None:
+                return
+            if mapped is not event:
+                event, identity = mapped, identity_of(mapped)
+        if link.name in self._tree.active:
+            ticket.waiting += 1
+            link.outbox.send(event, in_transit, identity, ticket)
+        else:
+            link.outbox.hold(event, in_transit, identity)
+
+    def _mapped(self, link: Link, direction: str, event: Event) -> Event | None:
+        """An event as the mappings of a service make it; None if it cannot be, or is not to be."""
+        if not self._mappings:
+            return event
+        found: Event | None = event
+        for mapped in self._mappings.get((link.name, direction), ()):
+            try:
+                found = mapped(found) if found is not None else None
+            # It may be code of the user.
+            except Exception as error:
+                link.counts.dropped["unmappable"] += 1
+                link.counts.last_error = f"service `{link.name}`: event `{event.id}`: {error}"
+                return None
+            if found is None:
+                link.counts.dropped["mapped away"] += 1
+        return found

@@ -1,0 +1,65 @@
+"""Loops that are compiled once and then loaded from disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+LOOP = """
+def total(values):
+    found = 0
+    for value in values:
+        found += value
+    return found
+"""
+USE = """
+import sys
+import numpy as np
+from ensue.events.kernels import compiling
+from loop import total
+
+compiling.before_compiling.append(lambda: print("compiling"))
+for numbers in ([1, 2], [0.5, 1.5]):
+    print(compiling.uncounted(total)(np.array(numbers)))
+print("numba.np.linalg" in sys.modules)
+"""
+
+
+def use(folder: Path) -> list[str]:
+    (folder / "loop.py").write_text(LOOP)
+    os.utime(folder / "loop.py", (1, 1))
+    told = subprocess.run(
+        [sys.executable, "-c", USE],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "kept")},
+    )
+    return told.stdout.splitlines()
+
+
+def test_a_loop_is_compiled_by_the_first_process_and_loaded_alone_by_the_next(
+    tmp_path: Path,
+) -> None:
+    assert use(tmp_path) == ["compiling", "3", "2.0", "True"]
+    assert use(tmp_path) == ["3", "2.0", "False"]
+
+
+def test_a_loop_that_has_changed_is_compiled_again(tmp_path: Path) -> None:
+    use(tmp_path)
+    changed = LOOP.replace("found = 0", "found = 1")
+    (tmp_path / "loop.py").write_text(changed)
+
+    told = subprocess.run(
+        [sys.executable, "-c", USE],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kept")},
+    )
+
+    assert told.stdout.splitlines()[:2] == ["compiling", "4"]
