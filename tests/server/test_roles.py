@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from ensue.server.api.openapi import openapi_document
+from ensue.server.api.description.openapi import openapi_document
 from ensue.server.settings.tables import ROLES
 from tests.server.live import Live, serving, settings
 
