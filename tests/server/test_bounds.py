@@ -155,9 +155,7 @@ def test_versions_of_removed_libraries_are_bounded(live: Live) -> None:
     for number in range(8):
         live.put(RULES, f"passing-{number}")
         assert live.client.delete(f"/v1/libraries/passing-{number}").status_code == 204
-    kept = live.station.journal.ask(
-        "SELECT DISTINCT name FROM versions WHERE name LIKE 'passing%'"
-    )
+    kept = live.station.journal.ask("SELECT DISTINCT name FROM versions WHERE name LIKE 'passing%'")
 
     assert [name for (name,) in kept] == ["passing-5", "passing-6", "passing-7"]
 

@@ -34,7 +34,7 @@ def secret(name: str) -> str:
 def live() -> Iterator[Live]:
     tokens: list[dict[str, Any]] = [
         {"name": name, "roles": list(roles), "secret": secret(name)}
-        for name, roles in {**ALONE, **PAIRS}.items()
+        for name, roles in (ALONE | PAIRS).items()
     ]
     tokens.append(
         {"name": "inside", "roles": ["admin"], "secret": secret("inside"), "channels": ("main",)}
@@ -60,7 +60,7 @@ def test_an_operation_is_open_to_the_roles_that_it_names_and_to_no_other(
         headers = {} if who is None else {"Authorization": f"Bearer {secret(who)}"}
         return client.request(method, f"{prefix}{plain}{end}", headers=headers)
 
-    for who, roles in {**ALONE, **PAIRS}.items():
+    for who, roles in (ALONE | PAIRS).items():
         answer = ask(who)
         may = path in PUBLIC or "admin" in roles or needed <= set(roles)
         assert (answer.status_code != 403) is may, (who, answer.text)
