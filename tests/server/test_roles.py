@@ -16,8 +16,8 @@ from ensue.server.settings.tables import ROLES
 from tests.server.live import Live, serving, settings
 
 PUBLIC = ("/health", "/ready", "/v1/openapi.json")
-ALONE = {each: (each,) for each in ROLES}
-PAIRS = {"rules-history": ("rules", "history")}
+ALONE: dict[str, tuple[str, ...]] = {each: (each,) for each in ROLES}
+PAIRS: dict[str, tuple[str, ...]] = {"rules-history": ("rules", "history")}
 PREFIXES = ("", "/channels/main", "/channels/side")
 OPERATIONS: list[tuple[str, str, frozenset[str]]] = [
     (method.upper(), path, frozenset(re.findall(r"`(\w+)`", operation.get("description", ""))))
