@@ -25,7 +25,7 @@ from tests.events.files.test_agreement import GOOD, HEADER, PLAIN, agree
 TENTH = 10
 LONG = "long " * 20_000
 
-WRONG_TIMES = [
+WRONG_TIMES: list[Any] = [
     None, "", "soon", 5, 1.5, True, {}, [], "2024-05-06", "2024-05-06T07:08:09",
     "24-05-06T07:08:09Z",
     "2024-13-06T07:08:09Z", "2024-02-30T07:08:09Z", "2024-05-06T24:00:00Z", "2024-05-06T07:08:61Z",
@@ -34,7 +34,7 @@ WRONG_TIMES = [
     "9999-12-31T23:59:59-23:00", "2016-12-31T23:59:60Z",
     "06/May/2024:07:00:00 +0000", "\u0662\u0660\u0662\u0664-05-06T07:08:09Z",
 ]  # fmt: skip
-WRONG_VALUES = [
+WRONG_VALUES: list[Any] = [
     None, "", " ", "x", "1", "1.0", "true", 0, -1, 1.5, 2**15, 2**31, 2**63, 2**64, -(2**63) - 1,
     10**40, 1e39, 1e308, -0.0, True, [], [1], ["x"], {}, {"name": None}, {"name": 5},
     {"a": {"b": []}}, "\u00e9", "\U0001f600", "a\tb", "\x7f", LONG,
