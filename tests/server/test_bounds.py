@@ -17,12 +17,12 @@ from ensue.library import parse
 from ensue.server.access.rates import Rate
 from ensue.server.access.tokens import Principal
 from ensue.server.api import console
-from ensue.server.station.dry_run import dry_run
 from ensue.server.station.entries import EVENT, Entry
 from ensue.server.station.feed import WAITING_BYTES
 from ensue.server.station.indexing import MOST_HELD_BYTES, Indexer, Written
-from ensue.server.station.journal import PAGE_BYTES, RUN_BYTES, Journal
-from ensue.server.station.known import LONGEST_KEPT, Known
+from ensue.server.station.record.journal import PAGE_BYTES, RUN_BYTES, Journal
+from ensue.server.station.record.known import LONGEST_KEPT, Known
+from ensue.server.station.rules.dry_run import dry_run
 from ensue.server.webhooks.addresses import is_allowed, target_of
 from tests.server.live import RULES, Live, reading, serving, settings
 
@@ -155,7 +155,9 @@ def test_versions_of_removed_libraries_are_bounded(live: Live) -> None:
     for number in range(8):
         live.put(RULES, f"passing-{number}")
         assert live.client.delete(f"/v1/libraries/passing-{number}").status_code == 204
-    kept = live.station.journal.ask("SELECT DISTINCT name FROM versions WHERE name LIKE 'passing%'")
+    kept = live.station.journal.ask(
+        "SELECT DISTINCT name FROM versions WHERE name LIKE 'passing%'"
+    )
 
     assert [name for (name,) in kept] == ["passing-5", "passing-6", "passing-7"]
 

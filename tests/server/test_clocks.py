@@ -11,7 +11,7 @@ import pytest
 import ensue
 from ensue.server.station import feed, line
 from ensue.server.station.entries import EVENT, TIME, Entry
-from ensue.server.station.journal import Journal
+from ensue.server.station.record.journal import Journal
 from tests.server.live import Live, serving, settings
 
 WATCH = """

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from ensue.server.station.entries import UNREAD
-from ensue.server.station.journal import Journal
+from ensue.server.station.record.journal import Journal
 from tests.server.live import RULES, ServerProcess, serving, settings
 
 WINDOWED = RULES.replace("low ; high\n", "low ; high within 10 s\n")

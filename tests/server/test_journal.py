@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ensue.errors import UsageError
 from ensue.server.station.entries import EVENT, OUTPUT, TIME, Entry
-from ensue.server.station.journal import FORMAT, LONGEST_RUN, Journal
+from ensue.server.station.record.journal import FORMAT, LONGEST_RUN, Journal
 
 
 def filled(path: Path, kinds: list[int], commits: int) -> tuple[Journal, list[Entry]]:

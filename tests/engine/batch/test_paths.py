@@ -62,7 +62,7 @@ def test_a_table_past_its_budget_is_said_to_be_stepped() -> None:
 FIRST_USE = """
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.kernels import key_numbers
+from ensue.engine.batch.input import keys
 from ensue.engine.core.stepping import walk
 from ensue.events.event import Event
 for within in ("", "within 5 s"):
@@ -72,7 +72,7 @@ for within in ("", "within 5 s"):
     )
     engine = BatchEngine(library.checked)
     engine.read_all([Event("1", "s", "T", 1, {"k": "x"}), Event("2", "s", "T", 2, {"k": "x"})])
-compiled = [key_numbers.number_texts, walk.walk_table, walk.walk_window]
+compiled = [keys.number_texts, walk.walk_table, walk.walk_window]
 print(sum(len(each.stats.cache_misses) for each in compiled))
 """
 

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ensue.server.api.problems import ProblemError
+from ensue.server.api.requests.problems import ProblemError
 
 KINDS: Final = {
     "html": "text/html; charset=utf-8",

@@ -27,8 +27,8 @@ from ensue.history import History
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
 from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live, weight_of
-from ensue.server.station.fullness import Fullness
-from ensue.server.station.journal import Journal
+from ensue.server.station.record.journal import Journal
+from ensue.server.station.rules.fullness import Fullness
 from ensue.subscriptions import Filter, Index
 from ensue.subscriptions.concepts import terms_in
 

@@ -23,7 +23,7 @@ from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.server.station.entries import EVENT, Entry
-from ensue.server.station.journal import Journal
+from ensue.server.station.record.journal import Journal
 
 BATCH: Final = 20_000
 GATHER_SECONDS: Final = 4.0

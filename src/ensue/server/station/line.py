@@ -26,10 +26,10 @@ from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.server.station.entries import EVENT, LATE, OUTPUT, TIME, UNREAD, Entry, Live, weight_of
 from ensue.server.station.figures import Figures
-from ensue.server.station.hosted import Hosted
 from ensue.server.station.indexing import Indexer
-from ensue.server.station.journal import Journal
-from ensue.server.station.registry import Registry, Saved
+from ensue.server.station.record.journal import Journal
+from ensue.server.station.record.registry import Registry, Saved
+from ensue.server.station.rules.hosted import Hosted
 
 GROUP_EVENTS: Final = 10_000
 """Events of one transaction, at most, beyond those of the publication that fills it."""

@@ -25,14 +25,14 @@ from ensue.server.settings import Settings
 from ensue.server.station.entries import EVENT, Live
 from ensue.server.station.feed import Feed, Subscriber, Wanted
 from ensue.server.station.figures import Figures, Sample
-from ensue.server.station.fullness import held_in_all
-from ensue.server.station.hosted import Hosted
 from ensue.server.station.indexing import Indexer, Written
-from ensue.server.station.journal import Journal
-from ensue.server.station.known import Known
 from ensue.server.station.line import BusyError, Line, Publication
-from ensue.server.station.recovery import recovered
-from ensue.server.station.registry import Registry, Saved
+from ensue.server.station.record.journal import Journal
+from ensue.server.station.record.known import Known
+from ensue.server.station.record.recovery import recovered
+from ensue.server.station.record.registry import Registry, Saved
+from ensue.server.station.rules.fullness import held_in_all
+from ensue.server.station.rules.hosted import Hosted
 from ensue.subscriptions import Index
 
 SAVE_EVENTS: Final = 200_000

@@ -13,7 +13,7 @@ a snapshot is that list, and going on from it means to read it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,6 @@ from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
 from ensue.engine.batch.related.events import Events
 from ensue.engine.batch.single.correlation import (
-    SMALLEST_CLEARING,
     Gathered,
     Path,
     Positions,
@@ -43,6 +42,7 @@ from ensue.engine.batch.single.correlation import (
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.relating.form import COMPUTED, Form
+from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.names import Parts, names_in
@@ -50,6 +50,9 @@ from ensue.lang.syntax import FilterCorrelation
 from ensue.machine.model import PortAtom
 
 __all__ = ["LeavesColumnsError", "RelatedCorrelation"]
+
+SMALLEST_CLEARING = 1 << 18
+"""So many readings are at hand before it is worth letting go of those that count no longer."""
 
 
 class RelatedCorrelation:
@@ -86,6 +89,7 @@ class RelatedCorrelation:
         self.maker = OutputMaker(
             [self.name], bind_first, self.keys, self.types, self.remembered, key_places={}
         )
+        self._enough = SMALLEST_CLEARING
         self._held = np.zeros((0, self._width), np.int64)
         self._floors = np.zeros(0, np.int64)
         self._counting = (
@@ -107,6 +111,7 @@ class RelatedCorrelation:
         Raises `LeavesColumnsError` if it cannot read them; then nothing has changed but that it
         knows more keys.
         """
+        self.clear_up()
         found, missing = gathered(self._matcher, self.keys, segments, np.empty((0, 1), np.int64))
         if not found.rows.size:
             self._move_on(clock, missing)
@@ -259,9 +264,30 @@ class RelatedCorrelation:
 
     def live(self) -> tuple[Rows, Rows]:
         """The readings that count for what may come, each with its key, by key and in order."""
-        if self._counting is not None:
+        if self._counting is not None and not self.form.is_running:
             return self._counting.remembered(self._events, self.oldest)
-        every_key, every_row = [], []
+        every_key, every_row = self._linked()
+        if self._counting is not None:
+            keys, rows = self._counting.kept()
+            every_key.append(keys)
+            every_row.append(rows)
+            is_live = self._counting.has_counted()
+            for keys in every_key:
+                is_live[keys] = True
+            for column in range(self._chain.last_at, self._width):
+                last = self._held[:, column]
+                keys = np.flatnonzero(is_live & (last > 0) & (last >= self._floors))
+                every_key.append(keys)
+                every_row.append(last[keys])
+        keys = np.concatenate(every_key) if every_key else np.empty(0, np.int64)
+        rows = np.concatenate(every_row) if every_row else np.empty(0, np.int64)
+        pairs = np.unique(np.column_stack([keys, rows]), axis=0)
+        return pairs[:, 0], pairs[:, 1]
+
+    def _linked(self) -> tuple[list[Rows], list[Rows]]:
+        """The readings of latest matches that count, each with its key, in no order."""
+        every_key: list[Rows] = []
+        every_row: list[Rows] = []
         before = self._chain.begins
         for group in range(len(self.form.groups)):
             for place in range(before[group], before[group + 1]):
@@ -277,10 +303,15 @@ class RelatedCorrelation:
                 for column in range(match_links.EVENTS, held.shape[1]):
                     every_key.append(keys)
                     every_row.append(held[keys, column])
-        keys = np.concatenate(every_key) if every_key else np.empty(0, np.int64)
-        rows = np.concatenate(every_row) if every_row else np.empty(0, np.int64)
-        pairs = np.unique(np.column_stack([keys, rows]), axis=0)
-        return pairs[:, 0], pairs[:, 1]
+        return every_key, every_row
+
+    def tallies(self) -> dict[int, SavedTallies]:
+        """What keys hold that does not follow from their readings."""
+        if self._counting is None or not self.form.is_running:
+            return {}
+        counting, tallies = self._counting, self._counting.tallies()
+        keys = np.flatnonzero(counting.has_counted()).tolist()
+        return {key: tallies.save(key, self.form) for key in keys}
 
     def facts_of(self, rows: Rows) -> tuple[Any, Any]:
         """The letters and the times of readings."""
@@ -300,21 +331,43 @@ class RelatedCorrelation:
         """Rebuild what keys hold from a choice of their readings, and forget all other readings."""
         keys, rows = live
         letters, times = self.facts_of(rows)
+        counting = self._counting if self.form.is_running else None
+        tallies = None if counting is None else counting.tallies()
         self.take_up(keys, letters, times, self.remembered.renumber(rows))
+        if counting is not None and tallies is not None:
+            counting.put_back(tallies)
 
-    def take_up(self, keys: Rows, letters: Any, times: Any, number: int) -> None:
-        """Read readings that are remembered already, from `number` on; nothing triggers."""
+    def take_up(
+        self,
+        keys: Rows,
+        letters: Any,
+        times: Any,
+        number: int,
+        tallies: Mapping[int, SavedTallies] | None = None,
+    ) -> None:
+        """Read readings that are remembered already, from `number` on; nothing triggers.
+
+        Raises `ValueError` if the tallies are not those of such a rule.
+        """
         self._held[:] = 0
         self._floors[:] = 0
         self._events.clear(number)
         if self._counting is not None and len(letters):
             self._counting.check(np.arange(number, number + len(letters)), letters)
             self._counting.widen()
+        if tallies:
+            if self._counting is None or not self.form.is_running:
+                raise ValueError
+            self._counting.widen_for(tallies.values())
         if self._counting is not None:
             self._counting.clear()
         self._grow()
-        if not len(letters):
-            return
+        if len(letters):
+            self._read_silently(keys, letters, times, number)
+        if tallies and self._counting is not None:
+            self._counting.take_in(tallies)
+
+    def _read_silently(self, keys: Rows, letters: Any, times: Any, number: int) -> None:
         read_under = keys.astype(np.int32)
         self._link(letters, times, read_under, number)
         self._store(letters, times)
@@ -324,9 +377,21 @@ class RelatedCorrelation:
 
     def clear_up(self) -> None:
         """Let go of readings that no key remembers any more, if there are enough of them."""
-        enough = max(SMALLEST_CLEARING, len(self._held))
-        if self.remembered.recent_rows > enough or self.remembered.is_heavy:
+        if self._counting is not None and self.form.window is not None:
+            self._slide(self._counting)
+        elif self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._held)):
             self.read_again(self.live())
+        if self.remembered.is_heavy:
+            self.read_again(self.live())
+
+    def _slide(self, counting: Counting) -> None:
+        """Let go of the readings before the first one that is in the window of its key."""
+        if self.clock is None or len(self._events) <= max(self._enough, len(self._held)):
+            return
+        first = counting.first_that_counts(self._events, self.clock) or self.remembered.next
+        self._events.let_go(first)
+        self.remembered.let_go(first)
+        self._enough = max(SMALLEST_CLEARING, 2 * len(self._events))
 
 
 class _Bound:

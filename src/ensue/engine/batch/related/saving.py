@@ -21,6 +21,7 @@ from ensue.engine.batch.saved.to_step import event_of, saved_key
 from ensue.engine.batch.single.by_event import SavedEvents
 from ensue.engine.core.instances.rules import whole_key
 from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.core.saved.rules import (
     SavedBranch,
     SavedEvent,
@@ -69,14 +70,15 @@ def _saved(running: RelatedCorrelation) -> SavedEvents:
     if not is_over:
         for (_, key, trigger), number in maker.counted.items():
             made.setdefault(key, {})[trigger] = number
+    tallies = running.tallies()
     every = running.keys.all()
     saved: list[tuple[SavedKey, int, list[SavedPlace]]] = []
     extras: dict[int, SavedExtra] = {}
-    for key in sorted(read.keys() | made.keys()):
+    for key in sorted(read.keys() | made.keys() | tallies.keys()):
         extras[len(saved)] = SavedExtra(
             outputs_at=maker.counted_at if key in made else None,
             outputs_made=made.get(key, {}),
-            branches=[SavedBranch(read.get(key, []), [], {})],
+            branches=[SavedBranch(read.get(key, []), [], {}, tallies.get(key))],
         )
         saved.append((saved_key(every[key]), 0, []))
     states: list[list[int]] = [[]] if saved else []
@@ -123,11 +125,14 @@ def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
     known = {port.name for port in running.correlation.ports}
     latest = max((each.outputs_at or 0 for each in rule.extras.values()), default=0)
     counted: dict[tuple[int, int, str], int] = {}
+    tallies: dict[int, SavedTallies] = {}
     for at, key in enumerate(keys.tolist()):
         extra = rule.extras.get(at, SavedExtra())
         branches = extra.branches or []
         if len(branches) != 1:
             raise damaged("a rule has other branches")
+        if branches[0].tallies is not None:
+            tallies[key] = branches[0].tallies
         for time, ports, event in branches[0].readings:
             if not known.issuperset(ports) or event is None:
                 raise damaged(f"`{running.name}` has other ports")
@@ -142,9 +147,13 @@ def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
     if events:
         batch = EventBatch(events, running.types)
         running.remembered.add([batch], np.arange(len(events)), None)
-    running.take_up(
-        np.array(read_under, np.int64),
-        np.array(letters, np.uint64),
-        np.array(times, np.int64),
-        number,
-    )
+    try:
+        running.take_up(
+            np.array(read_under, np.int64),
+            np.array(letters, np.uint64),
+            np.array(times, np.int64),
+            number,
+            tallies,
+        )
+    except ValueError:
+        raise damaged(f"`{running.name}` has other aggregates") from None

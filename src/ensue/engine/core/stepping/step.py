@@ -136,12 +136,18 @@ def step_cell(
     The first word is `UNKNOWN` where the move has not been worked out: then only the state is
     written. The last has the timers that the move sets, in its upper half.
     """
-    flat, at, moves = cell.flat, cell.at, rule.moves
     entry = entry_of(rule, state, letter)
-    move = moves[entry]
+    move = rule.moves[entry]
     if move == UNKNOWN:
-        flat[at] = np.int64(state)
+        cell.flat[cell.at] = np.int64(state)
         return move, U0
+    return move, take_move(cell, rule, entry, moment, reading, windowed)
+
+
+@inlined
+def take_move(cell: Any, rule: Any, entry: Any, moment: Any, reading: Any, windowed: Any) -> Any:
+    """Write what a move that is known does to a cell; returns the last word of the move."""
+    flat, at, moves = cell.flat, cell.at, rule.moves
     bound, last = moves[entry + U1], U0
     flat[at + (bound & LOW)] = reading
     if bound >> HALF != U0:
@@ -152,8 +158,8 @@ def step_cell(
         last = moves[entry + U2]
         flat[at + (last & LOW)] = moment
     # The state is written last: what goes to no slot and no register went here.
-    flat[at] = np.int64(move & LOW)
-    return move, last
+    flat[at] = np.int64(moves[entry] & LOW)
+    return last
 
 
 @inlined

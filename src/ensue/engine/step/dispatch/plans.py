@@ -23,7 +23,7 @@ from ensue.engine.step.dispatch.type_tests import TypeTests
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort
-from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom
+from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom, Timer
 
 if TYPE_CHECKING:
     from ensue.engine.step.many.group import CellGroup
@@ -108,6 +108,7 @@ class TypeRoutines(TypeTests):
         """`groups` has the groups of rules that run in cells, by the names of these rules."""
         super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
+        self.has_timer_ports = False
         self._group_wants: dict[CellGroup, GroupWant] = {}
         self._wants: list[Want] = []
         self._everywhere: list[int] = []
@@ -152,6 +153,7 @@ class TypeRoutines(TypeTests):
             if place not in where[-1:]:
                 where.append(place)
         self._wants.append(Want(rule, tuple(ports), tuple(predicates), always))
+        self.has_timer_ports |= bool(rule.ports.timers)
 
     def _add_to_group(self, rule: Rule, group: CellGroup, matching: Sequence[EventPort]) -> None:
         want = self._group_wants.get(group)
@@ -199,6 +201,18 @@ class TypeRoutines(TypeTests):
         for _, _, bit in matched:
             mask |= bit
         key = self.keys[names.pop()]
-        if rule.has_clock or rule.looks_back:
+        if _sets_timers(rule) or rule.looks_back:
             return NEVER, NEVER, mask, key, rule, ports
         return rule.instances, rule.first_steps, mask, key, rule, ports
+
+
+def _sets_timers(rule: Rule) -> bool:
+    """Whether an event may set or stop a timer of the rule without an output.
+
+    The timer ports of a filter are set by triggers and by their own firings alone.
+    """
+    if not rule.has_clock:
+        return False
+    if rule.facts is None or rule.machine is None:
+        return True
+    return any(isinstance(each.input, Timer) for each in rule.machine.transitions)
