@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+
+import numba
+import pytest
 
 LOOP = """
 def total(values):
@@ -44,6 +48,20 @@ def use(folder: Path) -> list[str]:
 def test_a_loop_is_compiled_by_the_first_process_and_loaded_alone_by_the_next(
     tmp_path: Path,
 ) -> None:
+    assert use(tmp_path) == ["compiling", "3", "2.0", "True"]
+    assert use(tmp_path) == ["3", "2.0", "False"]
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [b"", b"\x80\x05", b"cnowhere.at_all\nName\n."])
+def test_what_is_kept_and_cannot_be_read_is_compiled_again(
+    tmp_path: Path, ending: str, damage: bytes
+) -> None:
+    use(tmp_path)
+    for kept in tmp_path.rglob(f"*.{ending}"):
+        version = pickle.dumps(numba.__version__) if ending == "nbi" else b""
+        kept.write_bytes(version + damage)
+
     assert use(tmp_path) == ["compiling", "3", "2.0", "True"]
     assert use(tmp_path) == ["3", "2.0", "False"]
 

@@ -25,13 +25,24 @@ class _KeptCode(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # The functions that compiled code calls.
         rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
+        try:
             found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-            if found is not None:
-                return found
-        while before_compiling:
-            before_compiling.pop()()
-        return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:
+            # Cut short when it was written, or of a version that had its modules elsewhere.
+            found = None
+            with suppress(Exception):
+                self.flush()  # type: ignore[no-untyped-call]
+        if found is None:
+            while before_compiling:
+                before_compiling.pop()()
+            # What numba itself does before it asks the disk.
+            target_context.refresh()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        # What cannot be kept is compiled again by the next process.
+        with suppress(Exception):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
