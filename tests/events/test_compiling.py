@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 LOOP = """
@@ -80,6 +82,20 @@ def test_a_loop_is_compiled_by_the_first_process_and_loaded_alone_by_the_next(
     assert use(tmp_path) == ["3", "2.0", "False"]
 
 
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [b"", b"\x80\x05", b"cnowhere.at_all\nName\n."])
+def test_what_is_kept_and_cannot_be_read_is_compiled_again(
+    tmp_path: Path, ending: str, damage: bytes
+) -> None:
+    use(tmp_path)
+    for kept in tmp_path.rglob(f"*.{ending}"):
+        version = pickle.dumps(numba.__version__) if ending == "nbi" else b""
+        kept.write_bytes(version + damage)
+
+    assert use(tmp_path) == ["compiling", "3", "2.0", "True"]
+    assert use(tmp_path) == ["3", "2.0", "False"]
+
+
 def test_a_loop_that_has_changed_is_compiled_again(tmp_path: Path) -> None:
     use(tmp_path)
     (tmp_path / "loop.py").write_text(LOOP.replace("found = 0", "found = 1"))
@@ -103,14 +119,3 @@ def test_a_loop_is_compiled_again_when_a_constant_has_changed(tmp_path: Path) ->
     write(tmp_path, limits="FIRST = 15")
 
     assert told_by(tmp_path)[:2] == ["compiling", "18"]
-
-
-@pytest.mark.parametrize("ending", ["nbi", "nbc"])
-def test_a_loop_whose_file_is_damaged_is_compiled_again(tmp_path: Path, ending: str) -> None:
-    use(tmp_path)
-    for path in tmp_path.glob(f"kept/**/*.{ending}"):
-        whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2])
-
-    assert use(tmp_path)[:2] == ["compiling", "3"]
-    assert use(tmp_path) == ["3", "2.0", "False"]

@@ -25,42 +25,36 @@ before_compiling: list[Callable[[], None]] = []
 """Called once, and forgotten, before a loop is compiled that was not found on disk."""
 
 
-class _Files(IndexDataCacheFile):
-    """What is on disk of one loop; what cannot be read of it is left out."""
-
-    def load(self, key: Any) -> Any:
-        # Pickled names of classes may be of modules that are gone, and a disk may have been full.
-        try:
-            return super().load(key)  # type: ignore[no-untyped-call]
-        except Exception:
-            return None
-
-    def _load_index(self) -> dict[Any, str]:
-        try:
-            return cast(dict[Any, str], super()._load_index())  # type: ignore[no-untyped-call]
-        except Exception:
-            return {}
-
-
 class _KeptCode(FunctionCache):
     """The compiled code of one loop on disk, loaded without what only a compilation needs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         made_of = tuple(_made_of(cast(FunctionType, function), set()))
-        files: Any = _Files
+        files: Any = IndexDataCacheFile
         self._cache_file = files(self._cache_path, self._impl.filename_base, made_of)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # The functions that compiled code calls.
         rtsys.initialize(target_context)
-        with self._guard_against_spurious_io_errors():
+        try:
             found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-            if found is not None:
-                return found
-        while before_compiling:
-            before_compiling.pop()()
-        return super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:
+            # Cut short when it was written, or of a version that had its modules elsewhere.
+            found = None
+            with suppress(Exception):
+                self.flush()  # type: ignore[no-untyped-call]
+        if found is None:
+            while before_compiling:
+                before_compiling.pop()()
+            # What numba itself does before it asks the disk.
+            target_context.refresh()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        # What cannot be kept is compiled again by the next process.
+        with suppress(Exception):
+            super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 def _made_of(function: FunctionType, seen: set[object]) -> Iterator[object]:
