@@ -159,4 +159,4 @@ def copy_texts(
                 at += 1
                 place += 2 if data[place] == 34 else 1
     offsets[len(begins)] = at
-    return at
+    return int(at)
