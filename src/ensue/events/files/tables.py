@@ -313,7 +313,7 @@ def _not_utf8(rows: pa.RecordBatch) -> Mask:
             for row in range(len(column)):
                 try:
                     column[row].as_py()
-                except UnicodeDecodeError:
+                except (UnicodeDecodeError, pa.ArrowException):
                     wrong[row] = True
     return wrong
 
