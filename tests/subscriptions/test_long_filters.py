@@ -1,4 +1,4 @@
-"""Filters of very many terms, which anybody may subscribe with, are put into an index in no time."""
+"""Filters of very many terms, with which anybody may subscribe, are indexed in no time."""
 
 from __future__ import annotations
 
