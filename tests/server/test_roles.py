@@ -11,13 +11,13 @@ import httpx
 import msgspec
 import pytest
 
-from ensue.server.api.openapi import openapi_document
+from ensue.server.api.description.openapi import openapi_document
 from ensue.server.settings.tables import ROLES
 from tests.server.live import Live, serving, settings
 
 PUBLIC = ("/health", "/ready", "/v1/openapi.json")
-ALONE = {each: (each,) for each in ROLES}
-PAIRS = {"rules-history": ("rules", "history")}
+ALONE: dict[str, tuple[str, ...]] = {each: (each,) for each in ROLES}
+PAIRS: dict[str, tuple[str, ...]] = {"rules-history": ("rules", "history")}
 PREFIXES = ("", "/channels/main", "/channels/side")
 OPERATIONS: list[tuple[str, str, frozenset[str]]] = [
     (method.upper(), path, frozenset(re.findall(r"`(\w+)`", operation.get("description", ""))))
@@ -34,7 +34,7 @@ def secret(name: str) -> str:
 def live() -> Iterator[Live]:
     tokens: list[dict[str, Any]] = [
         {"name": name, "roles": list(roles), "secret": secret(name)}
-        for name, roles in {**ALONE, **PAIRS}.items()
+        for name, roles in (ALONE | PAIRS).items()
     ]
     tokens.append(
         {"name": "inside", "roles": ["admin"], "secret": secret("inside"), "channels": ("main",)}
@@ -60,7 +60,7 @@ def test_an_operation_is_open_to_the_roles_that_it_names_and_to_no_other(
         headers = {} if who is None else {"Authorization": f"Bearer {secret(who)}"}
         return client.request(method, f"{prefix}{plain}{end}", headers=headers)
 
-    for who, roles in {**ALONE, **PAIRS}.items():
+    for who, roles in (ALONE | PAIRS).items():
         answer = ask(who)
         may = path in PUBLIC or "admin" in roles or needed <= set(roles)
         assert (answer.status_code != 403) is may, (who, answer.text)

@@ -24,7 +24,8 @@ PATHS = {
     "related": "T correlation X (T a, T b) a ; b keep all bind latest by k { case true: push b; }",
     "related, counting": "T correlation X (T a) a having sum(a.k) > 2 { case true: push a; }",
     "events, by `|`": "T correlation X (T a, T b) a | b keep all { case true: push b; }",
-    "events, by `timeout`": "T correlation X (T a) a ; timeout(1 s) { case true: push a; }",
+    "related, waiting": "T correlation X (T a) a ; timeout(1 s) { case true: push a; }",
+    "events, by `timeout`": "T correlation X (T a) a ; timeout(1 s) ; a { case true: push a; }",
     "events, several branches": "T correlation X (T a, T b) a || b keep all { case true: push a; }",
     "events, no declared number": "T correlation X (T a) a having max(a.time) > a.time { }",
     "window, aborting": (

@@ -213,8 +213,8 @@ class Client:
         kafka = driver("confluent_kafka", "kafka")
         admin = driver("confluent_kafka.admin", "kafka")
         topic = admin.NewTopic(self.address, 1, 1)
-        made = admin.AdminClient({"bootstrap.servers": self._servers}).create_topics([topic])
-        made[self.address].exception(30)
+        client = admin.AdminClient({"bootstrap.servers": self._servers})
+        client.create_topics([topic])[self.address].exception(30)
         settings = {
             "bootstrap.servers": self._servers,
             "group.id": f"bench{next(_numbers)}",

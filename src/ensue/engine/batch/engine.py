@@ -119,11 +119,11 @@ class BatchEngine:
         """Whether time alone can make outputs."""
         return any(each.has_timers for each in self._timed())
 
-    def _timed(self) -> Iterator[EventCorrelation | CellGroup]:
-        """What can have timers: rules that run event by event, and groups."""
-        yield from (
-            each for each in self.correlations.values() if isinstance(each, EventCorrelation)
-        )
+    def _timed(self) -> Iterator[EventCorrelation | RelatedCorrelation | CellGroup]:
+        """What can have timers: rules by event or by related events, and groups."""
+        for each in self.correlations.values():
+            if isinstance(each, EventCorrelation | RelatedCorrelation):
+                yield each
         yield from self._arranged.groups
 
     # --- tables -----------------------------------------------------------------------------------
@@ -179,10 +179,6 @@ class BatchEngine:
         for found in self._advance_in_steps(time, self._forms.whole):
             self.counts.outputs += len(found)
             yield found
-
-    def no_outputs(self) -> pa.Table:
-        """A table of outputs without any: the columns that outputs of this library have."""
-        return self._forms.empty()
 
     # --- the end ----------------------------------------------------------------------------------
 

@@ -97,7 +97,7 @@ class OrderedPass:
         except LeavesColumnsError as error:
             running = self.arranged.leave_columns(name, str(error))
             made, read = _read(running, rows, done, fed)
-        return made, read, isinstance(running, EventCorrelation)
+        return made, read, running.is_timed
 
     def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
         """The outputs of a group. `own` gets the rows that members which left it have read."""

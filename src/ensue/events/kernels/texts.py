@@ -121,7 +121,7 @@ def unescaped(data: Any, place: int, end: int, out: Any, at: int) -> int:
 @uncounted
 def copy_texts(
     data: Any, begins: Any, ends: Any, present: Any, how: Any, out: Any, offsets: Any, wrong: Any
-) -> int:
+) -> Any:
     """Copy the texts of rows one after the other; `how` says how the text of a row is escaped.
 
     `data` and `out` are each bytes and the words of them (`words`). Words are copied whole, so that
@@ -159,4 +159,4 @@ def copy_texts(
                 at += 1
                 place += 2 if data[place] == 34 else 1
     offsets[len(begins)] = at
-    return at
+    return int(at)

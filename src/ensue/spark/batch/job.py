@@ -31,7 +31,7 @@ from ensue.spark.sql.conformance import (
     mention_unusable_keys,
 )
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
-from ensue.spark.sql.mapping import Columns, mapped_events
+from ensue.spark.sql.mapping import Columns, attribute_names, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, EVENT_DDL, OUTPUT_DDL, REACH, REJECTED_DDL
@@ -106,14 +106,15 @@ class Job:
     ) -> Self:
         """Raises `UsageError` for what cannot work, naming column and rule."""
         options = options or BatchOptions()
-        mapped = mapped_events(events, columns, options.type, options.timezone)
+        loaded = as_library(library).plain()
+        declared = attribute_names(loaded.checked.types)
+        mapped = mapped_events(events, columns, options.type, options.timezone, declared)
         events = mapped.events
         if events.isStreaming:
             raise UsageError(
                 "the DataFrame is a stream, and this call reads bounded ones: use `spark.read`"
                 " for `spark.readStream`"
             )
-        loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, options.correlations)
         layout = layout_of(events, mapped.renames, mapped.times)
         check_arrival(events, options.arrival)

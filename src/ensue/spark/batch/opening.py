@@ -161,8 +161,8 @@ def _parquet(spark: SparkSession, paths: Sequence[str], reading: Reading) -> Inp
     place: Column = sf.monotonically_increasing_id()
     if len(files) < MOST_RANKED:
         decoded = sf.coalesce(sf.try_url_decode(_file()), _file())
-        name = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
-        found = sf.array_position(sf.array(*map(sf.lit, files)), name)
+        path = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
+        found = sf.array_position(sf.array(*map(sf.lit, files)), path)
         rank = sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
         place = rank * sf.lit(PLACES_A_FILE) + sf.col("_metadata.row_index")
     arrival = place.cast("bigint").alias(ARRIVAL)
@@ -217,11 +217,15 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: Readin
             raise
         spark.conf.set(nanoseconds.SETTING, "true")
         read = _open(reader, paths)
+    files = paths_of(read)
+    if len(files) < MOST_RANKED:
+        empty = nanoseconds.empty_columns(files, read.schema)
+        read = read.withColumns({name: sf.lit(None) for name in empty}) if empty else read
     if spark.conf.get(nanoseconds.SETTING, "false") != "true":
         return read
     # What the user has given a unit is meant as a number.
     counted = {each.path for each in reading.mapping.columns.values() if each.unit is not None}
-    for name, is_local in nanoseconds.nanosecond_columns(paths_of(read)).items():
+    for name, is_local in nanoseconds.nanosecond_columns(files, read.schema).items():
         if name not in counted:
             number, zone = sf.col(f"`{name}`"), reading.mapping.timezone
             read = read.withColumn(name, nanoseconds.in_microseconds(number, is_local, zone))

@@ -73,15 +73,6 @@ def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Pos
     return out
 
 
-def past_positions(
-    times: npt.NDArray[np.int64], roots: Sequence[tuple[int, int]], depth: int
-) -> Positions:
-    """The positions of earlier readings, from the kind and the number of each one's root."""
-    out = event_positions(times, 0, depth)
-    out[:, 1:3] = roots
-    return out
-
-
 def alarm_positions(
     due: npt.NDArray[np.int64],
     correlation: int | npt.NDArray[np.int64],

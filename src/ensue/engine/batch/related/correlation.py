@@ -23,13 +23,15 @@ from ensue.engine.batch.input.column import Column, Rows, absent, column_of
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Matcher
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.kernels import match_links
+from ensue.engine.batch.kernels import match_links, moments
 from ensue.engine.batch.output.build import OutputMaker, Readings
 from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.output.order import alarm_positions
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
 from ensue.engine.batch.related.events import Events
+from ensue.engine.batch.related.waiting import Clock, FiringsOfClock, Waiting
 from ensue.engine.batch.single.correlation import (
     Gathered,
     Path,
@@ -61,8 +63,16 @@ class RelatedCorrelation:
     machine = None
 
     def __init__(
-        self, correlation: FilterCorrelation, form: Form, types: TypeSystem, counts: Counts
+        self,
+        correlation: FilterCorrelation,
+        form: Form,
+        types: TypeSystem,
+        counts: Counts,
+        number: int = 0,
     ) -> None:
+        """`number` is its place in the library."""
+        self._number = number
+        self.is_timed = form.after is not None
         self.name = correlation.name
         self.correlation = correlation
         self.form = form
@@ -97,6 +107,11 @@ class RelatedCorrelation:
             if self.form.needs_stretches
             else None
         )
+        self._clock: Clock | None = None
+        if self.form.after is not None:
+            ports = [] if self.form.bind == "latest" else [self.bit_of(p) for p in self.form.slots]
+            bits = np.array(ports, np.uint64)
+            self._clock = Clock(self.form.after, len(self.form.places), bits)
         width = 2 if self._counting is None else self._counting.width
         self._events = Events(width, self.remembered.next)
 
@@ -113,6 +128,9 @@ class RelatedCorrelation:
         """
         self.clear_up()
         found, missing = gathered(self._matcher, self.keys, segments, np.empty((0, 1), np.int64))
+        if self._clock is not None and clock is not None:
+            self._move_on(clock, missing)
+            return self._read_timed(self._clock, found, clock)
         if not found.rows.size:
             self._move_on(clock, missing)
             return Made(found.rows, []), found.positions()
@@ -123,6 +141,83 @@ class RelatedCorrelation:
         firings = self._triggers(letters, found.times, found.keys, number)
         made = self.maker.make(firings, Readings(number, found.times, found.keys))
         return made, found.positions(made.at)
+
+    # --- the clock --------------------------------------------------------------------------------
+
+    def _read_timed(self, of: Clock, found: Gathered, clock: int) -> tuple[Made, Positions]:
+        """What fires up to the clock, where a `timeout` stands behind the chain."""
+        number, letters = self.remembered.next, found.bits.astype(np.uint64)
+        if found.rows.size:
+            number = self._remember(found)
+            self._store(letters, found.times)
+        self._grow()
+        matches, at = self._matches(of, letters, found.times, found.keys, number)
+        fired = of.fire(matches, at, letters, found.times, found.keys, number, clock)
+        chosen = self._fired(letters, found.keys, number, fired)
+        of.forget_before(self._floors, self._window)
+        due, keys = fired.matches.due[chosen], fired.matches.keys[chosen]
+        if not chosen.size:
+            return Made(chosen, []), alarm_positions(due, 0, due, due, 1)
+        every = np.arange(chosen.size)
+        firings = Firings(
+            every, np.zeros(chosen.size, np.int64), fired.slots[chosen], [self.form.action]
+        )
+        readings = Readings(number, due, keys.astype(np.int32), clock, np.zeros_like(due))
+        made = self.maker.make(firings, readings)
+        places = alarm_positions(due, self._number, fired.last_read[chosen], every, 1)
+        return made, places[made.at]
+
+    def _matches(
+        self, of: Clock, letters: Any, times: Any, keys: Numbers, number: int
+    ) -> tuple[Waiting, Rows]:
+        """The matches that events complete, and which rows these are."""
+        at, starts, slots = self._link(letters, times, keys, number)
+        begun = self._events.times(starts)
+        return of.matches(times[at], keys[at], starts, begun, slots), at
+
+    def _fired(self, letters: Any, keys: Numbers, number: int, fired: FiringsOfClock) -> Rows:
+        """The firings that trigger."""
+        matches = fired.matches
+        holds = matches.begun >= matches.due - self._window
+        if self.form.condition is not None:
+            known, errors = self._operands(fired.slots)
+            holds &= (known[0] != 0) & ~errors[0]
+        unless = np.uint64(sum(1 << self.bit_of(port) for port in self.form.unless))
+        ends = np.flatnonzero(letters & unless)
+        out = np.empty(len(holds), np.int64)
+        count = moments.settle_firings(
+            fired.before, holds, matches.starts, matches.keys, ends + number, keys[ends],
+            self._floors, self.form.keep == "all", out,
+        )  # fmt: skip
+        return out[:count]
+
+    @property
+    def _window(self) -> int:
+        return FAR if self.form.window is None else self.form.window
+
+    @property
+    def has_timers(self) -> bool:
+        return self.is_timed
+
+    def next_due(self) -> int | None:
+        """When the first match that waits is due."""
+        if self._clock is None or not len(self._clock.waiting.due):
+            return None
+        return int(self._clock.waiting.due[0])
+
+    def last_read(self, key: int) -> int:
+        """When a key has read its last event, in the order of all events of the rule."""
+        return 0 if self._clock is None else int(self._clock.last_read[key])
+
+    def recall_reads(self, last_read: Mapping[int, int]) -> None:
+        """Take in from a snapshot when keys have read their last events."""
+        if self._clock is not None:
+            self._grow()
+            for key, number in last_read.items():
+                self._clock.last_read[key] = number
+            self._clock.read = 1 + max(last_read.values(), default=0)
+
+    # --- readings ---------------------------------------------------------------------------------
 
     def _remember(self, found: Gathered) -> int:
         """Have what was found at hand; returns the number of its first reading."""
@@ -192,7 +287,7 @@ class RelatedCorrelation:
         room = match_links.Candidates(
             np.empty(size, np.int64),
             np.empty(size, np.int64),
-            np.empty((size, len(self.form.slots)), np.int64),
+            np.empty((size, len(self._chain.ports) or len(self.form.places)), np.int64),
         )
         events = match_links.LinkedEvents(letters, times, keys, number)
         count = match_links.link(events, self._chain, self._held, self._match, room)
@@ -252,6 +347,8 @@ class RelatedCorrelation:
             self._floors = taller(self._floors, size)
         if self._counting is not None:
             self._counting.grow(len(self._held))
+        if self._clock is not None:
+            self._clock.grow(len(self._held))
 
     # --- what is remembered ---------------------------------------------------------------------
 
@@ -276,6 +373,20 @@ class RelatedCorrelation:
                 is_live[keys] = True
             for column in range(self._chain.last_at, self._width):
                 last = self._held[:, column]
+                keys = np.flatnonzero(is_live & (last > 0) & (last >= self._floors))
+                every_key.append(keys)
+                every_row.append(last[keys])
+        if self._clock is not None:
+            self._clock.forget_before(self._floors, self._window)
+            waiting = self._clock.waiting
+            for column in range(waiting.slots.shape[1]):
+                every_key.append(waiting.keys)
+                every_row.append(waiting.slots[:, column])
+            is_live = np.zeros(len(self._held), np.bool_)
+            for keys in every_key:
+                is_live[keys] = True
+            for column in range(self._clock.lasts.shape[1]):
+                last = self._clock.lasts[:, column]
                 keys = np.flatnonzero(is_live & (last > 0) & (last >= self._floors))
                 every_key.append(keys)
                 every_row.append(last[keys])
@@ -362,6 +473,8 @@ class RelatedCorrelation:
         if self._counting is not None:
             self._counting.clear()
         self._grow()
+        if self._clock is not None:
+            self._clock.clear()
         if len(letters):
             self._read_silently(keys, letters, times, number)
         if tallies and self._counting is not None:
@@ -369,6 +482,15 @@ class RelatedCorrelation:
 
     def _read_silently(self, keys: Rows, letters: Any, times: Any, number: int) -> None:
         read_under = keys.astype(np.int32)
+        if self._clock is not None:
+            self._store(letters, times)
+            matches, _ = self._matches(self._clock, letters, times, read_under, number)
+            # These are read key by key, and moments come in their order.
+            self._clock.take_up(matches.at(np.argsort(matches.due, kind="stable")), self.clock)
+            for column, port in enumerate(self._clock.ports):
+                here = np.flatnonzero(letters >> port & np.uint64(1))
+                self._clock.lasts[read_under[here], column] = number + here
+            return
         self._link(letters, times, read_under, number)
         self._store(letters, times)
         if self._counting is not None:
@@ -438,7 +560,9 @@ def _chain(form: Form, bit_of: Any) -> tuple[match_links.Chain, int]:
             # What comes last by itself holds nothing.
             blocks.append(at if is_held else -1)
             at += (match_links.EVENTS + int(begins[number]) + 1) if is_held else 0
-    ports = [] if form.bind == "latest" else [bit_of(port) for port in form.slots]
+    # Behind a chain that waits, the last events are those of the moment.
+    binds_match = form.bind == "latest" or form.after is not None
+    ports = [] if binds_match else [bit_of(port) for port in form.slots]
     masks = [sum(1 << bit_of(port) for port in set(group)) for group in form.groups]
     chain = match_links.Chain(
         begins,

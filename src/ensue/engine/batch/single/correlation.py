@@ -118,6 +118,8 @@ def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path
 class ColumnCorrelation:
     """A correlation without timers, in compiled loops."""
 
+    is_timed = False
+
     def __init__(
         self,
         correlation: Correlation,

@@ -35,6 +35,7 @@ from ensue.lang.syntax import (
     PushPort,
     Statement,
     Then,
+    Timeout,
     Times,
 )
 
@@ -87,6 +88,8 @@ class Form:
     """Of any port of the rule; one that the filter does not ask for has no events."""
     condition: Condition | None
     action: Action
+    after: int | None = None
+    """The time of a `timeout` behind the chain, at which it triggers."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -155,10 +158,13 @@ def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> Form
     if len(ports) > MOST_PORTS:
         raise NotInProgramError(f"it relates events of more than {MOST_PORTS} ports")
     clauses = correlation.clauses
-    groups, rounds = _groups(correlation.branches[0])
+    chain, after = _waiting(correlation.branches[0])
+    groups, rounds = _groups(chain)
     asked = _asked(correlation, ports, types)
     if in_columns:
         _check_in_columns(correlation, asked)
+    if after is not None and (asked or rounds > 1 or clauses.bind == "first" or not in_columns):
+        raise NotInProgramError("it relates events by `timeout`, and by more than the latest match")
     names = {port: types.attributes(each.type) for port, each in ports.items()}
     condition = None
     if clauses.having is not None and in_columns:
@@ -180,10 +186,21 @@ def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> Form
         tuple(asked.values()),
         condition,
         _action(correlation, slots, list(asked)),
+        after,
     )
 
 
 # --- the expression -----------------------------------------------------------------------------
+
+
+def _waiting(x: Filter) -> tuple[Filter, int | None]:
+    """A chain without the `timeout` at its end, and the time of that."""
+    match _unlabelled(x):
+        case Then((*left, Timeout(after))) as chain:
+            return left[0] if len(left) == 1 else replace(chain, parts=tuple(left)), (
+                after.microseconds
+            )
+    return x, None
 
 
 def _groups(x: Filter) -> tuple[Groups, int]:

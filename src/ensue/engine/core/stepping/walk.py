@@ -14,6 +14,7 @@ from ensue.engine.core.stepping.step import (
     U1,
     UNKNOWN,
     Cell,
+    PackedMove,
     copy_slots,
     entry_of,
     inside,
@@ -45,17 +46,17 @@ def _walking(windowed: bool) -> Any:
                 moment = times[at]
                 state = inside(cell, rule, state, moment - rule.window)
             entry = entry_of(rule, state, np.uint64(symbols[at]))
-            move = moves[entry]
+            move = PackedMove(entry, moves[entry], moves[entry + U1])
             # Firings, moves that are not known and moves that bind several places are rare: one
             # test tells that an event is none of these.
-            is_rare = (move | moves[entry + U1]) >> HALF != U0
-            if is_rare and (move == UNKNOWN or count == room):
+            is_rare = (move.first | move.bound) >> HALF != U0
+            if is_rare and (move.first == UNKNOWN or count == room):
                 flat[cell.at] = np.int64(state)
                 return at, count
-            take_move(cell, rule, entry, moment, events.before + at, windowed)
-            if is_rare and move >> HALF != U0:
+            take_move(cell, rule, move, moment, events.before + at, windowed)
+            if is_rare and move.first >> HALF != U0:
                 fired.rows[count] = at
-                fired.actions[count] = np.int64(move >> HALF)
+                fired.actions[count] = np.int64(move.first >> HALF)
                 copy_slots(fired.slots, count, cell, slots)
                 count += 1
         return symbols.size, count
