@@ -1,21 +1,22 @@
 """The rule of `ensue bench spark` in Flink SQL: `a ; b ; c` by key, reset by `d`.
 
-    python match_recognize.py EVENTS REPEATS MODE SECONDS JAR...
+    python match_recognize.py --events FOLDER --format parquet --mode batch --repeats 2 JAR...
 
-Runs in Flink's own environment and knows nothing of Ensue. EVENTS is the folder of Parquet files
-that Spark reads too; MODE is `batch` or `streaming`. A stream drops what comes behind its
-watermark, and files are read side by side: by so many SECONDS of event time may one be behind
-another. A batch knows all there is, and needs no such allowance. Writes one line of JSON a repeat:
-the seconds of a bare scan of the columns that the rule needs and of the rule, and how many matches
-there were. The first repeat warms up the virtual machine, and is marked so. A stream would tell
-every change of a count; with mini-batches, as Flink advises for aggregations, it tells a few, so
-that what is timed is the rule.
+Runs in Flink's own environment and knows nothing of Ensue. The folder has the files that Spark
+reads too, of Parquet or of CSV with a header; the mode is `batch` or `streaming`. A stream drops
+what comes behind its watermark, and files are read side by side: by so many seconds of event time
+(`--behind`) may one be behind another. A batch knows all there is, and needs no such allowance.
+Writes one line of JSON a repeat: the seconds of a bare scan of the columns that the rule needs and
+of the rule, and how many matches there were. The first repeat warms up the virtual machine, and is
+marked so. With `--rule-only` the rule runs once, for the time of the whole process. A stream would
+tell every change of a count; with mini-batches, as Flink advises for aggregations, it tells a few,
+so that what is timed is the rule.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import time
 from datetime import timedelta
 
@@ -27,12 +28,21 @@ EVENTS = """
 CREATE TABLE events (
     id STRING,
     `type` STRING,
+    {moment}
     millis BIGINT,
     `Key` INT,
+    `Value` DOUBLE,
     moment AS TO_TIMESTAMP_LTZ(millis, 3),
     WATERMARK FOR moment AS moment{behind}
-) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet')
+) WITH ('connector' = 'filesystem', 'path' = '{path}', {format})
 """
+
+FORMATS = {
+    "parquet": "'format' = 'parquet'",
+    # Columns of CSV are told by their places. Flink knows no header: it is a row whose numbers are
+    # null, which no rule wants.
+    "csv": "'format' = 'csv', 'csv.ignore-parse-errors' = 'true'",
+}
 
 SCAN = "SELECT COUNT(id), COUNT(`type`), MAX(millis), COUNT(`Key`) FROM events"
 
@@ -85,12 +95,30 @@ def timed(tables: TableEnvironment, query: str) -> tuple[float, int]:
 
 
 def main() -> None:
-    path, repeats, mode, seconds, *jars = sys.argv[1:]
-    tables = environment(mode, jars)
-    behind = f" - INTERVAL '{timedelta(seconds=int(seconds))}' HOUR TO SECOND"
-    behind = behind if mode == "streaming" else ""
-    tables.execute_sql(EVENTS.format(path=path, behind=behind))
-    for number in range(int(repeats) + 1):
+    options = argparse.ArgumentParser()
+    options.add_argument("--events", required=True)
+    options.add_argument("--format", choices=[*FORMATS], required=True)
+    options.add_argument("--mode", choices=["batch", "streaming"], required=True)
+    options.add_argument("--repeats", type=int, default=1)
+    options.add_argument("--behind", type=int, default=0)
+    options.add_argument("--rule-only", action="store_true")
+    options.add_argument("jars", nargs="*")
+    given = options.parse_args()
+    tables = environment(given.mode, given.jars)
+    behind = f" - INTERVAL '{timedelta(seconds=given.behind)}' HOUR TO SECOND"
+    tables.execute_sql(
+        EVENTS.format(
+            path=given.events,
+            moment="`time` STRING," if given.format == "csv" else "",
+            behind=behind if given.mode == "streaming" else "",
+            format=FORMATS[given.format],
+        )
+    )
+    if given.rule_only:
+        rule, matches = timed(tables, RULE)
+        print(json.dumps({"rule": rule, "matches": matches}), flush=True)
+        return
+    for number in range(given.repeats + 1):
         scan, events = timed(tables, SCAN)
         rule, matches = timed(tables, RULE)
         found = {"scan": scan, "rule": rule, "events": events, "matches": matches}

@@ -6,6 +6,7 @@ or has closed one of its streams, gets an answer and no traceback.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -13,10 +14,17 @@ import sys
 def main() -> None:
     """Run the command line. Ends the process."""
     _open_closed_streams()
+    # Nothing that is loaded is garbage; the collector has its turn when a command begins.
+    gc.disable()
     try:
         from ensue.cli import main as run_command
+        from ensue.cli import process
 
-        run_command()
+        process.begin()
+        try:
+            run_command()
+        except SystemExit as end:
+            process.leave(end)
     except KeyboardInterrupt:
         # What a shell shows for a program that was stopped by Ctrl-C.
         sys.exit(130)

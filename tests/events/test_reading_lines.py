@@ -142,10 +142,10 @@ def test_lines_are_read_one_by_one_and_not_ahead() -> None:
     """The first event is there although the stream fails right after it."""
 
     class Failing(io.BytesIO):
-        def __next__(self) -> bytes:
+        def readline(self, size: int | None = -1) -> bytes:
             if self.tell() > 0:
                 raise OSError(5, "Input/output error")
-            return super().__next__()
+            return super().readline(size)
 
     records = read_events(Failing(GOOD + b"\n" + GOOD), NOTIFY)
     assert isinstance(next(records), Event)

@@ -40,14 +40,14 @@ def _publications() -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("text", "indexes"),
     [
-        ("start AFTER(10 s) (n = -1)", {"ensue_publications_finish"}),
-        ("end AFTER (n < -1 OR kind = 'none')", {"ensue_publications_finish", "ensue_postings"}),
-        ("end BEFORE(10 s) (TRUE)", {"ensue_publications_start"}),
-        ("start DURING (kind = 'none')", {"ensue_publications_span", "ensue_postings"}),
-        ("OVERLAPPED_BY (kind LIKE 'none%')", {"ensue_publications_span", "ensue_postings"}),
-        ("MEETS (TRUE)", {"ensue_publications_start"}),
-        ("n FILTER(=, 200) (kind = 'k3' AND n > 2990)", {"ensue_postings"}),
-        ("n FILTER(>) (kind = 'none')", {"ensue_postings"}),
+        ("start AFTER(10 s) (n = -1)", {"ensue_events_finish"}),
+        ("end AFTER (n < -1 OR kind = 'none')", {"ensue_events_finish", "ensue_entries"}),
+        ("end BEFORE(10 s) (TRUE)", {"ensue_events_start"}),
+        ("start DURING (kind = 'none')", {"ensue_events_span", "ensue_entries"}),
+        ("OVERLAPPED_BY (kind LIKE 'none%')", {"ensue_events_span", "ensue_entries"}),
+        ("MEETS (TRUE)", {"ensue_events_start"}),
+        ("n FILTER(=, 200) (kind = 'k3' AND n > 2990)", {"ensue_entries"}),
+        ("n FILTER(>) (kind = 'none')", {"ensue_entries"}),
     ],
 )
 def test_a_term_is_answered_by_indexes(text: str, indexes: set[str], filled: History) -> None:
@@ -61,14 +61,17 @@ def test_a_term_is_answered_by_indexes(text: str, indexes: set[str], filled: His
 @pytest.mark.parametrize(
     ("ask", "index"),
     [
-        (lambda history: history.find("n = 17"), "ensue_postings"),
-        (lambda history: history.find("kind LIKE 'k3%' AND n < 40"), "ensue_postings"),
-        (lambda history: history.find("n IN (1, 2, 3)"), "ensue_postings"),
+        (lambda history: history.find("n = 17"), "ensue_entries"),
+        (lambda history: history.find("kind LIKE 'k3%' AND n < 40"), "ensue_entries"),
+        (lambda history: history.find("n IN (1, 2, 3)"), "ensue_entries"),
         (
             lambda history: history.find(since="2024-01-01T00:00:30Z", limit=5),
-            "ensue_publications_start",
+            "ensue_events_start",
         ),
-        (lambda history: history.joined(publication(5, 50, phase="end")), "identity"),
+        (
+            lambda history: history.joined(publication(5, 50, phase="end")),
+            "ensue_recent USING PRIMARY KEY (half",
+        ),
     ],
 )
 def test_a_search_is_answered_by_indexes(
@@ -86,7 +89,7 @@ def test_a_publication_has_no_index_of_its_number_beside_its_row(tmp_path: Path)
         history.add_all(publication(number, number) for number in range(9))
         history.find("type = 'Reading'")
 
-    assert not [line for line in plans if "autoindex_ensue_publications_2" in line]
+    assert not [line for line in plans if "autoindex_ensue_events_2" in line]
 
 
 @pytest.mark.parametrize("server", ["postgresql", "mysql"])
@@ -96,7 +99,7 @@ def test_a_server_plans_by_indexes_too(server: str, address: Callable[[str], str
         engine: Engine = history._store._engine  # type: ignore[attr-defined]
         with engine.connect() as connection:
             analyze = "ANALYZE TABLE" if server == "mysql" else "ANALYZE"
-            for table in ("ensue_publications", "ensue_postings"):
+            for table in ("ensue_events", "ensue_entries"):
                 connection.exec_driver_sql(f"{analyze} {table}")
             connection.commit()
         with _planned(history, "EXPLAIN ") as plans:
@@ -104,8 +107,8 @@ def test_a_server_plans_by_indexes_too(server: str, address: Callable[[str], str
             history.find("n = 17")
 
     whole = " ".join(plans)
-    assert "ensue_publications_finish" in whole, plans
-    assert "ensue_postings_pkey" in whole or "PRIMARY" in whole, plans
+    assert "ensue_events_finish" in whole, plans
+    assert "ensue_entries_pkey" in whole or "PRIMARY" in whole, plans
 
 
 @contextmanager
@@ -131,8 +134,8 @@ def _planned(history: History, explain: str = "EXPLAIN QUERY PLAN ") -> Iterator
 
 
 def _indexes_in(plans: list[str]) -> set[str]:
-    tables = ("ensue_publications_start", "ensue_publications_finish", "ensue_publications_span")
+    tables = ("ensue_events_start", "ensue_events_finish", "ensue_events_span")
     found = {each for each in tables if any(each in line for line in plans)}
-    if any("SEARCH ensue_postings USING PRIMARY KEY (entry" in line for line in plans):
-        found.add("ensue_postings")
+    if any("SEARCH ensue_entries USING PRIMARY KEY (entry" in line for line in plans):
+        found.add("ensue_entries")
     return found

@@ -3,11 +3,13 @@
     python -m tests.oracle.campaign --seconds 600 --start 0
     python -m tests.oracle.campaign --seconds 600 --start 0 --rare
     python -m tests.oracle.campaign --seconds 600 --start 0 --engine step --together
+    python -m tests.oracle.campaign --seconds 600 --start 0 --engine spark
 
 Runs one seed after the other and prints the first differences, each made as small as it gets by
 dropping events. With `--rare` the scenarios are those that the usual generator seldom draws, and
 each is run in every way of `ways`. With `--together` the step engine puts rules together however
-few they are, and each rule is there several times. The exit code is 1 if there was a difference.
+few they are, and each rule is there several times. Spark has rounds of its own, with scenarios of
+every kind (`tests.spark.campaign`). The exit code is 1 if there was a difference.
 """
 
 from __future__ import annotations
@@ -41,6 +43,10 @@ def main() -> int:
     options.add_argument("--rare", action="store_true", help="rare scenarios, in every way")
     options.add_argument("--together", action="store_true", help="many rules, stepped together")
     given = options.parse_args()
+    if given.engine == "spark":
+        from tests.spark.campaign import hunt
+
+        return hunt(given.start, given.seconds)
     if given.together:
         vars(grouping).update(FEWEST_IN_CELLS=1)
     end = time.monotonic() + given.seconds

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 
 from ensue.server.access.rates import Rate
 from ensue.server.access.tokens import Principal
-from ensue.server.api.bodies import BATCH, Reader
+from ensue.server.api.v1.events.bodies import BATCH, Reader
 from tests.server.live import settings
 
 HEADERS = Headers({"content-type": BATCH})

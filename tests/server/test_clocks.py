@@ -11,7 +11,7 @@ import pytest
 import ensue
 from ensue.server.station import feed, line
 from ensue.server.station.entries import EVENT, TIME, Entry
-from ensue.server.station.journal import Journal
+from ensue.server.station.record.journal import Journal
 from tests.server.live import Live, serving, settings
 
 WATCH = """
@@ -139,7 +139,7 @@ def test_a_private_library_hands_out_a_gap_in_parts() -> None:
     events = silence(3)
     run = ensue.parse(WATCH).start()
     expected = [output.id for event in events for output in run.push(event)]
-    private = feed.PrivateRun(ensue.parse(WATCH), 0, None)
+    private = feed.PrivateRun(ensue.parse(WATCH), 0, None, 1_000)
     ids: list[str] = []
     for number, event in enumerate(events, 1):
         found = private.read(Entry(number, EVENT, msgspec.json.encode(event)))

@@ -14,7 +14,7 @@ import pytest
 import ensue
 from ensue.history import History
 from ensue.server.station.entries import OUTPUT
-from ensue.server.station.journal import Journal
+from ensue.server.station.record.journal import Journal
 from tests.server.live import RULES, ServerProcess, reading, serving, settings
 
 TIMED = """

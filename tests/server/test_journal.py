@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ensue.errors import UsageError
 from ensue.server.station.entries import EVENT, OUTPUT, TIME, Entry
-from ensue.server.station.journal import LONGEST_RUN, Journal
+from ensue.server.station.record.journal import FORMAT, LONGEST_RUN, Journal
 
 
 def filled(path: Path, kinds: list[int], commits: int) -> tuple[Journal, list[Entry]]:
@@ -66,3 +67,31 @@ def test_long_runs_are_cut_and_trimmed_by_whole_rows(tmp_path: Path) -> None:
     assert [each.seq for each in found] == [300]
     assert journal.events_containing(b'"300"', 299, 5) == []
     journal.close()
+
+
+def test_a_journal_of_format_1_is_read_and_written_on(tmp_path: Path) -> None:
+    journal, _ = filled(tmp_path / "journal.db", [], 1)
+    journal.writer.executemany(
+        "INSERT INTO journal (seq, kind, body) VALUES (?, ?, ?)",
+        [(seq, EVENT, b'{"id":"%d"}' % seq) for seq in range(1, 5)],
+    )
+    journal.writer.execute("UPDATE marks SET value = 1 WHERE name = 'format'")
+    journal.close()
+    journal = Journal(tmp_path / "journal.db")
+    with journal.write():
+        journal.append([Entry(seq, EVENT, b'{"id":"%d"}' % seq) for seq in (5, 6)])
+
+    assert [(each.seq, each.body) for each in journal.page(1, 99)] == [
+        (seq, b'{"id":"%d"}' % seq) for seq in range(2, 7)
+    ]
+    assert (journal.first, journal.last, journal.mark("format")) == (1, 6, FORMAT)
+    journal.close()
+
+
+def test_a_journal_of_a_later_format_is_refused(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    journal.writer.execute("UPDATE marks SET value = 99 WHERE name = 'format'")
+    journal.close()
+
+    with pytest.raises(UsageError, match="is of format 99"):
+        Journal(tmp_path / "journal.db")

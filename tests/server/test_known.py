@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensue.events.event import Event
-from ensue.server.station.known import Known
+from ensue.server.station.record.known import Known
 
 
 def event(number: int, **more: Any) -> Event:

@@ -1,10 +1,11 @@
-"""A long hunt for scenarios and golden cases on which Spark and the definitions differ.
+"""A long hunt for trials and golden cases on which Spark and the definitions differ.
 
-    python -m tests.spark.campaign --seconds 600 --start 0
+    python -m tests.oracle.campaign --engine spark --seconds 600 --start 0
+    python -m tests.spark.campaign --seconds 600 --start 0 --kinds related together --ways streamed
     python -m tests.spark.campaign --cases
 
-Runs ten at a time in one job, in every way that Spark can run them. The exit code is 1 if anything
-differs.
+Trials of all kinds run in every way: in jobs of many trials at a time, in simulated streams, and,
+where many rules are in one library, in streams of Spark. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -13,18 +14,25 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
 from ensue.casefile import Case, find_case_files, read_cases
-from tests.oracle.generator import scenario
 
 from .agreement import WAYS, differences
 from .golden import differing
+from .streaming.agreement import simulated, streamed
+from .trials import TRIALS
 
 ROOT = Path(__file__).parents[2]
-AT_ONCE = 10
+CASES_AT_ONCE = 10
+AT_ONCE = {"usual": 8, "rare": 8, "related": 16, "together": 2}
+"""How many trials of a kind there are in a round."""
+STREAMS = ("simulated", "streamed")
+MOST_FAILURES = 3
 
 
 def all_cases() -> list[Case]:
@@ -36,11 +44,63 @@ def all_cases() -> list[Case]:
 def main() -> int:
     options = argparse.ArgumentParser(description="hunt for differences on Spark")
     options.add_argument("--seconds", type=float, default=60.0, help="how long to go on")
-    options.add_argument("--start", type=int, default=0, help="the first seed")
+    options.add_argument("--start", type=int, default=0, help="the first round")
+    options.add_argument("--kinds", nargs="+", choices=[*TRIALS], default=[*TRIALS])
+    ways = (*WAYS, *STREAMS)
+    options.add_argument("--ways", nargs="+", choices=ways, default=ways, help="how to run them")
     options.add_argument("--cases", action="store_true", help="every golden case instead")
     given = options.parse_args()
+    if not given.cases:
+        return hunt(given.start, given.seconds, given.kinds, given.ways)
+    spark = _session()
+    wrong: list[str] = []
+    cases = all_cases()
+    for first in range(0, len(cases), CASES_AT_ONCE):
+        wrong += differing(spark, cases[first : first + CASES_AT_ONCE])
+    print(f"{len(cases)} cases: {len(wrong)} differ", file=sys.stderr)
+    print("\n\n".join(wrong))
+    return 1 if wrong else 0
+
+
+def hunt(
+    start: int,
+    seconds: float,
+    kinds: Sequence[str] = (*TRIALS,),
+    ways: Sequence[str] = (*WAYS, *STREAMS),
+) -> int:
+    """One round after the other, from the first that is asked for; the exit code."""
+    spark = _session()
+    end = time.monotonic() + seconds
+    number, failures = start, 0
+    while time.monotonic() < end and failures < MOST_FAILURES:
+        for kind in kinds:
+            for found in _round(spark, kind, number, ways):
+                failures += 1
+                print(f"{found}\n", flush=True)
+        number += 1
+    print(f"rounds {start} to {number - 1}: {failures} differ", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _round(spark: SparkSession, kind: str, number: int, ways: Sequence[str]) -> list[str]:
+    first = number * AT_ONCE[kind]
+    trials = [TRIALS[kind](seed) for seed in range(first, first + AT_ONCE[kind])]
+    wrong: list[str | None] = []
+    for way in ways:
+        if way in WAYS:
+            wrong += differences(spark, trials, way)
+        elif way == "simulated":
+            wrong += [simulated(spark, each, each.seed, each.seed % 3 == 0) for each in trials]
+        elif kind == "together":
+            for each in trials:
+                with TemporaryDirectory(prefix="ensue-streamed-") as folder:
+                    wrong.append(streamed(spark, each, each.seed, Path(folder)))
+    return [each for each in wrong if each is not None]
+
+
+def _session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = (
+    return (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -48,22 +108,6 @@ def main() -> int:
         .config("spark.sql.shuffle.partitions", "2")
         .getOrCreate()
     )
-    wrong: list[str] = []
-    if given.cases:
-        cases = all_cases()
-        for first in range(0, len(cases), AT_ONCE):
-            wrong += differing(spark, cases[first : first + AT_ONCE])
-        print(f"{len(cases)} cases: {len(wrong)} differ", file=sys.stderr)
-    else:
-        seed, end = given.start, time.monotonic() + given.seconds
-        while time.monotonic() < end and len(wrong) < 3:
-            scenarios = [scenario(each) for each in range(seed, seed + AT_ONCE)]
-            for way in WAYS:
-                wrong += differences(spark, scenarios, way)
-            seed += AT_ONCE
-        print(f"seeds {given.start} to {seed - 1}: {len(wrong)} differ", file=sys.stderr)
-    print("\n\n".join(wrong))
-    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.oracle.generator import scenario
-
 from .agreement import WAYS, differences
+from .trials import TRIALS
+
+SEEDS = {"usual": range(20, 24), "rare": range(2), "related": range(4)}
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("first", [20])
-def test_random_libraries_and_streams_give_what_the_oracle_gives(
-    spark: SparkSession, way: str, first: int
+def test_random_libraries_and_streams_give_what_the_oracles_give(
+    spark: SparkSession, way: str
 ) -> None:
-    scenarios = [scenario(seed) for seed in range(first, first + 10)]
+    trials = [TRIALS[kind](seed) for kind, seeds in SEEDS.items() for seed in seeds]
 
-    assert "\n".join(differences(spark, scenarios, way)) == ""
+    assert "\n".join(differences(spark, trials, way)) == ""

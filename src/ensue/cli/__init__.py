@@ -3,7 +3,7 @@
 Results go to the standard output and nothing else does; messages go to the standard error. Every
 command ends with 0 (good), 1 (findings) or 2 (unusable input, or a wrong call), and 130 when the
 user stops it. No mistake of a user, and none of ours, is answered with a traceback: `--debug` shows
-it to those who want it. Heavy imports wait inside the commands that need them.
+it to those who want it. A command is imported when it is called (`catalogue`).
 """
 
 from __future__ import annotations
@@ -12,28 +12,14 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
 
-from ensue.cli import in_columns
-from ensue.cli.commands import (
-    bench,
-    check,
-    compare,
-    demo,
-    explain,
-    fmt,
-    history,
-    lsp,
-    mcp,
-    run,
-    serve,
-    test,
-)
-from ensue.cli.commands.remote import context, publish, request, rules, tail, top
-from ensue.cli.commands.stream import stream as run_stream
+from ensue.cli import process
+from ensue.cli.catalogue import ENTRIES, LoadedCommands
+from ensue.cli.plain_options import read_plainly
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
 from ensue.version import __version__
@@ -52,12 +38,29 @@ HINTS = {
 class Commands(TyperGroup):
     """Turns whatever a command raises into an answer and an exit code."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        read_plainly(self)
+        self.commands = cast(Any, LoadedCommands())
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(ENTRIES)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.line) for name, entry in ENTRIES.items()])
+
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """The help of `ensue` itself is written here, before any command is known."""
         try:
             return super().make_context(*arguments, **options)
         except BrokenPipeError:
             raise _reader_is_gone() from None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        resolved = super().resolve_command(ctx, args)
+        process.work()
+        return resolved
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -140,30 +143,8 @@ def ensue(
     """
 
 
-app.command("check")(check.check)
-app.command("run")(run.run)
-app.command("explain")(explain.explain)
-app.command("compare")(compare.compare_correlations)
-app.command("test")(test.run_cases)
-app.command("fmt")(fmt.fmt)
-app.command("stream")(run_stream)
-app.command("serve")(serve.serve)
-app.command("publish")(publish.publish)
-app.command("tail")(tail.tail)
-app.add_typer(rules.app)
-app.command("top")(top.top)
-app.add_typer(context.app)
-app.command("request")(request.request)
-app.command("lsp")(lsp.lsp)
-app.command("mcp")(mcp.mcp)
-app.command("demo")(demo.demo)
-app.command("bench")(bench.bench)
-app.add_typer(history.app)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point of the `ensue` command. Ends the process."""
-    in_columns.is_own_process = True
+    """The `ensue` command, from arguments or those of the process. Ends by `SystemExit`."""
     for stream in (sys.stdout, sys.stderr):
         # A name in a message may hold a character that the terminal cannot show.
         if hasattr(stream, "reconfigure"):

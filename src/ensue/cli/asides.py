@@ -37,6 +37,7 @@ class RefusedRecords:
         self.objects = 0
         self.without_offset = 0
         self.first: str | None = None
+        self.first_record: Rejected | None = None
         self.first_without_offset: str | None = None
         self.as_lines = as_lines
         self._name = name
@@ -49,6 +50,7 @@ class RefusedRecords:
         self.objects += looks_like_an_object(record.raw)
         where = place or f"{record.file or self._name}:{record.number}"
         self.first = self.first or where
+        self.first_record = self.first_record or record
         if any(_NO_OFFSET in problem for problem in record.problems):
             self.without_offset += 1
             self.first_without_offset = self.first_without_offset or where
@@ -68,6 +70,9 @@ class RefusedRecords:
         ]
         if self.as_lines:
             found.append(hints.about_lines(read, self.count, self.objects))
+            if self.first_record is not None:
+                first = self.first_record
+                found.append(hints.about_members(read, first.raw, first.problems))
         return [each for each in found if each is not None]
 
     def summary(self) -> str:
@@ -107,8 +112,10 @@ def refuse_shared_files(
             continue
         path = Path(given)
         identity = _identity(path)
+        # A file that is read twice is told of where files are looked for.
+        is_read_twice = option == "--events" and taken.get(identity) == "`--events`"
         # A device such as a terminal can be written from two sides.
-        if identity in taken and (path.is_file() or not path.exists()):
+        if identity in taken and not is_read_twice and (path.is_file() or not path.exists()):
             raise UsageError(
                 f"`{option}` names `{given}`, which {taken[identity]} names too: choose another"
                 " file"

@@ -8,13 +8,19 @@ rule reads only moves the clock.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ensue.cli.terminal import counted, listed
+from ensue.errors import EventError
+from ensue.events.cloudevents import read_object
+from ensue.events.conformance import fits
 from ensue.events.event import Event
 from ensue.events.nesting import value_at
+from ensue.events.types import ValueType
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import close_match, did_you_mean
 from ensue.lang.matching.wanted import types_read, unusable_keys
@@ -116,6 +122,68 @@ def about_lines(read: int, refused: int, objects: int) -> str | None:
         "not one line is a JSON object: events are read as JSON lines, one whole object a line;"
         " `--format` names another format"
     )
+
+
+def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -> str | None:
+    """For JSON objects of which not one could be read, and the first has no time."""
+    no_time = any("`time`" in each and "missing" in each for each in problems)
+    if read or raw is None or not no_time or not looks_like_an_object(raw):
+        return None
+    try:
+        members = read_object(raw.encode() if isinstance(raw, str) else raw)
+    except (EventError, UnicodeEncodeError):
+        return None
+    for name, value in members.items():
+        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            return (
+                f"the first record holds {counted(len(value), 'object')} in `{name}`, and events"
+                f" are read one a line: `jq -c '.{name}[]'` makes lines of them"
+            )
+    time = guessed_time(members)
+    example = "" if time is None else f", as in `--columns time={time}`"
+    no_type = any(each.startswith("`type`") for each in problems)
+    type_ = "; `--type NAME` names the type of all events" if no_type else ""
+    return (
+        f"the records are objects without a `time`: `--columns` says which member is what{example}"
+        f"{type_}; the members of the first are {listed(list(members), 12)}"
+    )
+
+
+def guessed_time(members: Mapping[str, Any], prefix: str = "") -> str | None:
+    """The member that is most likely a time, with its unit if that is a number."""
+    for name, value in members.items():
+        if not _sounds_like_a_time(name):
+            continue
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = 0.0
+        unit = next((unit for unit, most in _MOST_OF_A_UNIT if _LEAST <= number < most), None)
+        if unit is not None:
+            return f"{prefix}{name}:{unit}"
+        if isinstance(value, str) and fits(value, ValueType("timestamp")):
+            return f"{prefix}{name}"
+    if prefix:
+        return None
+    inner = (
+        guessed_time(value, f"{name}.")
+        for name, value in members.items()
+        if isinstance(value, dict)
+    )
+    return next((each for each in inner if each is not None), None)
+
+
+_LEAST = 1e8
+"""A number of seconds in 1973; a smaller one is rather a duration or a count."""
+_MOST_OF_A_UNIT = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
+
+
+def _sounds_like_a_time(name: str) -> bool:
+    words = re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
+    return not _TIME_WORDS.isdisjoint(words)
+
+
+_TIME_WORDS = {"at", "date", "datetime", "time", "timestamp", "ts", "when"}
 
 
 def looks_like_an_object(raw: bytes | str) -> bool:

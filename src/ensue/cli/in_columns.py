@@ -10,67 +10,83 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import closing
-from importlib.abc import MetaPathFinder
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensue.cli.asides import RefusedRecords
 from ensue.cli.hints import SeenEvents
 from ensue.cli.outputs import Outputs
+from ensue.cli.process import load_pyarrow, loading
 from ensue.cli.progress import Progress
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, check_advance
+from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Rejected
+from ensue.events.kernels.kept import has_compiled_loops
 from ensue.events.mapping import Mapping
 from ensue.events.sources import Input
 from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
     from ensue.engine.batch.input.batches import Batch
-    from ensue.engine.batch.output.whole import BatchOutputs
+    from ensue.engine.batch.output.forms import BatchOutputs
 
-SMALL_BYTES = 1 << 20
+SMALL_BYTES = 1 << 22
 """Up to so many bytes, loading what reads columns takes longer than reading row by row."""
+
+SMALL_BYTES_AT_FIRST = 1 << 25
+"""As `SMALL_BYTES`, where loops have to be compiled before they are run."""
 
 
 def is_for_columns(inputs: Sequence[Input]) -> bool:
     """Whether reading in columns is worth its start."""
-    sizes = [each.known_size for each in inputs]
-    is_table = any(each.format in ("parquet", "arrow") for each in inputs)
-    return is_table or sum(sizes) > SMALL_BYTES
+    enough = SMALL_BYTES if has_compiled_loops() else SMALL_BYTES_AT_FIRST
+    size = 0
+    for each in inputs:
+        size += _unpacked_size(each, enough)
+        if size > enough:
+            return True
+    return False
 
 
-is_own_process = False
-"""Whether this process is the command and nothing else, so that it may leave out what it does not
-need."""
+def _unpacked_size(each: Input, most: int) -> int:
+    """The size of what a file holds, unpacked: exact up to `most`, and above it just more.
 
-
-class _NoPandas(MetaPathFinder):
-    def find_spec(self, name: str, *_: Any) -> None:
-        if name == "pandas":
-            raise ImportError(name)
-
-
-def load_pyarrow() -> None:
-    """Load pyarrow, in a process of our own without pandas.
-
-    pyarrow loads pandas where it is installed, to know its objects when it meets them. A run of
-    files has none, and a quarter of a second to lose.
+    A few bytes of a packed file may stand for gigabytes, so they are looked at.
     """
-    if "pyarrow" in sys.modules or not is_own_process:
-        return
-    blocked = _NoPandas()
-    sys.meta_path.insert(0, blocked)
+    if not each.is_packed or each.size is None or each.size > most:
+        return each.known_size
+    load_pyarrow()
     try:
-        import pyarrow as pa
+        if each.format == "parquet":
+            return _size_in_columns(each, most) if each.is_file else most + 1
+        with closing(each.open()) as file:
+            return max(each.size, len(file.read(most + 1)))
+    except (OSError, UsageError):
+        # It is told where the events are read.
+        return each.size
 
-        # It looks for pandas once, when it is first given something to convert.
-        pa.array([1])
-    finally:
-        sys.meta_path.remove(blocked)
+
+def _size_in_columns(each: Input, most: int) -> int:
+    from ensue.events.parquet import open_parquet, parquet_batches
+
+    size = 0
+    with ExitStack() as stack:
+        for batch in parquet_batches(open_parquet(Path(each.path), each.name, stack), each.name):
+            size += batch.nbytes
+            if size > most:
+                break
+    return size
+
+
+def _tell_of_compiling() -> None:
+    """A person wonders what takes so long; a program that reads our messages does not."""
+    if sys.stderr.isatty():
+        say("compiling for this machine, which is done once; later runs begin at once", "dim")
 
 
 class ColumnRun:
@@ -96,10 +112,14 @@ class ColumnRun:
         self._bars = bars
         self._max_jump = max_jump
         self._told_chunks = 0
-        self._start()
+        with loading():
+            load_pyarrow()
+            from ensue.events.kernels.compiling import before_compiling
+
+            before_compiling[:] = [_tell_of_compiling]
+            self._start()
 
     def _start(self) -> None:
-        load_pyarrow()
         from ensue.engine.batch import BatchEngine
 
         self.seen = SeenEvents()

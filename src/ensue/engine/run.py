@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from threading import RLock
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from ensue.engine.changing import HasTree, with_definitions, without
 from ensue.engine.choosing import (
@@ -62,6 +62,9 @@ from ensue.errors import EnsueError, SnapshotError, UsageError
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
+
+if TYPE_CHECKING:
+    from ensue.engine.holding import Holder
 
 QuickWays = Mapping[str, Callable[[Event], list[Event]]]
 """For types of events, a function that reads an event with all checks of `push`."""
@@ -298,6 +301,13 @@ class Run:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that run now."""
         return tuple(each.name for each in self._library.correlations)
+
+    def holders(self) -> list[Holder]:
+        """The rules that run now, each with the keys that it holds."""
+        # Only servers ask, and it knows every engine.
+        from ensue.engine.holding import holders_in
+
+        return holders_in(self._engine)
 
     def add(self, definitions: str | HasTree) -> None:
         """Run more rules from now on: a text, or a library, of types and correlations.

@@ -31,6 +31,7 @@ from ensue.events.mapping import Mapping as UserMapping
 from ensue.events.mapping.rows import row_reader
 from ensue.events.mapping.tables import apply_table
 from ensue.events.nesting import value_at, without
+from ensue.events.plain_columns import plain_rows, plain_schema
 from ensue.events.times import EARLIEST, LATEST, datetime_of, format_time
 from ensue.events.types import Attribute, EventType, TypeSystem, ValueType
 
@@ -161,6 +162,7 @@ class BatchReader:
         where: str,
         mapping: UserMapping | None = None,
     ) -> None:
+        schema = plain_schema(schema)
         self._reader = row_reader(schema.names, mapping, types, source, convert_number, where)
         if mapping is None or mapping.is_default:
             check_time_column(schema.field("time").type, where)
@@ -178,7 +180,7 @@ class BatchReader:
         self._times = "time" if mapping is None or mapping.is_default else None
 
     def read(self, rows: pa.RecordBatch, numbers: Iterable[int]) -> Iterator[Event | Rejected]:
-        for number, row in zip(numbers, self._values(rows), strict=True):
+        for number, row in zip(numbers, self._values(plain_rows(rows)), strict=True):
             try:
                 if any(type(each) is NotText for each in row):
                     raise EventError(_no_texts(self._names, row))

@@ -38,6 +38,9 @@ CONTEXT_COLUMNS = frozenset({"specversion", "id", "source", *NEEDED, *TEXT_ATTRI
 DATA_COLUMN = "data"
 EXTENSION_PREFIX = "ce_"
 
+MOST_COLUMNS = 10_000
+"""How many columns a table may have: each costs time in every chunk of rows."""
+
 Convert = Callable[[Any, ValueType], Any]
 """Turns the value of a cell into one that its declared type may take; if it cannot, it gives the
 value back as it is, and conformance says what is wrong with it."""
@@ -67,6 +70,11 @@ class Layout:
     @classmethod
     def of(cls, columns: Sequence[str], where: str) -> Layout:
         """Raises `UsageError` if the columns do not make events; `where` names their file."""
+        if len(columns) > MOST_COLUMNS:
+            raise UsageError(
+                f"{where} has {len(columns):,} columns, and {MOST_COLUMNS:,} are allowed: leave out"
+                " what no rule asks for"
+            )
         context: dict[str, int] = {}
         extensions: dict[str, int] = {}
         attributes: dict[str, int] = {}
@@ -238,6 +246,6 @@ def _missing_columns(missing: Sequence[str], columns: Sequence[str], where: str)
     present = ", ".join(f"`{name}`" for name in columns) or "none at all"
     return (
         f"{where} has no {lacking}: its columns are {present}. an event needs a `type` (the name of"
-        " its event type) and a `time` (when it happened): add them, or rename the columns that"
-        " hold them"
+        " its event type) and a `time` (when it happened): say which columns hold them (`--columns"
+        " time=COLUMN,type=COLUMN`), or name the type of all events (`--type NAME`)"
     )

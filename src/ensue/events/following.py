@@ -15,10 +15,11 @@ from pathlib import Path
 import msgspec
 
 from ensue.errors import EventError, UsageError
+from ensue.events import overlong
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords, LineReader
-from ensue.events.sources import STDIN, Input, open_inputs
+from ensue.events.sources import STDIN, Input, open_inputs, zeek
 from ensue.events.sources.finding import find_files
 from ensue.events.sources.growing import Growing, growing, identity_of, wait
 from ensue.events.types import TypeSystem
@@ -42,6 +43,22 @@ class Rows:
         return self.count
 
 
+class _OpenRecord:
+    """Lines of a record of CSV, in which a cell in quotes may go on in the next line."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self._size = 0
+        self._is_in_quotes = False
+
+    def is_whole_with(self, line: bytes) -> bool:
+        """Take a line; whether the record ends with it, by its quotes or by being too long."""
+        self.lines.append(line)
+        self._size += len(line)
+        self._is_in_quotes ^= line.count(b'"') % 2 == 1
+        return not self._is_in_quotes or self._size > overlong.RECORD_BYTES
+
+
 class FollowedInput:
     """The records of one file or pipe, as its lines come."""
 
@@ -54,15 +71,15 @@ class FollowedInput:
         self._mapping = mapping
         self._rows = rows
         self._number = 0
-        self._cells: CellReader | None = None
-        self._open_record = b""
+        self._cells = self._first_cells()
+        self._open = _OpenRecord()
         self._lines = LineReader(types, given.name, mapping)
 
     def records(self) -> Iterator[Record]:
         """The records that are whole by now."""
         while lines := self.source.lines():
             if self.source.began_anew:
-                self._number, self._cells, self._open_record = 0, None, b""
+                self._number, self._cells, self._open = 0, self._first_cells(), _OpenRecord()
                 self.source.began_anew = False
             yield from self._read(lines)
 
@@ -72,32 +89,47 @@ class FollowedInput:
         return self.source.has_ended or self._given.is_file
 
     def rest(self) -> Iterator[Record]:
-        """The record of a last line without an ending, when nothing more will come."""
+        """The last record, without an ending or with a quote that is not closed."""
         yield from self._read(self.source.rest())
+        if self._open.lines:
+            yield from self._placed(self._csv_record())
+
+    def _first_cells(self) -> CellReader | None:
+        """The reader of a file of CSV whose columns have their names from elsewhere."""
+        given = self._given
+        if given.header is None:
+            return None
+        return CellReader(given.header, self._types, given.name, self._mapping)
 
     def _read(self, lines: Sequence[bytes]) -> Iterator[Record]:
         for line in lines:
+            line = zeek.cleaned(line) if self._given.is_zeek else line
             self._number += 1
             if self._number == 1:
                 line = line.removeprefix(_BYTE_ORDER_MARK)
-            if not line.strip() and not self._open_record:
+            if not line.strip() and not self._open.lines:
                 continue
-            record = self._json(line) if self._given.format == "jsonl" else self._csv(line)
-            if isinstance(record, Rejected):
-                file = None if self._given.is_stdin else self._given.path
-                record = msgspec.structs.replace(record, file=file)
-            if record is not None:
-                yield record
+            yield from self._placed(
+                self._json(line) if self._given.format == "jsonl" else self._csv(line)
+            )
+
+    def _placed(self, record: Record | None) -> Iterator[Record]:
+        """A record, if there is one; a refused one with its file."""
+        if isinstance(record, Rejected):
+            file = None if self._given.is_stdin else self._given.path
+            record = msgspec.structs.replace(record, file=file)
+        if record is not None:
+            yield record
 
     def _json(self, line: bytes) -> Record:
         return self._lines.read(self._number, self._rows.next(), line)
 
     def _csv(self, line: bytes) -> Record | None:
-        self._open_record += line
-        if self._open_record.count(b'"') % 2:
-            # A cell in quotes goes on in the next line.
-            return None
-        raw, self._open_record = self._open_record, b""
+        return self._csv_record() if self._open.is_whole_with(line) else None
+
+    def _csv_record(self) -> Record | None:
+        """The record of the lines that are open."""
+        raw, self._open = b"".join(self._open.lines), _OpenRecord()
         number = self._number - raw.rstrip(b"\r\n").count(b"\n")
         records = CsvRecords(raw.splitlines(keepends=True), self._given.delimiter)
         if self._cells is None:
@@ -108,7 +140,8 @@ class FollowedInput:
             cells = records.next()
         except EventError as error:
             self._rows.next()
-            return Rejected(number, raw.rstrip(b"\r\n"), error.problems)
+            too_long = overlong.refusal(number, raw)
+            return too_long or Rejected(number, raw.rstrip(b"\r\n"), error.problems)
         if cells is None:
             return None
         return self._cells.read(number, self._rows.next(), cells, raw.rstrip(b"\r\n"))

@@ -32,7 +32,12 @@ Progress = Callable[[int, int | None], None]
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 1 << 25
 """The most rows, and about the most bytes, that are unpacked at once."""
-PROBED_ROWS = 64
+MOST_BYTES = 1 << 26
+"""The most bytes that a batch may take, whatever stands in rows that were not looked at."""
+PROBED_ROWS = FEW_ROWS = 64
+_TEXT = "BYTE_ARRAY"
+_WITH_ALL_VALUES = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "BIT_PACKED"}
+"""Encodings of texts that tell by their first values how long others may be."""
 _FILE_SIGN = b"ARROW1"
 _PARQUET_SIGN = b"PAR1"
 _AGAIN = "write the file again, or copy it again from where it is whole"
@@ -55,8 +60,8 @@ def read_parquet(
     with ExitStack() as stack:
         opened = open_parquet(file, name, stack)
         batches = parquet_batches(opened, name)
-        total = opened.metadata.num_rows
-        table = _Table(opened.schema_arrow, name, types, mapping)
+        total = opened.file.metadata.num_rows
+        table = _Table(opened.file.schema_arrow, name, types, mapping)
         yield from _records(batches, table, progress, rows_before, total)
 
 
@@ -193,24 +198,36 @@ def _at_rest(file: BinaryIO, stack: ExitStack) -> BinaryIO:
     return cast(BinaryIO, copy)
 
 
-def open_parquet(file: Path | BinaryIO, name: str, stack: ExitStack) -> pq.ParquetFile:
+class Parquet(NamedTuple):
+    """A file, opened twice: `packed` keeps its texts as Parquet does, each value once."""
+
+    file: pq.ParquetFile
+    packed: pq.ParquetFile
+
+
+def open_parquet(file: Path | BinaryIO, name: str, stack: ExitStack) -> Parquet:
     if not isinstance(file, Path) and not file.seekable():
         file = _at_rest(file, stack)
     try:
-        return stack.enter_context(pq.ParquetFile(file))
+        opened = stack.enter_context(pq.ParquetFile(file))
+        texts = [each.path for each in opened.schema if each.physical_type == _TEXT]
+        packed = pq.ParquetFile(file, metadata=opened.metadata, read_dictionary=texts)
+        return Parquet(opened, stack.enter_context(packed))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"`{name}` cannot be read as Parquet: {_what_is_wrong(file, error)}"
         ) from None
 
 
-def parquet_batches(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]:
+def parquet_batches(opened: Parquet, name: str) -> Iterator[pa.RecordBatch]:
     """The rows of a file in batches of bounded size, however small they are packed."""
+    file = opened.file
     groups = file.metadata.num_row_groups
     for group in range(groups):
         try:
-            rows = _rows_at_once(file, group)
-            yield from file.iter_batches(batch_size=rows, row_groups=[group])
+            rows, most = _rows_at_once(opened, group)
+            read = file.iter_batches(batch_size=most, row_groups=[group])
+            yield from read if most == rows else _joined(read, rows)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise UsageError(
                 f"`{name}` cannot be read as Parquet: row group {group + 1} of {groups} is damaged"
@@ -218,17 +235,56 @@ def parquet_batches(file: pq.ParquetFile, name: str) -> Iterator[pa.RecordBatch]
             ) from None
 
 
-def _rows_at_once(file: pq.ParquetFile, group: int) -> int:
-    """How many rows of a group fill `BATCH_BYTES`, judged by its first ones.
+def _rows_at_once(opened: Parquet, group: int) -> tuple[int, int]:
+    """How many rows of a group fill `BATCH_BYTES`, and how many can be read without danger.
 
     What a group says of its size is how it is packed: one text that stands in a million rows is
-    written once, and a batch that is read may still hold it once.
+    written once. The first rows tell how large rows are, and what texts there are; no batch is read
+    that could take more than `MOST_BYTES` if each of its rows had the longest.
     """
-    first = next(file.iter_batches(batch_size=PROBED_ROWS, row_groups=[group]), None)
+    try:
+        first = next(opened.packed.iter_batches(batch_size=PROBED_ROWS, row_groups=[group]), None)
+    except (pa.ArrowNotImplementedError, OSError):
+        # Some encodings are not read so; what is damaged is found once more.
+        first = next(opened.file.iter_batches(batch_size=PROBED_ROWS, row_groups=[group]), None)
     if first is None or not len(first):
-        return PROBED_ROWS
-    bytes_a_row = max(1, sum(map(_unpacked_bytes, first.columns)) // len(first))
-    return max(1, min(BATCH_ROWS, BATCH_BYTES // bytes_a_row))
+        return PROBED_ROWS, PROBED_ROWS
+    mean = max(1, sum(map(_unpacked_bytes, first.columns)) // len(first))
+    rows = max(1, min(BATCH_ROWS, BATCH_BYTES // mean))
+    longest = max(1, sum(map(_longest_bytes, first.columns)))
+    return rows, max(1, min(rows, MOST_BYTES // longest, _rows_by_encoding(opened.file, group)))
+
+
+def _rows_by_encoding(file: pq.ParquetFile, group: int) -> int:
+    """How many rows can be read where the first ones do not tell of all texts."""
+    described = file.metadata.row_group(group)
+    rows = BATCH_ROWS
+    for column in (described.column(number) for number in range(described.num_columns)):
+        if column.physical_type != _TEXT:
+            continue
+        # Texts that are written as what they add to the one before, or that are many.
+        if (
+            not _WITH_ALL_VALUES.issuperset(column.encodings)
+            or column.total_uncompressed_size > MOST_BYTES
+        ):
+            rows = FEW_ROWS
+        # A row with a list has several.
+        rows = min(rows, BATCH_ROWS * described.num_rows // max(1, column.num_values))
+    return rows
+
+
+def _joined(read: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Small batches together, up to so many rows and `BATCH_BYTES`."""
+    waiting: list[pa.RecordBatch] = []
+    count = size = 0
+    for batch in read:
+        if waiting and (count + len(batch) > rows or size + batch.nbytes > BATCH_BYTES):
+            yield waiting[0] if len(waiting) == 1 else pa.concat_batches(waiting)
+            waiting, count, size = [], 0, 0
+        waiting.append(batch)
+        count, size = count + len(batch), size + batch.nbytes
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def _unpacked_bytes(array: pa.Array) -> int:
@@ -237,13 +293,39 @@ def _unpacked_bytes(array: pa.Array) -> int:
         fields = (array.field(number) for number in range(array.type.num_fields))
         return sum(map(_unpacked_bytes, fields))
     if pa.types.is_dictionary(array.type):
-        count = max(1, len(array.dictionary))
         places = array.indices.drop_null().to_numpy()
-        each = np.full(count, array.dictionary.nbytes // count)
-        if pa.types.is_string(array.type.value_type):
-            each = pc.binary_length(array.dictionary).fill_null(0).to_numpy()
+        each = _lengths(array.dictionary)
         return int(array.indices.nbytes + each[places].sum())
+    if _is_list(array.type):
+        return int(array.nbytes - array.values.nbytes) + _unpacked_bytes(array.flatten())
     return int(array.nbytes)
+
+
+def _longest_bytes(array: pa.Array) -> int:
+    """The size of a row that has the longest of all texts in each of its places."""
+    if pa.types.is_struct(array.type):
+        fields = (array.field(number) for number in range(array.type.num_fields))
+        return sum(map(_longest_bytes, fields))
+    if pa.types.is_dictionary(array.type):
+        return int(_lengths(array.dictionary).max(initial=8))
+    if _is_list(array.type):
+        counted = pc.list_value_length(array).fill_null(0)
+        return int(pc.max(counted).as_py() or 1) * _longest_bytes(array.values)
+    return int(array.nbytes) // max(1, len(array)) + 1
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+
+
+def _lengths(dictionary: pa.Array) -> Any:
+    """The bytes of each value of a dictionary, and 0 once more, so that there is always one."""
+    try:
+        lengths = pc.binary_length(dictionary).fill_null(0).to_numpy()
+    except pa.ArrowNotImplementedError:
+        # Numbers, all of one size.
+        lengths = np.full(len(dictionary), dictionary.nbytes // max(1, len(dictionary)))
+    return np.append(lengths, 0)
 
 
 def _what_is_wrong(file: Path | BinaryIO, error: Exception) -> str:

@@ -21,6 +21,7 @@ import msgspec
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
+from ensue.events.overlong import cut_lines
 from ensue.events.singly import CellReader, CsvRecords, LineReader
 from ensue.events.sources import LINES, Input, open_inputs
 from ensue.events.sources.contents import check_format
@@ -109,7 +110,9 @@ def _records(
         return
     with each.open(told) as file:
         lines = _measured(file, each.path, None)
-        yield from _streamed(lines, types, each.format, name, each.delimiter, rows_before, mapping)
+        yield from _streamed(
+            lines, types, each.format, name, each.delimiter, rows_before, mapping, each.header
+        )
 
 
 @dataclass(frozen=True)
@@ -141,10 +144,13 @@ def _streamed(
     delimiter: str = ",",
     rows_before: int = 0,
     mapping: Mapping | None = None,
+    header: Sequence[str] | None = None,
 ) -> Iterator[Event | Rejected]:
     if format_ == LINES:
         return _json_lines(lines, LineReader(types, name, mapping), rows_before)
-    return _csv_rows(lines, types, name, delimiter, rows_before, mapping)
+    records = CsvRecords(lines, delimiter)
+    reader = CellReader(header or records.header(name), types, name, mapping)
+    return _csv_rows(records, reader, rows_before)
 
 
 def _measured(file: BinaryIO, name: str, progress: Progress | None) -> Iterator[bytes]:
@@ -152,7 +158,7 @@ def _measured(file: BinaryIO, name: str, progress: Progress | None) -> Iterator[
     total = _size(file)
     done = told = 0
     try:
-        for line in file:
+        for line in cut_lines(file):
             # Only the first line can follow nothing.
             yield line.removeprefix(_BYTE_ORDER_MARK) if done == 0 else line
             done += len(line)
@@ -184,15 +190,8 @@ def _json_lines(
 
 
 def _csv_rows(
-    lines: Iterable[bytes],
-    types: TypeSystem,
-    name: str,
-    delimiter: str,
-    rows_before: int,
-    mapping: Mapping | None,
+    records: CsvRecords, reader: CellReader, rows_before: int
 ) -> Iterator[Event | Rejected]:
-    records = CsvRecords(lines, delimiter)
-    reader = CellReader(records.header(name), types, name, mapping)
     row = rows_before
     while True:
         try:

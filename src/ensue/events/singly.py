@@ -8,9 +8,10 @@ here that they cannot read, so that a refusal reads the same however a file was 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ensue.errors import EventError, UsageError
+from ensue.events import overlong
 from ensue.events.cloudevents import decode, event_of, read_object
 from ensue.events.columns import convert_text
 from ensue.events.conformance import conform
@@ -18,10 +19,6 @@ from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping, apply_row
 from ensue.events.mapping.rows import row_reader
 from ensue.events.types import TypeSystem
-
-CELL_LIMIT = 2**28
-"""The longest CSV cell, in characters. It stops a quote that is never closed from taking the
-whole rest of a large file into memory."""
 
 
 class LineReader:
@@ -34,6 +31,8 @@ class LineReader:
 
     def read(self, number: int, row: int, line: bytes) -> Event | Rejected:
         """The record in a line that is not blank; `row` stands in for an id."""
+        if (refused := overlong.refusal(number, line)) is not None:
+            return refused
         record = line.strip()
         try:
             if self._mapping is None:
@@ -57,6 +56,8 @@ class CellReader:
 
     def read(self, number: int, row: int, cells: Sequence[str], raw: bytes) -> Event | Rejected:
         """The record in the cells; `row` stands in for an id."""
+        if (refused := overlong.refusal(number, raw)) is not None:
+            return refused
         try:
             return self._rows.event(row, self._checked(cells, raw))
         except EventError as error:
@@ -79,25 +80,37 @@ class CsvRecords:
     """The records of a CSV file, each with the number of its first line and its own bytes.
 
     A cell in quotes may hold line breaks, so a record can be several lines. Bytes that are no
-    UTF-8 pass through as surrogates, and so spoil only the record that they stand in.
+    UTF-8 pass through as surrogates, and so spoil only the record that they stand in. A record that
+    is too long, by a quote that is never closed, ends with the line in which that shows.
     """
 
     def __init__(self, lines: Iterable[bytes], delimiter: str) -> None:
-        self._lines = lines
+        self._lines = iter(lines)
         self._taken: list[bytes] = []
+        self._size = self._count = 0
+        self._is_long = False
         # The limit belongs to the whole process, and the default is too small for JSON in a cell.
-        csv.field_size_limit(max(CELL_LIMIT, csv.field_size_limit()))
-        self._reader = csv.reader(self._texts(), delimiter=delimiter, strict=True)
+        csv.field_size_limit(max(overlong.RECORD_BYTES + 2, csv.field_size_limit()))
+        self._reader = csv.reader(_Texts(self._take), delimiter=delimiter, strict=True)
         self.number = 1
 
-    def _texts(self) -> Iterator[str]:
-        for line in self._lines:
-            self._taken.append(line)
-            yield line.decode("utf-8", "surrogateescape")
+    def _take(self) -> str:
+        """The next line. Raises `EventError` if the record is too long with it."""
+        line = next(self._lines)
+        self._taken.append(line)
+        self._count += 1
+        length = self._size + len(line.rstrip(b"\r\n"))
+        self._size += len(line)
+        self._is_long = length > overlong.RECORD_BYTES
+        if self._is_long:
+            raise EventError([overlong.problem()])
+        return line.decode("utf-8", "surrogateescape")
 
     @property
     def raw(self) -> bytes:
-        return b"".join(self._taken).rstrip(b"\r\n")
+        """The bytes of the record; the first ones of a record that is too long."""
+        whole = b"".join(self._taken)
+        return (whole[: overlong.KEPT_BYTES] if self._is_long else whole).rstrip(b"\r\n")
 
     def header(self, name: str) -> list[str]:
         """The names of the columns. Raises `UsageError` if the first record has none."""
@@ -112,8 +125,9 @@ class CsvRecords:
     def next(self) -> list[str] | None:
         """The cells of the next record that is not blank; `None` at the end."""
         while True:
-            self.number = self._reader.line_num + 1
+            self.number = self._count + 1
             self._taken.clear()
+            self._size = 0
             try:
                 cells = next(self._reader)
             except StopIteration:
@@ -124,11 +138,22 @@ class CsvRecords:
                 return cells
 
 
+class _Texts:
+    """An iterator over lines that goes on after one that cannot be used."""
+
+    def __init__(self, take: Callable[[], str]) -> None:
+        self._take = take
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        return self._take()
+
+
 def _csv_problem(reason: str) -> str:
     if "unexpected end" in reason:
         return "a quote that opens in this record is never closed"
-    if "field larger" in reason:
-        return f"a cell is longer than {CELL_LIMIT} characters; is a quote never closed"
     return f"no CSV: {reason}"
 
 

@@ -23,6 +23,8 @@ _has_shape = re.compile(
     r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 ).fullmatch
 
+_is_of_an_access_log = re.compile(r"\[?[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9:]{8}.*").fullmatch
+
 EXAMPLE = "2024-05-06T07:08:09.5Z"
 
 
@@ -98,4 +100,9 @@ def _hint(text: str) -> str:
     """What to change, for the near misses that people write most."""
     if _has_shape(f"{text}Z"):
         return f": the offset is missing, write `{text}Z` if it is UTC, or name a time zone"
+    if _is_of_an_access_log(text):
+        return (
+            ": let the web server write it so, nginx by `$time_iso8601` and Apache by"
+            " `%{%Y-%m-%dT%H:%M:%S}t`"
+        )
     return f": write it like `{EXAMPLE}` or `2024-05-06T09:08:09+02:00`"

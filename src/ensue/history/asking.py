@@ -9,10 +9,11 @@ have (the end of an open interval) makes the whole filter fail, also under NOT.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from ensue.events.event import Event
+from ensue.history.bounding import bound
 from ensue.history.intervals import compares
 from ensue.history.latest import Latest, LatestMatches
 from ensue.history.narrowing import MIRRORED, Clause, Clauses, compared
@@ -224,7 +225,7 @@ class Asker:
         limit = FEW if clauses else FIRST_PAGE * 4
         while True:
             rows = self._store.page(window, after, limit, clauses)
-            yield from rows
+            yield from _bounded(rows)
             if len(rows) < limit:
                 return
             after, limit = rows[-1], min(limit * 4, LARGEST_PAGE)
@@ -232,7 +233,7 @@ class Asker:
     def _posted(self, clause: Clause, window: Window) -> Iterator[Stored]:
         limit, before = FIRST_PAGE, FOREVER
         while rows := self._store.posted(clause, window, before, limit):
-            yield from rows
+            yield from _bounded(rows)
             before, limit = rows[-1].seq, min(limit * 4, LARGEST_PAGE)
 
     # --- FILTER ---------------------------------------------------------------------------------
@@ -310,6 +311,13 @@ class Asker:
             return False
         test = _CONCEPT_TESTS[operator](Name(()), Concept(right))
         return concept_holds(test, left, self._ontology)
+
+
+def _bounded(rows: Sequence[Stored]) -> Iterator[Stored]:
+    look = bound()
+    for row in rows:
+        look()
+        yield row
 
 
 # --- scopes -------------------------------------------------------------------------------------

@@ -8,15 +8,22 @@ lines of their own behind the event. What JSON cannot say is refused here as `Ev
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any, Final
 
 import msgspec
 
-from ensue.errors import EventError
+from ensue.errors import EventError, HistoryError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import RESERVED, Event
-from ensue.history.publication import Publication, publication_of
+from ensue.history.publication import (
+    Instants,
+    Publication,
+    is_instant,
+    key_of,
+    publication_of,
+)
 
 _write: Final = msgspec.json.Encoder().encode
 _read_fields: Final = msgspec.json.Decoder(Event).decode
@@ -35,6 +42,20 @@ def kept_publication(event: Event) -> Publication:
     return publication_of(event, _text_of(event))
 
 
+def kept_instants(events: Sequence[Event]) -> Instants | None:
+    """Events in columns, ready to be stored; None unless all of them are plain instants.
+
+    Events must have come from JSON, so that JSON gives them back as they are.
+    """
+    if not all(map(is_instant, events)) or any(isinstance(each.data, bytes) for each in events):
+        return None
+    try:
+        texts = list(map(_write, events))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return None
+    return Instants(events, list(map(key_of, events)), [each.time for each in events], texts)
+
+
 def body_of(publication: Publication) -> bytes:
     """The event of a publication, and its two halves behind it if it has some."""
     text = publication.text or _text_of(publication.event)
@@ -46,13 +67,15 @@ def body_of(publication: Publication) -> bytes:
 
 
 def event_in(body: bytes) -> Event:
-    """The event of a publication."""
+    """The event of a publication. Raises `HistoryError` if the stored bytes are damaged."""
     return _event_of(body.partition(_BREAK)[0])
 
 
 def halves_in(body: bytes) -> tuple[Event | None, Event | None]:
     """The opening and the closing half of a publication, as they came."""
     _, *halves = body.split(_BREAK)
+    if len(halves) not in (0, 2):
+        raise _damaged(f"it has {len(halves)} halves")
     opening, closing = (_event_of(each) if each else None for each in halves or (b"", b""))
     return opening, closing
 
@@ -67,7 +90,17 @@ def _text_of(event: Event) -> bytes:
 
 
 def _event_of(text: bytes) -> Event:
-    return decode(text) if text.startswith(_CLOUD_EVENT) else _read_fields(text)
+    try:
+        return decode(text) if text.startswith(_CLOUD_EVENT) else _read_fields(text)
+    except (msgspec.MsgspecError, EventError, ValueError, TypeError) as error:
+        raise _damaged(str(error)) from None
+
+
+def _damaged(reason: str) -> HistoryError:
+    return HistoryError(
+        f"an event of the history is damaged where it is stored: {' '.join(reason.split())};"
+        " have the database checked, or put a copy from before in its place"
+    )
 
 
 def _is_plain_event(event: Event) -> bool:

@@ -20,7 +20,8 @@ from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking import Asker
-from ensue.history.bodies import kept_publication
+from ensue.history.bodies import kept_instants, kept_publication
+from ensue.history.bounding import bound
 from ensue.history.keeping import Retention, keep
 from ensue.history.publication import Publication, joined, publication_of
 from ensue.history.replaying import replay_filter, replay_library
@@ -33,7 +34,7 @@ from ensue.lang.expressions.tree import Expression, TemporalTerm
 from ensue.library import Library
 from ensue.subscriptions import Filter
 
-BATCH: Final = 5_000
+BATCH: Final = 20_000
 """Events of one transaction of `add_all`."""
 PAGE: Final = 1_000
 
@@ -111,6 +112,31 @@ class History:
                 batch.append(made)
             kept += self._keep(batch, on_refused)
         return kept
+
+    def add_read(self, events: Sequence[Event], on_refused: OnRefused) -> int:
+        """As `add_all`, of events that were read from JSON and so need no look at their values.
+
+        Events that are all new and have no intervals go to the store in columns.
+        """
+        kept = 0
+        for begin in range(0, len(events), BATCH):
+            batch = events[begin : begin + BATCH]
+            if self._keep_instants(batch):
+                kept += len(batch)
+            else:
+                kept += self.add_all(batch, on_refused)
+        return kept
+
+    def _keep_instants(self, events: Sequence[Event]) -> bool:
+        """Keep events in columns; False, and nothing is kept, if they do not all fit that."""
+        instants = kept_instants(events)
+        if instants is None or len(set(instants.keys)) < len(events):
+            return False
+        with self._store.writing():
+            if self._store.by_keys(instants.keys) or not self._store.insert_instants(instants):
+                return False
+            self._retention.apply(self._store)
+        return True
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -283,6 +309,7 @@ class History:
         return sorted(found, key=_by_start)
 
     def _is_wanted(self, expression: Expression | None, row: Stored) -> bool:
+        bound()()
         return expression is None or self._asker.is_match(expression, row)
 
     # --- the rest -------------------------------------------------------------------------------

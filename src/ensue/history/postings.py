@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from ensue.events.event import CONTEXT, Event
@@ -33,6 +35,7 @@ OVERFLOW: Final = b"\x00"
 _UNLISTED: Final = frozenset(
     {"id", "time", "specversion", "phase", "endtime", "timeuntil", "endtimeuntil"}
 )
+_FLAT: Final = frozenset({str, int, float, bool, type(None)})
 _pack = struct.Struct(">Q").pack
 _double = struct.Struct(">d").pack
 _integer = struct.Struct(">Q").unpack
@@ -60,6 +63,44 @@ def keys_of(event: Event) -> list[bytes]:
     if len(keys) > MOST_NAMES:
         keys[MOST_NAMES:] = [OVERFLOW]
     return list(dict.fromkeys(keys))
+
+
+def entries_of(events: Iterable[Event], first: int) -> dict[bytes, list[int]]:
+    """The numbers of publications under each of their keys; `first` is that of the first.
+
+    Values are gathered before keys are made of them, since most of them come often.
+    """
+    by_value: defaultdict[str, defaultdict[str | float, list[int]]]
+    by_value = defaultdict(lambda: defaultdict(list))
+    types, sources = by_value["type"], by_value["source"]
+    by_data: defaultdict[str, defaultdict[str | float, list[int]]]
+    by_data = defaultdict(lambda: defaultdict(list))
+    entries: defaultdict[bytes, list[int]] = defaultdict(list)
+    for number, event in enumerate(events, first):
+        data = event.data
+        if event.extensions or type(data) is not dict or not _is_flat(data):
+            for key in keys_of(event):
+                entries[key].append(number)
+            continue
+        types[event.type].append(number)
+        sources[event.source].append(number)
+        for name, value in data.items():
+            by_data[name][value].append(number)
+    for name in CONTEXT:
+        by_data.pop(name, None)
+    for name, values in chain(by_value.items(), by_data.items()):
+        for value, numbers in values.items():
+            if value is None:
+                continue
+            key = _key(name, value)
+            # Values that share a key, as `5` and `'5'`, have come apart.
+            entries[key] = sorted({*entries[key], *numbers}) if key in entries else numbers
+    return entries
+
+
+def _is_flat(data: dict[str, Any]) -> bool:
+    """Whether all values are texts, numbers or nothing, and few enough to have a key each."""
+    return len(data) <= MOST_NAMES - 2 and _FLAT.issuperset(map(type, data.values()))
 
 
 def _list_data(

@@ -8,7 +8,8 @@ contradicts itself (an end before its start) is refused here as `EventError`. No
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
@@ -67,16 +68,38 @@ class Publication(NamedTuple):
         return halves or (self.event,)
 
 
+class Instants(NamedTuple):
+    """Publications without an interval, in columns; each stands for an event of its own."""
+
+    events: Sequence[Event]
+    keys: Sequence[bytes]
+    times: Sequence[int]
+    texts: Sequence[bytes]
+
+
 def key_of(event: Event) -> bytes:
     """Sixteen bytes that stand for the source and the id of an event."""
-    name = f"{len(event.source)}:{event.source}{event.id}"
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    digest = _begun(event.source).copy()
+    digest.update(event.id.encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+@lru_cache(maxsize=1024)
+def _begun(source: str) -> blake2b:
+    """The digest of a source, to which an id is added."""
+    name = f"{len(source)}:{source}"
+    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16)
+
+
+def is_instant(event: Event) -> bool:
+    """Whether nothing about an event speaks of an interval."""
+    return not event.extensions or _TIMING.isdisjoint(event.extensions)
 
 
 def publication_of(event: Event, text: bytes = b"") -> Publication:
     """The publication that one event makes by itself. Raises `EventError`."""
     extensions = event.extensions
-    if not extensions or _TIMING.isdisjoint(extensions):
+    if is_instant(event):
         time = event.time
         return Publication(event, Times(time, time, time, time), key_of(event), text=text)
     problems: list[str] = []

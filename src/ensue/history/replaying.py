@@ -85,15 +85,15 @@ def replay_library(
             events = history.replay(since, until)
         for event in events:
             yield from _pushed(run, event, on_refused)
-        yield from run.finish(until)
+        yield from run.finish_iter(until)
 
 
-def _pushed(run: Run, event: Event, on_refused: OnRefused) -> list[Event]:
+def _pushed(run: Run, event: Event, on_refused: OnRefused) -> Iterator[Event]:
     try:
-        return run.push(event)
+        return run.push_iter(event)
     except EventError as error:
         on_refused(event, error)
-        return []
+        return iter(())
 
 
 def _after_the_rest(

@@ -23,7 +23,7 @@ from ensue.events.event import Event
 from ensue.history.bodies import event_in, halves_in
 from ensue.history.narrowing import Clause
 from ensue.history.postings import keys_of
-from ensue.history.publication import Publication, Times
+from ensue.history.publication import Instants, Publication, Times
 
 FOREVER: Final = 2**63 - 1
 """Stands in the place of the end of an open interval, so that it sorts behind all others."""
@@ -134,6 +134,9 @@ class Store(Protocol):
 
     def insert(self, publications: Sequence[Publication]) -> None:
         """Store new ones, in the order of their arrival."""
+
+    def insert_instants(self, instants: Instants) -> bool:
+        """As `insert`, of columns; False if this store needs each event apart (`note`)."""
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
         """Replace stored publications; the new ones keep the numbers of the old."""

@@ -27,6 +27,7 @@ from ensue.errors import EnsueError, UsageError
 from ensue.server.api.app import application
 from ensue.server.channels.hosting import Channels
 from ensue.server.demo import Demonstration
+from ensue.server.reception import protocols
 from ensue.server.settings import Settings, read_settings
 from ensue.server.settings.reading import is_loopback, split_address
 
@@ -149,13 +150,13 @@ class Process:
             lifespan="off",
             server_header=False,
             date_header=False,
+            **protocols(settings.limits.connections),
             ws_max_size=64 * 1024,
             ws_ping_interval=20.0,
             # A compressor for each subscriber costs 300 KB of memory and most of a delivery's time.
             ws_per_message_deflate=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
             timeout_keep_alive=60,
-            h11_max_incomplete_event_size=64 * 1024,
             ssl_certfile=str(folder / certificate) if certificate else None,
             ssl_keyfile=str(folder / key) if key else None,
         )

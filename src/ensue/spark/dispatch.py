@@ -64,7 +64,7 @@ def correlate(
     For a bounded DataFrame only: at the end the clock stands at the time of the last event, or at
     `until` (RFC 3339, or a datetime) if that is later. With `order` a column `order` sorts the
     outputs as the other engines put them out. `partitions` is the number of partitions after a
-    shuffle; without it, Spark's own setting.
+    shuffle; without it, as many as Spark finds that the data needs, up to its own setting.
 
     For a stream only: `lateness` ("10 s", or a timedelta) is how far events may be out of order,
     and how long they wait for that; without it, "0 s". After `idle` ("1 min") without any event the

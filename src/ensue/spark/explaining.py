@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import DataFrame
 
 from ensue.library import LibraryLike
-from ensue.spark.batch.job import BatchOptions, Job
+from ensue.spark.batch.job import BatchOptions, Job, shuffle_partitions
 from ensue.spark.failures import FAILURES
 from ensue.spark.plan import Group
 from ensue.spark.sql.mapping import Columns
@@ -45,6 +45,8 @@ def explain(
     lateness: str | timedelta | None = None,
     buckets: int | None = None,
     idle: str | timedelta | None = None,
+    max_jump: str | timedelta | None = None,
+    key: bytes | None = None,
     spark_plan: bool = False,
 ) -> str:
     """The plan of `correlate` with these arguments, which it takes all, as text.
@@ -54,13 +56,22 @@ def explain(
     """
     if events.isStreaming:
         stream_options = StreamOptions(
-            lateness, buckets, correlations, whole_events, arrival, type, timezone, idle
+            lateness,
+            buckets,
+            correlations,
+            whole_events,
+            arrival,
+            type,
+            timezone,
+            max_jump=max_jump,
+            idle=idle,
+            key=key,
         )
         streamed = StreamJob.of(events, library, columns, stream_options)
         lines, outputs = list(_stream(streamed)), streamed.outputs()
     else:
         options = BatchOptions(
-            until, correlations, order, whole_events, arrival, partitions, type, timezone
+            until, correlations, order, whole_events, arrival, partitions, type, timezone, max_jump
         )
         job = Job.of(events, library, columns, options)
         lines, outputs = list(_bounded(job)), job.outputs()
@@ -108,7 +119,7 @@ def _bounded(job: Job) -> Iterator[str]:
 
 def _group(job: Job, group: Group) -> Iterator[str]:
     key = _key(group)
-    place = f"by {key}, {_counted(job.partitions, 'partition')}" if key else "no key, one partition"
+    place = f"by {key}, {_partitions(job)}" if key else "no key, one partition"
     after = f" (after stage {group.stage})" if group.stage else ""
     yield f"shuffle {group.number + 1}{after}: {place}"
     yield f"  rules: {', '.join(rule.name for rule in group.rules)}"
@@ -126,6 +137,12 @@ def _group(job: Job, group: Group) -> Iterator[str]:
         yield "  clock: timers need the latest time of all events, one more pass over the input"
     fast = isinstance(scan, Scan) and runs_in_columns(job.plan, group, job.task)
     yield f"  engine: {'batch, in columns' if fast else 'step, event by event'}"
+
+
+def _partitions(job: Job) -> str:
+    if job.partitions is not None:
+        return _counted(job.partitions, "partition")
+    return f"up to {_counted(shuffle_partitions(job.events), 'partition')}"
 
 
 # --- streams --------------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ from ensue.subscriptions.questions import Atom
 
 Behaviour = tuple[int, ...]
 EXACT_IN_DOUBLES = 2**53
+BEYOND_INTEGERS = 2.0**70
+"""No integer that an event may have is as large."""
 MOST_BEHAVIOURS = 3_000
 MOST_ELEMENTS = 7
 _IN_NUMBERS = frozenset("0123456789+-.eE")
@@ -283,7 +285,7 @@ def _wholes_equal_to(constant: int | float) -> tuple[int, int]:
 
     A whole number meets a real as a real, so beyond 2^53 several of them are equal to one.
     """
-    if isinstance(constant, int) or abs(constant) < EXACT_IN_DOUBLES:
+    if isinstance(constant, int) or not EXACT_IN_DOUBLES <= abs(constant) < BEYOND_INTEGERS:
         return math.ceil(constant), math.floor(constant)
     ends = []
     for away in (-math.inf, math.inf):

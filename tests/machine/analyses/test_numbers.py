@@ -105,6 +105,8 @@ eventtype O {}
         ("L", "v > 9223372036854775807", "false", "equivalent"),
         ("D", "v > 9007199254740992", "v > 9007199254740993", "equivalent"),
         ("D", "v > 1e300", "v >= 1e300", "contained"),
+        ("L", "v > 1.7976931348623157e308", "false", "equivalent"),
+        ("L", "v > -1.7976931348623157e308", "EXISTS v", "equivalent"),
     ],
 )
 def test_rules_that_ask_for_very_large_numbers_are_compared_exactly(

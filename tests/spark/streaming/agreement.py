@@ -1,113 +1,154 @@
-"""Whether a stream, however it is cut, agrees with the oracle on a scenario.
+"""Whether a stream, however it is cut, agrees with the oracles on a trial.
 
-In comes a scenario and a seed; out goes what differs, or nothing. The events are put in an order of
-arrival in which none is late, cut into micro-batches and those into partitions, and end with a
-heartbeat, up to which (less the lateness) the oracle lets its clock run.
+In comes a trial and a seed; out goes what differs, or nothing. The events arrive in an order of
+their own, in some trials so late that they are left out, in micro-batches; they end with a
+heartbeat, up to which (less the lateness) the oracle lets its clock run. A simulated stream calls
+the workers as Spark does. A stream of Spark reads a file in each micro-batch, and is stopped on the
+way and started again from its checkpoint.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-import ensue
-from ensue.engine.batch.output.schema import CONTEXT, PROVENANCE
-from ensue.events.arrow import table_of
-from ensue.events.arrow_types import arrow_type
-from ensue.events.columns import is_attribute_column
 from ensue.events.event import Event
-from ensue.spark.outputs import output_columns
-from ensue.spark.plan import plan_of
-from ensue.spark.streaming.bucket import KIND, LEFT_OUT, PROBLEMS
+from ensue.spark import correlate
+from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, OUTPUT_KIND, PROBLEMS
 from ensue.spark.streaming.job import StreamJob, StreamOptions
-from tests.oracle.agreement import observe_oracle, read_events
-from tests.oracle.generator import Scenario
+from tests.oracle.filters import TooManyError
+from tests.spark.trials import Trial, as_text, frame_of, table_of_events
 
-from .cutting import HEARTBEAT, cut, shuffled_within
+from .cutting import HEARTBEAT, collected, cut, stream_of, write_pieces
 from .simulation import SimulatedStream
 
 LATENESSES = (0, 1_000_000, 5_000_000)
+DELAYS = (0, 1_000_000, 3_000_000)
+"""By how much an event may come later than the lateness allows."""
 
 
-def frame_of(spark: SparkSession, events: Sequence[Event], library: ensue.Library) -> DataFrame:
-    types = library.checked.types
-    table = table_of(events, types)
-    for declared in types:
-        for name, type_ in types.attributes(declared.name).items():
-            if name not in table.column_names and is_attribute_column(name):
-                table = table.append_column(name, pa.nulls(len(table), arrow_type(type_)))
-    return spark.createDataFrame(table).coalesce(1)
+@dataclass(frozen=True)
+class Cut:
+    """Places of events in the order of their arrival, by micro-batch.
+
+    The place after the last one is that of a heartbeat, at `end` and the lateness.
+    """
+
+    lateness: int
+    pieces: Sequence[Sequence[int]]
+    end: int
+
+    @classmethod
+    def drawn(cls, trial: Trial, random: Random) -> Cut:
+        lateness, delay = random.choice(LATENESSES), random.choice(DELAYS)
+        times = [event.time for event in trial.events]
+        arrivals = [
+            (time + random.randrange(lateness + delay + 1), n) for n, time in enumerate(times)
+        ]
+        order = [place for _, place in sorted(arrivals)]
+        end = max(times, default=0) + random.randrange(10_000_000)
+        return cls(lateness, cut([*order, len(order)], random), end)
+
+    def events(self, trial: Trial) -> list[Event]:
+        heartbeat = Event("heartbeat", "test", HEARTBEAT, self.end + self.lateness, None, {})
+        return [*trial.events, heartbeat]
+
+    def parted(self, trial: Trial) -> tuple[list[int], list[int]]:
+        """Places of the events that are read, in the order of time and arrival, and of the late."""
+        read: list[int] = []
+        late: list[int] = []
+        settled: int | None = None
+        for piece in self.pieces:
+            places = [place for place in piece if place < len(trial.events)]
+            for place in places:
+                is_late = settled is not None and trial.events[place].time < settled
+                (late if is_late else read).append(place)
+            times = [trial.events[place].time - self.lateness for place in places]
+            settled = max([*times, *([] if settled is None else [settled])], default=None)
+        return sorted(read, key=lambda place: trial.events[place].time), late
 
 
-def difference(
-    spark: SparkSession, scenario: Scenario, seed: int, form: str | None = None
+def simulated(
+    spark: SparkSession, trial: Trial, seed: int, whole_events: bool = False
 ) -> str | None:
+    """What differs in a stream without Spark, whose partitions are cut as well."""
     random = Random(seed)
-    library = ensue.parse(scenario.library)
-    lateness = random.choice(LATENESSES)
-    given = sorted(read_events(scenario, library), key=lambda event: event.time)
-    if not given:
-        return None
-    end = given[-1].time + random.randrange(10_000_000)
-    order = shuffled_within([event.time for event in given], lateness, random)
-    heartbeat = Event("heartbeat", "test", HEARTBEAT, end + lateness, None, {})
-    arriving = [*(given[place] for place in order), heartbeat]
+    chosen = Cut.drawn(trial, random)
+    events = chosen.events(trial)
+    arriving = [events[place] for piece in chosen.pieces for place in piece]
     job = StreamJob.of(
-        frame_of(spark, arriving, library),
-        library,
+        frame_of(spark, arriving, trial.library).coalesce(1),
+        trial.library,
         options=StreamOptions(
-            lateness=timedelta(microseconds=lateness),
+            lateness=timedelta(microseconds=chosen.lateness),
             buckets=random.choice([1, 2, 5]),
-            whole_events=form == "events",
+            whole_events=whole_events,
         ),
     )
     rows = job.rows().toArrow()
     stream = SimulatedStream(job.task)
     found: list[dict[str, Any]] = []
-    for piece in cut(range(len(rows)), random):
-        partitions = [rows.slice(part[0], len(part)) for part in cut(piece, random, 3)]
-        found += stream.read(partitions)
-    wanted = expected(replace(scenario, lateness=None, until=end), library)
-    got = sorted(_text(row) for row in found)
-    if wanted == got:
+    first = 0
+    for piece in chosen.pieces:
+        numbers = range(first, first + len(piece))
+        first += len(piece)
+        found += stream.read(
+            [rows.slice(part[0], len(part)) for part in cut(numbers, random, most=3)]
+        )
+    return _difference(trial, chosen, found, f"simulated in {job.task.form} with seed {seed}")
+
+
+def streamed(spark: SparkSession, trial: Trial, seed: int, folder: Path) -> str | None:
+    """What differs in a stream of Spark that is stopped on the way."""
+    random = Random(seed)
+    chosen = Cut.drawn(trial, random)
+    table = table_of_events(chosen.events(trial), trial.library)
+    files = [table.take(list(piece)) for piece in chosen.pieces]
+    buckets = random.choice([1, 3])
+    stop = random.randrange(len(files))
+    found: list[dict[str, Any]] = []
+    for first, part in ((0, files[:stop]), (stop, files[stop:])):
+        if not part:
+            continue
+        write_pieces(folder / "events", part, first)
+        made = correlate(
+            stream_of(spark, folder / "events"),
+            trial.library,
+            lateness=timedelta(microseconds=chosen.lateness),
+            buckets=buckets,
+        )
+        found += collected(made, folder / "checkpoint")
+    return _difference(trial, chosen, found, f"streamed with seed {seed}, stopped after {stop}")
+
+
+def _difference(
+    trial: Trial, chosen: Cut, found: Iterable[Mapping[str, Any]], how: str
+) -> str | None:
+    read, late = chosen.parted(trial)
+    try:
+        wanted = sorted(as_text(row) for row in trial.rows(read, chosen.end))
+    except TooManyError:
         return None
-    how = f"// cut with seed {seed}, lateness {lateness}, in {job.task.form}"
-    return "\n".join([how, str(scenario), "oracle:", *wanted, "stream:", *got])
-
-
-def expected(scenario: Scenario, library: ensue.Library) -> list[str]:
-    outputs = [json.loads(text) for text in observe_oracle(scenario, library).outputs]
-    attributes = output_columns(plan_of(library.checked)).attributes
-    rows = []
-    for output in outputs:
-        data = output.get("data") or {}
-        row = {name: output.get(name) for name in (*CONTEXT, *PROVENANCE)}
-        rows.append(_text(row | {name: data.get(name) for name in attributes}))
-    return sorted(rows)
-
-
-def _text(row: dict[str, Any]) -> str:
     aside = (KIND, LEFT_OUT, PROBLEMS, "event")
-    kept = {name: _plain(value) for name, value in row.items() if name not in aside}
-    if row.get(KIND) == "late":
-        kept[KIND] = "late"
-    return json.dumps(kept, sort_keys=True)
-
-
-def _plain(value: Any) -> Any:
-    """Instants in one form, as numbers."""
-    if hasattr(value, "isoformat"):
-        return ensue.Event.of("x", time=value.isoformat()).time
-    if isinstance(value, str) and value[4:5] == "-" and "T" in value:
-        try:
-            return ensue.Event.of("x", time=value).time
-        except ValueError:
-            return value
-    return value
+    kinds: dict[str, list[Mapping[str, Any]]] = {}
+    for row in found:
+        kinds.setdefault(row.get(KIND) or OUTPUT_KIND, []).append(row)
+    got = sorted(
+        as_text({name: value for name, value in row.items() if name not in aside})
+        for row in kinds.pop(OUTPUT_KIND, [])
+    )
+    told_late = Counter(row["id"] for row in kinds.pop(LATE_KIND, []))
+    # A late event that no rule wants is not told.
+    if wanted == got and told_late <= Counter(trial.events[each].id for each in late) and not kinds:
+        return None
+    cuts = f"// {how}, lateness {chosen.lateness}, cut {chosen.pieces}, late {late}"
+    others = [str(row) for rows in kinds.values() for row in rows]
+    lines = [cuts, str(trial), "oracle:", *wanted, "stream:", *got, f"late: {told_late}", *others]
+    return "\n".join(lines)

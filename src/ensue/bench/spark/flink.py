@@ -3,8 +3,8 @@
 Flink is no dependency of Ensue, and its libraries would not agree with ours: when this runs first,
 it is installed from PyPI into a virtual environment in the user's cache folder, and Maven fetches
 what it needs to read Parquet. The rule stands in `benchmarks/flink` of the repository, in SQL; a
-process of its own runs it, in either of Flink's modes, with a parallelism of two. Its times do not
-include the start of that process.
+process of its own runs it, in either of Flink's modes, with a parallelism of two. Times of repeats
+do not include the start of that process; `whole_process` is its time from begin to end.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ensue.bench.peers import cache_of, output_of, sources_of
 from ensue.errors import UsageError
@@ -60,10 +62,7 @@ class Flink:
     jars: Sequence[Path]
 
     def run(self, events: str, repeats: int, way: Way) -> Rounds:
-        command = [str(self.python), str(self.program), events, str(repeats), way.mode]
-        command.append(str(way.behind_seconds))
-        text = output_of([*command, *map(str, self.jars)])
-        lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        lines = self._said(events, "parquet", way, "--repeats", str(repeats))
         rounds = [line for line in lines if not line["warming_up"]]
         matches = {line["matches"] for line in lines}
         if len(matches) != 1:
@@ -71,6 +70,19 @@ class Flink:
         return Rounds(
             [line["scan"] for line in rounds], [line["rule"] for line in rounds], matches.pop()
         )
+
+    def whole_process(self, events: str, format_: str) -> tuple[float, int]:
+        """The seconds of a process that runs the rule once in batch mode, and its matches."""
+        begin = time.perf_counter()
+        (line,) = self._said(events, format_, WAYS[0], "--rule-only")
+        return time.perf_counter() - begin, line["matches"]
+
+    def _said(self, events: str, format_: str, way: Way, *more: str) -> list[Any]:
+        """The lines of JSON that a process writes."""
+        command = [str(self.python), str(self.program), "--events", events, "--format", format_]
+        command += ["--mode", way.mode, "--behind", str(way.behind_seconds), *more, "--"]
+        text = output_of([*command, *map(str, self.jars)])
+        return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 def prepare() -> Flink:

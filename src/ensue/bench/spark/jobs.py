@@ -1,6 +1,6 @@
 """What the measurements on Spark share: a session over two cores, events in files, and its rules.
 
-The events are written once as Parquet, in several files, and all that is compared reads
+The events are written once, as Parquet and as CSV in several files, and all that is compared reads
 them. The rule is `a ; b ; c` by key, reset by `d`; a fifth of the events is of a type that it does
 not want. What is measured is the time on the wall, since a job runs in several processes and on two
 cores; what is compared takes turns, after a round that does not count.
@@ -12,13 +12,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from ensue.bench.workload import FIRST_TIME
@@ -32,6 +34,9 @@ eventtype Event { attribute long Key; attribute double Value; };
 eventtype A : Event { }; eventtype B : Event { }; eventtype C : Event { }; eventtype D : Event { };
 eventtype Found { attribute long Key; };
 """
+NEEDED = ("id", "type", "time", "Key")
+"""The columns that the rule needs."""
+CSV_SCHEMA = "id string, type string, time timestamp, millis bigint, Key int, Value double"
 ONE = "A a, B b, C c, D d"
 
 
@@ -79,6 +84,21 @@ def rules_of_many_lengths(count: int) -> str:
     return TYPES + "".join(texts)
 
 
+def rules_over_several_events() -> Mapping[str, str]:
+    """A condition between two events, and aggregates over a window of ten events of a key."""
+    pair = "case true: push new Found { Key = b.Key };"
+    counted = "case true: push new Found { Key = f.Key };"
+    window = "within 100 s"
+    return {
+        "`a ; b having`": f"{TYPES}Found correlation Pair (A a, B b) a ; b"
+        f" having b.Value < 0.2 * a.Value keep all bind latest by Key {{ {pair} }}\n",
+        "`count`": f"{TYPES}Found correlation Counted (Event f) f {window}"
+        f" having count(f) > 22 keep all by Key {{ {counted} }}\n",
+        "`sum`": f"{TYPES}Found correlation Counted (Event f) f {window}"
+        f" having sum(f.Value) > 11.0 keep all by Key {{ {counted} }}\n",
+    }
+
+
 MANY: Mapping[str, Callable[[int], str]] = {
     "predicates": rules_with_predicates,
     "lengths": rules_of_many_lengths,
@@ -118,6 +138,18 @@ def write_events(folder: Path, table: pa.Table, files: int = FILES) -> str:
     for number in range(files):
         first, end = (each * len(table) // files for each in (number, number + 1))
         write_file(folder, number, table.slice(first, end - first))
+    return str(folder)
+
+
+def write_csv(folder: Path, table: pa.Table, files: int = FILES) -> str:
+    """The folder, with the events in files of CSV that are in order; times are RFC 3339 text."""
+    folder.mkdir(parents=True)
+    times = pc.strftime(table.column("time"), format="%Y-%m-%dT%H:%M:%SZ")
+    table = table.set_column(table.schema.get_field_index("time"), "time", times)
+    for number in range(files):
+        first, end = (each * len(table) // files for each in (number, number + 1))
+        path = folder / f"part-{number:05d}.csv"
+        pyarrow.csv.write_csv(table.slice(first, end - first), path)
     return str(folder)
 
 
@@ -184,14 +216,14 @@ def scan(frame: Any) -> None:
     """Every value of the columns that the rule needs, read and no more."""
     from pyspark.sql import functions as sf
 
-    frame.agg(*(sf.max(name) for name in ("id", "type", "time", "Key"))).collect()
+    frame.agg(*(sf.max(name) for name in NEEDED)).collect()
 
 
-def hand_over(frame: Any, partitions: int = CORES) -> None:
+def hand_over(frame: Any, partitions: int = CORES, names: Sequence[str] = NEEDED) -> None:
     """The least that a job in Python can do: a shuffle by key, and every row as Arrow."""
     from pyspark.sql import functions as sf
 
-    rows = frame.select("id", "type", "time", "Key").repartition(partitions, "Key")
+    rows = frame.select(*names).repartition(partitions, "Key")
     rows.mapInArrow(counted, "rows bigint").agg(sf.sum("rows")).collect()
 
 

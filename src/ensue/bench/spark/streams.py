@@ -1,7 +1,7 @@
 """Streams of Spark: our rule beside the same one by hand, and ten million keys that pass through.
 
 By hand means `applyInPandasWithState` grouped by key, as Spark's own documentation has it: a state
-for every key, and a loop over its rows in Python. Both read the same files, two for each
+for every key, and a loop over its rows in Python. Both read the same files, one or several for each
 micro-batch, and throw away what they find, after it has been counted. What is told is the time of
 whole micro-batches, planning and commits included, once the first of them have warmed up.
 """
@@ -20,10 +20,11 @@ import pyarrow as pa
 from ensue.bench.effort import Effort
 from ensue.bench.report import Curve, Figure, cost, rate
 from ensue.bench.spark.jobs import CORES, KINDS, event_table, events, one_rule, write_file
-from ensue.bench.timing import ratios
+from ensue.bench.timing import rates, ratios
 
 TIMES_BY_HAND = 8
 TIMES_WHEN_MANY_KEYS_HAVE_PASSED = 1.25
+FILES_A_MICRO_BATCH = (1, 8)
 WARMING_UP = 2
 COUNTED = "ensue_counted"
 
@@ -37,26 +38,28 @@ class MicroBatch:
 
 
 def streams(effort: Effort, spark: Any, folder: Path) -> Iterator[Figure | Curve]:
-    yield from _steady(effort, spark, folder / "steady")
+    for files in FILES_A_MICRO_BATCH:
+        yield from _steady(effort, spark, folder / f"steady-{files}", files)
     yield from _passing(effort, spark, folder / "passing")
 
 
-def _steady(effort: Effort, spark: Any, folder: Path) -> Iterator[Figure]:
+def _steady(effort: Effort, spark: Any, folder: Path, files: int) -> Iterator[Figure]:
     count, keys = effort.size(400_000, 500), effort.size(10_000, 20)
     folder.mkdir(parents=True)
     for number in range(WARMING_UP + effort.times(5)):
-        _write_round(folder, number, events(count, keys, number * count, seed=number))
-    by_hand = run(by_key(open_stream(spark, folder)), folder / "checkpoint-by-hand")
-    ours = run(correlated(open_stream(spark, folder)), folder / "checkpoint")
+        _write_round(folder, number, events(count, keys, number * count, seed=number), files)
+    by_hand = run(by_key(open_stream(spark, folder, files)), folder / "checkpoint-by-hand")
+    ours = run(correlated(open_stream(spark, folder, files)), folder / "checkpoint")
     found = [sum(each.outputs for each in batches) for batches in (by_hand, ours)]
     if found[0] != found[1]:
         raise RuntimeError(f"the rule by hand found {found[0]} matches, and `correlate` {found[1]}")
     theirs, our_own = _seconds(by_hand), _seconds(ours)
     note = f"{count:,} events a micro-batch, {keys:,} keys"
-    yield rate("stream: one rule", [count / each for each in our_own], note=note)
-    yield rate("stream: the same by hand, by key", [count / each for each in theirs], note=note)
-    values = tuple(ratios(theirs, our_own))
-    yield Figure("stream: ahead of the rule by hand", "times", values, "higher", TIMES_BY_HAND)
+    how = "one file" if files == 1 else f"{files} files"
+    yield rate(f"stream, {how}: one rule", rates(count, our_own), note=note)
+    yield rate(f"stream, {how}: the same by hand, by key", rates(count, theirs), note=note)
+    name, values = f"stream, {how}: ahead of the rule by hand", tuple(ratios(theirs, our_own))
+    yield Figure(name, "times", values, "higher", TIMES_BY_HAND)
 
 
 def _passing(effort: Effort, spark: Any, folder: Path) -> Iterator[Figure | Curve]:
@@ -65,8 +68,8 @@ def _passing(effort: Effort, spark: Any, folder: Path) -> Iterator[Figure | Curv
     keys = total // rounds
     folder.mkdir(parents=True)
     for number in range(rounds):
-        _write_round(folder, number, _round(number, keys))
-    batches = run(correlated(open_stream(spark, folder)), folder / "checkpoint")
+        _write_round(folder, number, _round(number, keys), CORES)
+    batches = run(correlated(open_stream(spark, folder, CORES)), folder / "checkpoint")
     steady = list(enumerate(batches))[WARMING_UP:]
     quarter = max(1, len(steady) // 4)
     first, last = (
@@ -90,11 +93,11 @@ def _passing(effort: Effort, spark: Any, folder: Path) -> Iterator[Figure | Curv
         yield Curve(f"{name}-stream", name, "keys that have passed", unit, points)
 
 
-def _write_round(folder: Path, number: int, table: pa.Table) -> None:
-    """One micro-batch: a file for each core."""
-    for part in range(CORES):
-        first, end = (each * len(table) // CORES for each in (part, part + 1))
-        write_file(folder, number * CORES + part, table.slice(first, end - first))
+def _write_round(folder: Path, number: int, table: pa.Table, files: int) -> None:
+    """One micro-batch, in so many files."""
+    for part in range(files):
+        first, end = (each * len(table) // files for each in (part, part + 1))
+        write_file(folder, number * files + part, table.slice(first, end - first))
 
 
 def _round(number: int, keys: int) -> pa.Table:
@@ -110,9 +113,10 @@ def _round(number: int, keys: int) -> pa.Table:
 # --- queries ------------------------------------------------------------------------------------
 
 
-def open_stream(spark: Any, folder: Path) -> Any:
+def open_stream(spark: Any, folder: Path, files: int) -> Any:
+    """The files of a folder, so many in a micro-batch."""
     schema = "id string, type string, time timestamp, Key int, Value double"
-    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", CORES)
+    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", files)
     return reader.parquet(f"{folder}/*.parquet")
 
 

@@ -109,9 +109,8 @@ class Served:
         answer.raise_for_status()
 
     def settle(self) -> None:
-        """Wait until the history holds everything."""
-        while self.client.get("/v1/figures", params={"seconds": 1}).json()["history_lag"]:
-            time.sleep(0.05)
+        """Wait until the history holds everything: a question to it does."""
+        self.client.get("/v1/history", params={"limit": 1}).raise_for_status()
 
     def processor_seconds(self) -> float:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()

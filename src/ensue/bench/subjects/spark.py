@@ -2,8 +2,8 @@
 
 The yardstick of a batch is a shuffle by key that hands every row to Python as Arrow and does
 nothing with it; that of a stream is the same rule written by hand, with a state for each key. All
-figures are times on the wall over two cores. Flink is fetched the first time (`spark_flink`), and a
-quick run leaves it out.
+figures are times on the wall over two cores, in a session with Spark's own settings (`jobs`). Flink
+is fetched the first time (`flink`), and a quick run leaves it out.
 """
 
 from __future__ import annotations
@@ -23,24 +23,28 @@ from ensue.bench.spark.flink import WAYS, Flink, prepare
 from ensue.bench.spark.jobs import (
     CORES,
     MANY,
+    NEEDED,
     Jobs,
     correlated,
     event_table,
     events,
     hand_over,
     one_rule,
+    rules_over_several_events,
     scan,
     session,
     wall_clock,
     write_events,
     write_in_step,
 )
+from ensue.bench.spark.processes import Files, beside_flink, beside_reading
 from ensue.bench.spark.streams import streams
 from ensue.bench.timing import rates, ratios
 
 TIMES_HAND_OVER = 1.25
+TIMES_HAND_OVER_OF_SEVERAL_EVENTS = 1.5
 TIMES_ONE_RULE = 3
-TIMES_FLINK = 15
+TIMES_FLINK = 12
 
 
 def measure(effort: Effort) -> Iterator[Figure | Curve]:
@@ -48,6 +52,7 @@ def measure(effort: Effort) -> Iterator[Figure | Curve]:
     with session() as spark, TemporaryDirectory(prefix="ensue-bench-") as name:
         folder = Path(name)
         yield from _batch(effort, spark, folder / "events", flink)
+        yield from _files(effort, spark, folder / "files", flink)
         yield from _many_keys(effort, spark, folder / "keys")
         yield from streams(effort, spark, folder / "streams")
         yield from _curves(effort, spark, folder / "curves")
@@ -83,8 +88,37 @@ def _batch(
     if flink is not None:
         in_step = write_in_step(folder.with_name("events-in-step"), table)
         yield from _beside_flink(effort, flink, path, in_step, matches, found["one rule"], count)
-    for name, text in MANY.items():
-        yield from _many_rules(effort, frame, name, text(1), text(many), many)
+    for name, text in rules_over_several_events().items():
+        yield from _several_events(effort, frame, name, text, count)
+    for name, text_of in MANY.items():
+        yield from _many_rules(effort, frame, name, text_of(1), text_of(many), many)
+
+
+def _several_events(
+    effort: Effort, frame: Any, name: str, text: str, count: int
+) -> Iterator[Figure]:
+    """Conditions between events and aggregates, beside the hand-over of the columns they need."""
+    works: Jobs = {
+        "rule": partial(correlated, frame, text),
+        "hand-over": partial(hand_over, frame, names=(*NEEDED, "Value")),
+    }
+    note = f"{correlated(frame, text):,} outputs"
+    found = wall_clock(works, effort.times(3))
+    yield rate(f"batch: {name}", rates(count, found["rule"]), note=note)
+    yield cost(
+        f"batch: {name} to hand-over",
+        "times",
+        ratios(found["rule"], found["hand-over"]),
+        TIMES_HAND_OVER_OF_SEVERAL_EVENTS,
+    )
+
+
+def _files(effort: Effort, spark: Any, folder: Path, flink: Flink | None) -> Iterator[Figure]:
+    table = events(effort.size(5_000_000, 2000), effort.size(10_000, 50))
+    files = Files.of(table, folder)
+    yield from beside_reading(effort, spark, files)
+    if flink is not None:
+        yield from beside_flink(effort, flink, files, folder)
 
 
 def _many_rules(

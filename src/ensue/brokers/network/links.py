@@ -172,11 +172,12 @@ class Links:
         name = _name(neighbour)
         return self._worker.do(partial(self.broker.receive, name, Published(message.event)))
 
-    def receive_news(self, news: News, neighbour: str, link: Link) -> None:
+    def receive_news(self, news: News, neighbour: str, link: Link) -> Sequence[Blocked]:
         if not isinstance(news, Statement):
             # At the other end is a channel.
             raise LinkFaultError(LinkFault.UNEXPECTED)
-        self._worker.do(partial(self._hear, _name(neighbour), link, news))
+        size = sum(len(each.text) for each in (*news.said, *news.taken_back))
+        return self._worker.do(partial(self._hear, _name(neighbour), link, news), size)
 
     def forward(self, message: Carried) -> Sequence[Blocked]:
         """The link has left in this moment, and there is no other way in a tree."""

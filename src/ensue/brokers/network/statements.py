@@ -17,6 +17,8 @@ from ensue.subscriptions import Filter
 
 MOST_SPOKEN = 1_000_000
 """The most subscriptions, advertisements and brokers that are heard from one neighbour."""
+MOST_CHARACTERS = 128 * 1024 * 1024
+"""As many characters of them, at most."""
 
 Words = tuple[Spoken, ...]
 
@@ -67,6 +69,7 @@ class Hearing:
     def __init__(self) -> None:
         self._said: dict[Spoken, Filter | None] = {}
         self._collected: dict[Spoken, Filter | None] | None = None
+        self._characters = self._collected_characters = 0
 
     def hear(self, statement: Statement) -> Statement | None:
         """The part of a statement that is new; None while more parts of the statement are to come.
@@ -74,10 +77,13 @@ class Hearing:
         Raises `LinkFaultError` for a filter that cannot be read, and for too many.
         """
         if statement.is_complete:
+            if self._collected is None:
+                self._collected_characters = 0
             collected = {} if self._collected is None else self._collected
+            self._collected_characters += _characters(statement.said)
+            _check_count(collected, self._collected_characters)
             collected.update((each, self._read(each)) for each in statement.said)
             self._collected = collected if statement.goes_on else None
-            _check_count(collected)
             if statement.goes_on:
                 return None
             new = [each for each in collected if each not in self._said]
@@ -88,7 +94,8 @@ class Hearing:
             gone = [each for each in statement.taken_back if each in self._said]
             fresh = {each: self._read(each) for each in new}
         self._said.update(fresh)
-        _check_count(self._said)
+        self._characters += _characters(new)
+        _check_count(self._said, self._characters)
         return Statement(statement.advertised, False, False, tuple(new), tuple(gone))
 
     def begin(self) -> None:
@@ -101,6 +108,7 @@ class Hearing:
         return found
 
     def forget(self, gone: Sequence[Spoken]) -> None:
+        self._characters -= _characters(gone)
         for each in gone:
             del self._said[each]
 
@@ -129,6 +137,10 @@ def _cut(words: list[Spoken]) -> Iterator[Words]:
         yield tuple(words[start : start + SPOKEN_A_STATEMENT])
 
 
-def _check_count(said: dict[Spoken, Filter | None]) -> None:
-    if len(said) > MOST_SPOKEN:
+def _characters(words: Sequence[Spoken]) -> int:
+    return sum(len(each.text) for each in words)
+
+
+def _check_count(said: dict[Spoken, Filter | None], characters: int) -> None:
+    if len(said) > MOST_SPOKEN or characters > MOST_CHARACTERS:
         raise LinkFaultError(LinkFault.BAD_ADVERT)

@@ -16,6 +16,8 @@ from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.delivery.waiters import Wake
 
 MOST_WAITING = 1_024
+MOST_CHARACTERS = 16 * 1024 * 1024
+"""Of filters, in statements that wait."""
 LONGEST_WAIT_SECONDS = 3_600.0
 
 log = logging.getLogger("ensue.brokers")
@@ -29,9 +31,9 @@ class Worker:
     def __init__(self, name: str) -> None:
         self.failures = 0
         self._name = name
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Job, int] | None] = SimpleQueue()
         self._lock = Lock()
-        self._waiting = 0
+        self._waiting = self._characters = 0
         self._wakes: list[Wake] = []
         self._thread: Thread | None = None
 
@@ -40,15 +42,19 @@ class Worker:
         """How many jobs are not done yet."""
         return self._waiting
 
-    def do(self, job: Job) -> Sequence[Blocked]:
-        """Have a job done. Returns what its bringer has to wait for before it brings the next."""
+    def do(self, job: Job, size: int = 0) -> Sequence[Blocked]:
+        """Have a job done. Returns what its bringer has to wait for before it brings the next.
+
+        `size` is how many characters of filters the job holds.
+        """
         with self._lock:
             if self._thread is None:
                 self._thread = Thread(target=self._work, name=self._name, daemon=True)
                 self._thread.start()
             self._waiting += 1
-            is_full = self._waiting > MOST_WAITING
-            self._jobs.put(job)
+            self._characters += size
+            is_full = self._waiting > MOST_WAITING or self._characters > MOST_CHARACTERS
+            self._jobs.put((job, size))
         return (Backlog(self),) if is_full else ()
 
     def end(self, seconds: float) -> None:
@@ -61,7 +67,7 @@ class Worker:
 
     @property
     def has_room(self) -> bool:
-        return self._waiting <= MOST_WAITING // 2
+        return self._waiting <= MOST_WAITING // 2 and self._characters <= MOST_CHARACTERS // 2
 
     def when_room(self, wake: Wake) -> None:
         with self._lock:
@@ -76,10 +82,12 @@ class Worker:
                 self._wakes.remove(wake)
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (taken := self._jobs.get()) is not None:
+            job, size = taken
             run(job, self)
             with self._lock:
                 self._waiting -= 1
+                self._characters -= size
                 wakes, self._wakes = (self._wakes, []) if self.has_room else ([], self._wakes)
             for wake in wakes:
                 wake()
@@ -91,7 +99,7 @@ class Inline:
     failures = 0
     waiting = 0
 
-    def do(self, job: Job) -> Sequence[Blocked]:
+    def do(self, job: Job, size: int = 0) -> Sequence[Blocked]:  # noqa: ARG002 - nothing waits
         run(job, self)
         return ()
 

@@ -129,6 +129,8 @@ class TcpConnection(asyncio.Protocol):
         )
         if self._owner.is_caller:
             self.write(framed(self._handshake.hello()))
+        # With TLS, the first bytes may have come together with the end of its handshake.
+        self._read_frames()
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's own
         for timer in (self._hurry_timer, self._ack_timer, self._beat_timer):
@@ -154,7 +156,7 @@ class TcpConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._last_heard = self._loop.time()
         self._frames.feed(data)
-        if not self._is_waiting and not self._is_retired:
+        if not self._is_waiting and not self._is_retired and self._transport is not None:
             self._read_frames()
 
     def _read_frames(self) -> None:
@@ -223,7 +225,9 @@ class TcpConnection(asyncio.Protocol):
         elif isinstance(frame, Acknowledge):
             session.acknowledged(frame.received)
         elif isinstance(frame, Advert | Statement):
-            session.receive_news(frame)
+            blocked = session.receive_news(frame)
+            # Reading predicates takes its time: other links have their turn before the next ones.
+            self._wait_for(wait_all(blocked) if blocked else asyncio.sleep(0))
         elif isinstance(frame, Bye):
             session.over()
         elif not isinstance(frame, Heartbeat):

@@ -34,6 +34,7 @@ from ensue.channel.links.messages import (
     Route,
     as_want,
     compacted,
+    within_reading,
 )
 from ensue.channel.links.routes import PendingRoutes, Routes
 from ensue.channel.lookup.index import Index
@@ -244,17 +245,19 @@ class Federation:
             self._seen.keep(self._routes.neighbours)
         self._tell(changed, links)
 
-    def receive_news(self, news: News, neighbour: str, link: Link) -> None:
+    def receive_news(self, news: News, neighbour: str, link: Link) -> Sequence[Blocked]:
         """Take over what a neighbour says of its routes. Raises `LinkFaultError` if it cannot."""
         if not isinstance(news, Advert):
             # At the other end is a broker.
             raise LinkFaultError(LinkFault.UNEXPECTED)
-        for route in news.routes:
+        advert = within_reading(news)
+        for route in advert.routes:
             _check_wants(route.wants)
         with self._lock:
-            changed = self._routes.learn(neighbour, link, news)
+            changed = self._routes.learn(neighbour, link, advert)
             links = self._apply(changed)
         self._tell(changed, links)
+        return ()
 
     def wants_changed(self) -> None:
         """This channel's consumers may want something else now."""

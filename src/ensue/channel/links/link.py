@@ -75,7 +75,8 @@ class Router(Protocol):
     def receive(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
         """Take an event in and forward it. Returns what the bringer has to wait for."""
 
-    def receive_news(self, news: News, neighbour: str, link: Link) -> None: ...
+    def receive_news(self, news: News, neighbour: str, link: Link) -> Sequence[Blocked]:
+        """Take news in. Returns what the bringer has to wait for."""
 
     def forward(self, message: Carried) -> Sequence[Blocked]: ...
 

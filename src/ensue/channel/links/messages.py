@@ -27,6 +27,11 @@ PREDICATES_A_KIND = 32
 """A channel that wants one kind of event by more predicates than this wants all of that kind."""
 LONGEST_NAME = 512
 LONGEST_PREDICATE = 4_096
+LONGEST_REMEMBERED = 1_024
+PREDICATES_A_ROUTE = 16 * 1024
+PREDICATES_AN_ADVERT = 64 * 1024
+"""Characters of predicates that are read: reading holds up the thread of all links. A want beyond
+is taken without its predicate, so that the channel is sent more than it wants."""
 LONGEST_PATH = 64
 """The most channels that an event may pass on its way; a longer route is none."""
 WANTS_A_CHANNEL = 4_096
@@ -150,14 +155,43 @@ def _within_bounds(type_: str | None, source: str | None, text: str | None) -> R
     )
 
 
-@lru_cache(maxsize=4_096)
 def as_want(each: RemoteWant) -> Want:
     """A want for a look-up. Raises `LibraryError` if its predicate cannot be read."""
     if each.where is None:
         return Want(each.type, each.source)
+    # A tree takes fifty times as much as its text: long ones are not remembered.
+    parse = _parsed if len(each.where) <= LONGEST_REMEMBERED else _parse
+    return Want(each.type, each.source, parse(each.where))
+
+
+def _parse(text: str) -> Expression:
     from ensue.lang.expressions.text.parsing import parse_expression
 
-    return Want(each.type, each.source, parse_expression(each.where))
+    return parse_expression(text)
+
+
+_parsed = lru_cache(maxsize=1_024)(_parse)
+
+
+def within_reading(advert: Advert) -> Advert:
+    """An advert of a neighbour with no more predicates than may be read at once."""
+    if sum(_characters(route) for route in advert.routes) <= PREDICATES_A_ROUTE:
+        return advert
+    routes: list[Route] = []
+    left = PREDICATES_AN_ADVERT
+    for route in advert.routes:
+        size = _characters(route)
+        if size > min(left, PREDICATES_A_ROUTE):
+            kinds = dict.fromkeys(RemoteWant(each.type, each.source, None) for each in route.wants)
+            routes.append(msgspec.structs.replace(route, wants=tuple(kinds)))
+        else:
+            routes.append(route)
+            left -= size
+    return msgspec.structs.replace(advert, routes=tuple(routes))
+
+
+def _characters(route: Route) -> int:
+    return sum(len(each.where) for each in route.wants if each.where is not None)
 
 
 def _text(predicate: Expression) -> str:

@@ -9,10 +9,15 @@ is reached directly, whatever others say, and a lie affects only events sent to 
 Of several ways the shortest is taken and, among these, the one over the neighbour whose id sorts
 first. All channels choose so; hence the ways from one channel to all others form a tree, and an
 event crosses each link once at the most. Nothing here is locked, and nothing is sent.
+
+What is known is bounded in number and in bytes, since neighbours can make channels up. Beyond the
+bounds, the neighbour that has told of the most channels gives way to the others, and a channel
+whose wants find no room is taken to want everything, and filters itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Generic, NamedTuple, TypeVar
 
@@ -28,8 +33,14 @@ from ensue.channel.links.messages import (
 WITHDRAWN_KEPT = 1_024
 """How many withdrawn routes are remembered, so that an older advert cannot bring them back."""
 
+MOST_BYTES = 4 * 1024 * 1024
+"""What all routes may take that are told, so that one frame holds them all."""
+MOST_LEARNED_BYTES = 2 * MOST_BYTES
+"""What the routes may take that one neighbour tells; while they change, old and new ones add up."""
+
 LinkLike = TypeVar("LinkLike")
 Wants = tuple[RemoteWant, ...]
+EVERYTHING: Wants = (RemoteWant(None, None, None),)
 
 
 class Best(NamedTuple):
@@ -48,7 +59,10 @@ class Routes(Generic[LinkLike]):
         self._version = 0
         self._links: dict[str, list[LinkLike]] = {}
         self._learned: dict[LinkLike, dict[str, Route]] = {}
+        self._learned_bytes: Counter[LinkLike] = Counter()
         self._told: dict[str, Route] = {}
+        self._told_bytes: Counter[str] = Counter()
+        self._all_told_bytes = 0
         self.best: dict[str, Best] = {}
 
     @property
@@ -99,6 +113,7 @@ class Routes(Generic[LinkLike]):
         if not links:
             del self._links[neighbour]
         learned = self._learned.pop(link)
+        del self._learned_bytes[link]
         standing_by = self._learned[links[0]] if links else {}
         return self._choose({*learned, *standing_by})
 
@@ -116,6 +131,7 @@ class Routes(Generic[LinkLike]):
             for channel, route in list(learned.items()):
                 if channel not in named and route.version <= advert.version:
                     del learned[channel]
+                    self._learned_bytes[link] -= _size(route)
                     changed.add(channel)
         for route in advert.routes:
             known = learned.get(route.channel)
@@ -123,8 +139,11 @@ class Routes(Generic[LinkLike]):
                 # Put last, so that those withdrawn longest ago are forgotten first.
                 learned.pop(route.channel, None)
                 learned[route.channel] = route
+                self._learned_bytes[link] += _size(route) - (_size(known) if known else 0)
                 changed.add(route.channel)
-        _forget_withdrawn(learned)
+        self._learned_bytes[link] -= sum(map(_size, _forget_withdrawn(learned)))
+        if self._learned_bytes[link] > MOST_LEARNED_BYTES:
+            raise LinkFaultError(LinkFault.BAD_ADVERT)
         if len(learned) > CHANNELS and sum(bool(each.path) for each in learned.values()) > CHANNELS:
             raise LinkFaultError(LinkFault.BAD_ADVERT)
         return self._choose(changed)
@@ -138,17 +157,42 @@ class Routes(Generic[LinkLike]):
             best = self._best_of(channel)
             if best == self.best.get(channel):
                 continue
+            if best is None:
+                changed.append(self._give_up(channel))
+                continue
             if channel not in self.best and len(self.best) >= CHANNELS - 1:
                 # So that all routes fit into one advert.
-                continue
-            if best is None:
-                del self.best[channel]
-                changed.append(self._tell(channel, (), ()))
-            else:
-                self.best[channel] = best
-                changed.append(self._tell(channel, (self._own, *best.path), best.wants))
-        _forget_withdrawn(self._told)
+                given_up = self._make_room(best)
+                if given_up is None:
+                    continue
+                changed.append(given_up)
+            told = self._tell(channel, (self._own, *best.path), best.wants)
+            self.best[channel] = best._replace(wants=told.wants)
+            changed.append(told)
+        for route in _forget_withdrawn(self._told):
+            self._all_told_bytes -= self._told_bytes.pop(route.channel, 0)
         return changed
+
+    def _make_room(self, wanted: Best) -> Route | None:
+        """Give up a channel of the neighbour that tells of the most; None if none tells of more.
+
+        A channel that is linked directly has room in any case.
+        """
+        counts = Counter(each.neighbour for each in self.best.values())
+        most = max(counts, key=lambda each: (counts[each], each))
+        is_direct = len(wanted.path) == 1
+        if counts[most] <= counts[wanted.neighbour] + 1 and not is_direct:
+            return None
+        of_most = [
+            (len(each.path), channel)
+            for channel, each in self.best.items()
+            if each.neighbour == most and len(each.path) > 1
+        ]
+        return self._give_up(max(of_most)[1]) if of_most else None
+
+    def _give_up(self, channel: str) -> Route:
+        del self.best[channel]
+        return self._tell(channel, (), ())
 
     def _best_of(self, channel: str) -> Best | None:
         found = []
@@ -162,8 +206,13 @@ class Routes(Generic[LinkLike]):
     def _tell(self, channel: str, path: tuple[str, ...], wants: Wants) -> Route:
         self._version += 1
         route = Route(channel, self._version, path, wants)
+        size, others = _size(route), self._all_told_bytes - self._told_bytes[channel]
+        if others + size > MOST_BYTES:
+            route = Route(channel, self._version, path, EVERYTHING if path else ())
+            size = _size(route)
         self._told.pop(channel, None)
         self._told[channel] = route
+        self._told_bytes[channel], self._all_told_bytes = size, others + size
         return route
 
 
@@ -204,9 +253,17 @@ def _check(route: Route, neighbour: str) -> None:
         raise LinkFaultError(LinkFault.BAD_ADVERT)
 
 
-def _forget_withdrawn(routes: dict[str, Route]) -> None:
+def _size(route: Route) -> int:
+    """The bytes of a route in an advert, at most."""
+    texts = [route.channel, *route.path]
+    for each in route.wants:
+        texts += (each.type or "", each.source or "", each.where or "")
+    return 16 + sum(5 + (len(each) if each.isascii() else 4 * len(each)) for each in texts)
+
+
+def _forget_withdrawn(routes: dict[str, Route]) -> list[Route]:
+    """Forget withdrawn routes beyond a number. Returns them."""
     if len(routes) <= WITHDRAWN_KEPT:
-        return
+        return []
     withdrawn = [each.channel for each in routes.values() if not each.path]
-    for channel in withdrawn[: max(0, len(withdrawn) - WITHDRAWN_KEPT)]:
-        del routes[channel]
+    return [routes.pop(each) for each in withdrawn[: max(0, len(withdrawn) - WITHDRAWN_KEPT)]]

@@ -306,9 +306,10 @@ class Session:
             self.received = frame.number
         return self._router.receive(carried, self.neighbour or "")
 
-    def receive_news(self, news: News) -> None:
-        if self.neighbour is not None:
-            self._router.receive_news(news, self.neighbour, self)
+    def receive_news(self, news: News) -> Sequence[Blocked]:
+        if self.neighbour is None:
+            return ()
+        return self._router.receive_news(news, self.neighbour, self)
 
     def acknowledged(self, up_to: int) -> None:
         with self._lock:

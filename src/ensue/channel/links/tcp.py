@@ -12,7 +12,7 @@ import random
 import ssl
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from ensue.channel.links.connection import HANDSHAKE_SECONDS, TcpConnection
 from ensue.channel.links.faults import LinkFault, LinkFaultError
@@ -63,6 +63,7 @@ class Listener:
         self._most_sessions = _at_least_one("sessions", sessions)
         self._sessions: dict[str, Session] = {}
         self._callers: set[TcpConnection] = set()
+        self._at_the_door: set[asyncio.Transport] = set()
         try:
             self._server: asyncio.Server = links.run(self._open(host, port))
         except (OSError, UnicodeError) as error:
@@ -72,22 +73,48 @@ class Listener:
 
     async def _open(self, host: str, port: int) -> asyncio.Server:
         context = self.protection.context(is_server=True)
-        timeout = HANDSHAKE_SECONDS if context is not None else None
-        return await self.links.loop.create_server(
-            lambda: TcpConnection(self), host, port, ssl=context, ssl_handshake_timeout=timeout
-        )
+
+        def answer() -> asyncio.BaseProtocol:
+            return TcpConnection(self) if context is None else Doorway(self, context)
+
+        return await self.links.loop.create_server(answer, host, port)
 
     def greeting(self) -> Introduction:
         return Introduction(self._router.id, "listener", True, 0, 0, b"")
 
     def admit(self, connection: TcpConnection) -> bool:
-        if len(self._callers) >= CALLERS:
+        if len(self._callers) + len(self._at_the_door) >= CALLERS:
             return False
         self._callers.add(connection)
         return True
 
     def settle(self, connection: TcpConnection) -> None:
         self._callers.discard(connection)
+
+    async def shake_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        """The handshake of TLS, of a caller that counts as one from its first byte on."""
+        if len(self._callers) + len(self._at_the_door) >= CALLERS:
+            self.note_fault(LinkFault.TOO_MANY_CALLERS)
+            transport.abort()
+            return
+        self._at_the_door.add(transport)
+        connection = TcpConnection(self)
+        try:
+            secured = await self.links.loop.start_tls(
+                transport,
+                connection,
+                context,
+                server_side=True,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            )
+        except (OSError, TimeoutError):
+            self.note_fault(LinkFault.UNAUTHENTICATED)
+            transport.abort()
+            return
+        finally:
+            self._at_the_door.discard(transport)
+        if secured is not None:
+            connection.connection_made(secured)
 
     def note_fault(self, fault: LinkFault) -> None:
         self._router.note_fault(fault)
@@ -122,6 +149,22 @@ class Listener:
         self._server.close()
         for caller in list(self._callers):
             caller.abort()
+        for transport in list(self._at_the_door):
+            transport.abort()
+
+
+class Doorway(asyncio.Protocol):
+    """A caller before TLS: nothing is read until it has its place among the callers."""
+
+    def __init__(self, listener: Listener, context: ssl.SSLContext) -> None:
+        self._listener = listener
+        self._context = context
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        opened = cast(asyncio.Transport, transport)
+        opened.pause_reading()
+        shaking = self._listener.shake_tls(opened, self._context)
+        self._shaking = self._listener.links.loop.create_task(shaking)
 
 
 class TcpLink:

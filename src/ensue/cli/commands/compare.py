@@ -24,7 +24,7 @@ def compare_correlations(
             show_default=False,
         ),
     ],
-    deadline: Deadline = "1min",
+    deadline: Deadline = "8s",
     ontology: OntologyFiles = None,
 ) -> None:
     """Compare two correlations: equivalent, contained, contains or different.
@@ -56,4 +56,6 @@ def compare_correlations(
     for note in found.notes:
         say(f"note: {note}", "yellow")
     if found.relation == "undecided":
+        if found.is_out_of_time:
+            say("note: `--deadline` allows more time, as `--deadline 1min`", "yellow")
         raise typer.Exit(EXIT_UNUSABLE)

@@ -36,6 +36,7 @@ from ensue.cli.on_spark import (
     start_on_spark,
 )
 from ensue.cli.outputs import Outputs
+from ensue.cli.process import load_pyarrow
 from ensue.cli.progress import progress_bars
 from ensue.cli.running import Report, Running
 from ensue.cli.stopping import noted_signals
@@ -122,6 +123,13 @@ def run(
             metavar="CHAR",
             help="What stands between the cells of CSV, as ';' or tab; without it the first line"
             " of a file tells.",
+        ),
+    ] = None,
+    header: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME,...",
+            help="The names of the columns of CSV whose first line does not have them.",
         ),
     ] = None,
     follow: Annotated[
@@ -214,6 +222,11 @@ def run(
     allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=not streams)
     if follow or live:
         _check_streaming(engine, "--follow" if follow else "--live")
+    if engine == SPARK and header is not None:
+        raise UsageError(
+            "`--header` names columns of CSV that is read here, and Spark's executors read it by"
+            " its first line: put the names there, or choose another engine"
+        )
     if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(
@@ -235,7 +248,9 @@ def run(
     types = library.checked.types
     with ExitStack() as files:
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
-        inputs = open_inputs(events, format, delimiter)
+        inputs = open_inputs(events, format, delimiter, header)
+        if any(each.needs_pyarrow for each in inputs):
+            load_pyarrow()
         refuse_shared_files([*(("--events", each.path) for each in inputs), *written.items()], [])
         as_lines = all(each.format == LINES for each in inputs)
         refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)

@@ -8,12 +8,20 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ensue.errors import UsageError
+from ensue.events import overlong
 from ensue.events.files.chunk import Mask
 
 BLOCK_BYTES = 1 << 24
 """How much of a file is scanned at once. A record that is longer makes its block longer."""
 
+VALUES_AT_ONCE = 1 << 24
+"""How many values a chunk has room for. No block has more bytes, and so no more values."""
+
+RECORDS_AT_ONCE = 1 << 19
+"""How many records a chunk has at most: each may be refused, and is then kept by itself."""
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LINE_BREAK = 10
 
 
 class Blocks:
@@ -54,7 +62,7 @@ class Blocks:
 
 
 def whole_lines(blocks: Blocks) -> Iterator[bytes]:
-    """Blocks that end with a line."""
+    """Blocks that end with a line. Of an overlong line only as much is left as tells it."""
     parts: list[bytes] = []
     while True:
         block = blocks.next()
@@ -65,7 +73,8 @@ def whole_lines(blocks: Blocks) -> Iterator[bytes]:
         end = block.rfind(b"\n") + 1
         if end == 0:
             # A line that is longer than a block.
-            parts.append(block)
+            room = overlong.RECORD_BYTES + 1 - sum(map(len, parts))
+            parts += [block[:room]] if room > 0 else []
             continue
         parts.append(block[:end])
         yield parts[0] if len(parts) == 1 else b"".join(parts)
@@ -74,6 +83,25 @@ def whole_lines(blocks: Blocks) -> Iterator[bytes]:
             blocks.keep(parts.pop())
     if parts:
         yield b"".join(parts)
+
+
+def records_at_once(values: int) -> int:
+    """How many records of so many values make a chunk of bounded size."""
+    return max(1, min(RECORDS_AT_ONCE, VALUES_AT_ONCE // max(1, values)))
+
+
+def in_lines(block: bytes, most: int) -> Iterator[bytes]:
+    """A block in parts of so many lines."""
+    if block.count(b"\n") <= most:
+        yield block
+        return
+    begin = 0
+    breaks = np.flatnonzero(np.frombuffer(block, np.uint8) == LINE_BREAK)
+    for end in (breaks[most - 1 :: most] + 1).tolist():
+        yield block[begin:end]
+        begin = end
+    if begin < len(block):
+        yield block[begin:]
 
 
 def not_utf8(block: bytes, begins: Any, ends: Any, beyond_ascii: Mask) -> Mask:

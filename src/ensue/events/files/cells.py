@@ -7,28 +7,34 @@ found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.errors import EventError
+from ensue.events import overlong
 from ensue.events.cloudevents import VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
+from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.blocks import Blocks, not_utf8
+from ensue.events.files.blocks import Blocks, not_utf8, records_at_once
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
 from ensue.events.kernels.scanned import Records, Values
+from ensue.events.kernels.words import words_of
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
+
+_STAND_IN = b"x\n"
+_ENDING = 2
 
 
 class CellChunks:
@@ -41,7 +47,9 @@ class CellChunks:
         delimiter: str = ",",
         mapping: Mapping | None = None,
         rows_before: int = 0,
+        header: Sequence[str] | None = None,
     ) -> None:
+        """`header` has the names of the columns, where the first record does not."""
         self._types = types
         self._name = name
         self._delimiter = delimiter
@@ -49,20 +57,44 @@ class CellChunks:
         self._declared = DeclaredAttributes(types)
         self._rows = rows_before
         self._lines = 0
+        self._given_header = header
         self._header: list[str] = []
         self._reader: CellReader | None = None
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
         blocks = Blocks(file, path)
-        block = self._after_header(blocks)
+        first = self._after_header(blocks)
+        # While columns are made of one block, the next is scanned.
+        with closing(ahead(self._scanned(first, blocks))) as scanned:
+            for each in scanned:
+                chunk = self._made(each) if isinstance(each, _Scanned) else self._refused(each)
+                if len(chunk):
+                    yield chunk
+
+    def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_Scanned | _TooLong]:
+        most = records_at_once(len(self._header))
         while True:
-            chunk, used = self.chunk(block, blocks.is_last)
-            if len(chunk):
-                yield chunk
-            if blocks.is_last:
+            found = self._scan(block, blocks.is_last, most)
+            if not found.used and len(block) > overlong.RECORD_BYTES + _ENDING:
+                cut, block = _cut(block, blocks)
+                yield cut
+                continue
+            yield found
+            if found.is_all and blocks.is_last:
                 return
-            blocks.keep(block[used:])
-            block = blocks.next()
+            block = block[found.used :]
+            if found.is_all:
+                blocks.keep(block)
+                block = blocks.next()
+
+    def _refused(self, cut: _TooLong) -> Chunk:
+        """A chunk of one record that is too long."""
+        record = overlong.refused(self._lines + 1, cut.begin)
+        after = self._lines + cut.lines
+        chunk = self._made(self._scan(_STAND_IN, True, 1))
+        self._lines = after
+        chunk.doubtful[:] = True
+        return replace(chunk, singly=lambda _: [record])
 
     def use_header(self, header: list[str]) -> None:
         """Read records under these names. Raises `UsageError` if they make no events."""
@@ -72,6 +104,9 @@ class CellChunks:
     def _after_header(self, blocks: Blocks) -> bytes:
         """Read the header, and give the rest of its block."""
         block = blocks.next()
+        if self._given_header is not None:
+            self.use_header(list(self._given_header))
+            return block
         while True:
             records = CsvRecords(lines := _Lines(block), self._delimiter)
             try:
@@ -79,7 +114,9 @@ class CellChunks:
             except EventError:
                 header = None
             # A header that fills its block may go on in the next.
-            if (header is not None and lines.used < len(block)) or blocks.is_last:
+            if header is not None and lines.used < len(block):
+                break
+            if blocks.is_last or len(block) > overlong.RECORD_BYTES:
                 break
             blocks.keep(block)
             block = blocks.next()
@@ -95,31 +132,52 @@ class CellChunks:
 
         `numbers_of_rows` stand in for ids, if not the numbers that follow.
         """
-        assert self._reader is not None
+        scanned = self._scan(block, is_last, None)
+        return self._made(scanned, numbers_of_rows), scanned.used
+
+    def _scan(self, block: bytes, is_last: bool, most: int | None) -> _Scanned:
+        """The first records of a block, `most` of them, up to one that is too long."""
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
-        count = int(np.count_nonzero(data == 10)) + 1
+        count = block.count(b"\n") + 1
+        count = count if most is None else min(count, most)
         values = Values.room(width, count)
         room = Records.room(count)
         rows, lines, used = scan_records(
-            data, len(block), ord(self._delimiter), width, is_last, room, values
+            data, words_of(block), len(block), ord(self._delimiter), width, is_last, room, values
         )
+        is_all = rows < count
         records = room.first(rows)
+        for row in np.flatnonzero(records.ends - records.begins > overlong.RECORD_BYTES).tolist():
+            begin, end = int(records.begins[row]), int(records.ends[row])
+            if overlong.refusal(0, block[begin:end]) is None:
+                continue
+            # It is cut, as the first record of what is left.
+            rows, used, is_all = row, begin, False
+            lines = int(records.lines[row]) - 1
+            records = room.first(rows)
+            break
+        quoted, begins, ends = (each[:, :rows] for each in values)
+        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
+        return _Scanned(block, records, cells, lines, used, is_all)
+
+    def _made(self, scanned: _Scanned, numbers_of_rows: Rows | None = None) -> Chunk:
+        """The columns of what was scanned."""
+        assert self._reader is not None
+        block, records, cells = scanned.block, scanned.records, scanned.cells
         source = _RecordSource(
             block,
             records.begins,
             records.ends,
             records.lines + self._lines,
-            np.empty(rows, np.int64),
+            np.empty(len(records.begins), np.int64),
             self._delimiter,
             self._reader,
         )
-        self._lines += lines
+        self._lines += scanned.lines
         kept = self._number(source, records.flagged)
         if numbers_of_rows is not None:
             source.row_numbers[:] = numbers_of_rows
-        quoted, begins, ends = (each[:, :rows] for each in values)
-        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
         doubtful = (records.flagged != 0) | not_utf8(
             block, source.begins, source.ends, (records.notes & BEYOND_ASCII) != 0
         )
@@ -127,7 +185,7 @@ class CellChunks:
         cells.present &= ~doubtful
         if kept is not None:
             source, cells, doubtful = source.at(kept), cells.at(kept), doubtful[kept]
-        return self._chunk(cells, source, doubtful), used
+        return self._chunk(cells, source, doubtful)
 
     def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
         """Number the rows; and those that are records at all, if not every one is."""
@@ -213,13 +271,29 @@ class CellChunks:
 
 def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
     """Give rows without an id or a source the ones that stand in for them."""
-    own = pa.array(numbers).cast(pa.string())
     given = columns.get("id")
-    columns["id"] = own if given is None else pc.coalesce(given, own)
+    if given is None or given.null_count:
+        own = pa.array(numbers).cast(pa.string())
+        columns["id"] = own if given is None else pc.coalesce(given, own)
     given = columns.get("source")
-    columns["source"] = (
-        pa.repeat(pa.scalar(source), len(numbers)) if given is None else pc.fill_null(given, source)
-    )
+    if given is None:
+        columns["source"] = pa.repeat(pa.scalar(source), len(numbers))
+    elif given.null_count:
+        columns["source"] = pc.fill_null(given, source)
+
+
+def _cut(block: bytes, blocks: Blocks) -> tuple[_TooLong, bytes]:
+    """A record that is too long, and what follows the line in which that shows.
+
+    That is where a reader of single records goes on, too (`CsvRecords`).
+    """
+    begin = block[: overlong.KEPT_BYTES]
+    end = overlong.end_of_line_too_far(block)
+    lines = block.count(b"\n", 0, end if end >= 0 else len(block)) + 1
+    while end < 0 and not blocks.is_last:
+        block = blocks.next()
+        end = block.find(b"\n")
+    return _TooLong(begin, lines), block[end + 1 :] if end >= 0 else b""
 
 
 class _Lines:
@@ -266,6 +340,25 @@ class _Cells:
         return taken
 
 
+class _Scanned(NamedTuple):
+    """What the scanner has found in a block: records with their cells, how many lines and bytes
+    they have, and whether more would need further bytes."""
+
+    block: bytes
+    records: Records
+    cells: _Cells
+    lines: int
+    used: int
+    is_all: bool
+
+
+class _TooLong(NamedTuple):
+    """A record that is too long: its first bytes, and how many lines it has."""
+
+    begin: bytes
+    lines: int
+
+
 @dataclass(frozen=True)
 class _RecordSource:
     """Reads records of a block singly."""
@@ -301,6 +394,8 @@ class _RecordSource:
 
     def _read(self, row: int) -> Event | Rejected:
         number, raw = int(self.line_numbers[row]), self._raw(row).rstrip(b"\r\n")
+        if (refused := overlong.refusal(number, raw)) is not None:
+            return refused
         try:
             cells = self.cells(row)
         except EventError as error:

@@ -63,7 +63,7 @@ def _chunks(
             lines = LineChunks(types, each.name, mapping, rows_before)
             yield from lines.chunks(file, each.path)
         else:
-            cells = CellChunks(types, each.name, each.delimiter, mapping, rows_before)
+            cells = CellChunks(types, each.name, each.delimiter, mapping, rows_before, each.header)
             yield from cells.chunks(file, each.path)
 
 
@@ -76,7 +76,7 @@ def _table_chunks(
             opened = open_parquet(
                 Path(each.path) if each.is_file else each.open(), each.name, stack
             )
-            schema, total = opened.schema_arrow, opened.metadata.num_rows
+            schema, total = opened.file.schema_arrow, opened.file.metadata.num_rows
             batches = parquet_batches(opened, each.name)
         else:
             schema, batches = open_arrow(stack.enter_context(each.open()), each.name, stack)

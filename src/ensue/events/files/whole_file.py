@@ -8,11 +8,14 @@ is written to as it is, and so is a file that is read while it grows.
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
+
+_LONGEST_START = 200
 
 
 class WholeFile:
@@ -25,9 +28,8 @@ class WholeFile:
         if grows or (self._path.exists() and not self._path.is_file()):
             self.file: BinaryIO = path.open("wb")
             return
-        self._beside = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
         try:
-            self.file = self._beside.open("w+b")
+            self._beside, self.file = _opened_beside(self._path)
         except OSError as error:
             # The person has named the path, and not the file beside it.
             error.filename = str(path)
@@ -43,10 +45,13 @@ class WholeFile:
 
     def abandon(self) -> None:
         """Delete the new file, and keep the old one."""
-        self.file.close()
-        if self._beside is not None:
-            self._beside.unlink(missing_ok=True)
-            self._beside = None
+        try:
+            # On a full disk, what is still to be written fails here once more.
+            self.file.close()
+        finally:
+            if self._beside is not None:
+                self._beside.unlink(missing_ok=True)
+                self._beside = None
 
     def keep(self) -> None:
         """Put the file in its place."""
@@ -76,6 +81,16 @@ class WholeFile:
         else:
             with suppress(OSError):
                 self.abandon()
+
+
+def _opened_beside(path: Path) -> tuple[Path, BinaryIO]:
+    """A new file in the folder of a path; never one that stands there already, or a link."""
+    # Names are bounded in bytes, so a long one is not made longer.
+    start = path.name.encode()[:_LONGEST_START].decode(errors="ignore")
+    while True:
+        beside = path.with_name(f".{start}.{os.getpid()}-{secrets.token_hex(4)}.part")
+        with suppress(FileExistsError):
+            return beside, beside.open("x+b")
 
 
 def _sync_folder(folder: Path) -> None:

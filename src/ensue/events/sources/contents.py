@@ -64,6 +64,17 @@ def delimiter_of(text: str) -> str:
     return found
 
 
+def header_of(text: str) -> tuple[str, ...]:
+    """The names of columns that a person has given. Raises `UsageError` for one that is empty."""
+    names = tuple(each.strip() for each in text.split(","))
+    if not all(names):
+        raise UsageError(
+            f"`{text}` does not name every column: write their names with commas between them, as"
+            " `client,user,time,status`"
+        )
+    return names
+
+
 def compression_of(head: bytes) -> str | None:
     return next((name for sign, name in _PACKED.items() if head.startswith(sign)), None)
 
@@ -73,15 +84,15 @@ def format_of_ending(name: str) -> str | None:
     return FORMATS.get(_ending(name))
 
 
-def format_of(name: str, head: bytes, delimiter: str | None = None) -> str:
-    """The format of a file; `head` is unpacked, and a given `delimiter` speaks for CSV."""
+def format_of(name: str, head: bytes, is_csv: bool = False) -> str:
+    """The format of a file; `head` is unpacked, and `is_csv` if a person speaks of cells."""
     for sign, known in _BINARY.items():
         if head.startswith(sign):
             return known
     told = format_of_ending(name)
     if told is not None:
         return told
-    if delimiter is not None or _looks_like_a_header(_first_line(head)):
+    if is_csv or _looks_like_a_header(_first_line(head)):
         return "csv"
     return LINES
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ensue.errors import UsageError
@@ -47,9 +48,8 @@ def _files_of(path: str, format_: str | None) -> list[str]:
         return [path]
     if not glob.has_magic(path):
         raise UsageError(f"there is no file `{path}`: give the path of a file of events")
-    matched = sorted(each for each in glob.glob(path, recursive=True))
     files: list[Path] = []
-    for each in map(Path, matched):
+    for each in sorted(_matched(path)):
         files += _below(each) if each.is_dir() else [each]
     if not files:
         raise UsageError(
@@ -57,6 +57,28 @@ def _files_of(path: str, format_: str | None) -> list[str]:
             " of events"
         )
     return _of_one_format(path, files, format_)
+
+
+def _matched(pattern: str) -> Iterator[Path]:
+    """What a pattern stands for. `**` goes into folders, and not through links to them.
+
+    A link may lead back to a folder above it: two such links make 2^40 paths out of one file.
+    """
+    start, *folders = re.split(r"(?:^|(?<=/))\*\*/+", pattern)
+    places = [start]
+    for after in folders:
+        tops = {top for place in places for top in (glob.glob(place) if place else [os.curdir])}
+        below = {folder for top in tops for folder in _folders_below(top)}
+        places = [f"{glob.escape(folder)}{after}" for folder in sorted(below)]
+    for place in places:
+        yield from map(Path, glob.glob(place))
+
+
+def _folders_below(top: str) -> Iterator[str]:
+    """A folder and those below it, each with a `/` at its end; hidden ones are left out."""
+    for folder, below, _ in os.walk(top):
+        below[:] = [each for each in below if not each.startswith(".")]
+        yield os.path.join(folder, "")
 
 
 def _below(folder: Path) -> list[Path]:

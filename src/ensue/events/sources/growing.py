@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ensue.errors import UsageError
+from ensue.events.overlong import LineParts
 from ensue.events.sources.inputs import Input
 
 READ_BYTES = 1 << 20
@@ -34,7 +35,7 @@ class GrowingFile:
         self.path = path
         self.began_anew = False
         self.has_ended = False
-        self._partial = b""
+        self._parts = LineParts()
         self._file: BinaryIO | None = None
         self._open()
         self.began_anew = False
@@ -48,7 +49,7 @@ class GrowingFile:
             return found
         if self._is_cut_short():
             self._file.seek(0)
-            self._partial = b""
+            self._parts.clear()
             self.began_anew = True
             return self._read()
         if self._is_replaced():
@@ -61,8 +62,7 @@ class GrowingFile:
 
     def rest(self) -> list[bytes]:
         """The last line, if it has no ending."""
-        partial, self._partial = self._partial, b""
-        return [partial] if partial else []
+        return self._parts.rest()
 
     def _open(self) -> None:
         try:
@@ -75,9 +75,11 @@ class GrowingFile:
     def _read(self) -> list[bytes]:
         if self._file is None:
             return []
-        block = self._file.read(READ_BYTES)
-        *whole, self._partial = (self._partial + block).split(b"\n")
-        return [line + b"\n" for line in whole]
+        # A line may be longer than what is read at once.
+        while block := self._file.read(READ_BYTES):
+            if found := self._parts.lines(block):
+                return found
+        return []
 
     def _is_cut_short(self) -> bool:
         assert self._file is not None
@@ -111,7 +113,7 @@ class GrowingPipe:
         self.began_anew = False
         self.has_ended = False
         self._file = cast(Any, file)
-        self._partial = b""
+        self._parts = LineParts()
         # The look at the first bytes has left them in the buffer, of which a wait knows nothing.
         self._is_looked_at = False
 
@@ -135,12 +137,10 @@ class GrowingPipe:
         if not block:
             self.has_ended = True
             return []
-        *whole, self._partial = (self._partial + block).split(b"\n")
-        return [line + b"\n" for line in whole]
+        return self._parts.lines(block)
 
     def rest(self) -> list[bytes]:
-        partial, self._partial = self._partial, b""
-        return [partial] if partial else []
+        return self._parts.rest()
 
     def _has_something(self) -> bool:
         return self.place is None or bool(select.select([self.place], [], [], 0)[0])

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ensue.errors import UsageError
+from ensue.events.sources import zeek
 from ensue.events.sources.contents import (
     HEAD_BYTES,
     check_format,
@@ -26,6 +27,7 @@ from ensue.events.sources.contents import (
     delimiter_of,
     format_of,
     guess_delimiter,
+    header_of,
 )
 from ensue.events.sources.finding import STDIN, find_files
 
@@ -42,7 +44,8 @@ class Input:
 
     `path` is as it was given or found, and `-` for the standard input. `name` is what stands in for
     the `source` of records that have none. `size` is in bytes on the disk, None where that is not
-    known. `delimiter` is for CSV.
+    known. `delimiter` is for CSV, and so is `header`: the names of the columns, where the first
+    line does not have them. A log of Zeek is CSV once it has been cleaned.
     """
 
     path: str
@@ -50,6 +53,8 @@ class Input:
     compression: str | None = None
     delimiter: str = ","
     size: int | None = None
+    header: tuple[str, ...] | None = None
+    is_zeek: bool = False
     _opened: BinaryIO | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -69,6 +74,16 @@ class Input:
         return waiting if waiting < HEAD_BYTES // 2 else PIPE_BYTES
 
     @property
+    def is_packed(self) -> bool:
+        """Whether a byte stands for several bytes of text."""
+        return self.compression is not None or self.format == "parquet"
+
+    @property
+    def needs_pyarrow(self) -> bool:
+        """Whether its bytes cannot be read by Python alone."""
+        return self.compression is not None or self.format in ("parquet", "arrow")
+
+    @property
     def is_file(self) -> bool:
         """Whether readers of their own can open the path: a regular file, not compressed."""
         return self._opened is None and self.compression is None
@@ -78,32 +93,53 @@ class Input:
         raw = self._opened or _opened(self.path)
         if told is not None:
             raw = cast(BinaryIO, io.BufferedReader(_Watched(raw, told), HEAD_BYTES))
-        return unpacked(raw, self.compression)
+        plain = unpacked(raw, self.compression)
+        return zeek.cleaned_file(plain) if self.is_zeek else plain
 
 
 def open_inputs(
     paths: Sequence[str],
     format: str | None = None,  # noqa: A002 - the name that users know
     delimiter: str | None = None,
+    header: str | None = None,
 ) -> list[Input]:
     """The files that paths, folders and patterns stand for, each with what it holds.
 
-    `format` and `delimiter` go before what the files tell. Raises `UsageError` for a path without
-    files, a file that cannot be opened, and a delimiter where there is no CSV.
+    `format`, `delimiter` and `header` (names with commas between them) go before what the files
+    tell. Raises `UsageError` for a path without files, a file that cannot be opened, and for a
+    delimiter or a header where there is no CSV.
     """
     if format is not None:
         check_format(format)
-    known = None if delimiter is None else delimiter_of(delimiter)
-    inputs = [_input(each, format, known) for each in find_files(paths, format)]
-    if known is not None and all(each.format != "csv" for each in inputs):
+    told = _Told(
+        format,
+        None if delimiter is None else delimiter_of(delimiter),
+        None if header is None else header_of(header),
+    )
+    inputs = [_input(each, told) for each in find_files(paths, format)]
+    if told.is_csv and all(each.format != "csv" for each in inputs):
+        option = "--delimiter" if delimiter is not None else "--header"
         raise UsageError(
-            f"`--delimiter` parts the cells of CSV, and what is read is {inputs[0].format}:"
+            f"`{option}` is for the cells of CSV, and what is read is {inputs[0].format}:"
             " leave it out, or say `--format csv`"
         )
     return inputs
 
 
-def _input(path: str, format_: str | None, delimiter: str | None) -> Input:
+@dataclass(frozen=True)
+class _Told:
+    """What a person has said of the files."""
+
+    format: str | None
+    delimiter: str | None
+    header: tuple[str, ...] | None
+
+    @property
+    def is_csv(self) -> bool:
+        return self.delimiter is not None or self.header is not None
+
+
+def _input(path: str, told: _Told) -> Input:
     file = sys.stdin.buffer if path == STDIN else _opened(path)
     opened: BinaryIO | None = None
     size = None if path == STDIN else _size(file)
@@ -116,15 +152,14 @@ def _input(path: str, format_: str | None, delimiter: str | None) -> Input:
     compression = compression_of(head)
     plain = _head_unpacked(head, compression)
     name = "" if path == STDIN else path
-    found = format_ or format_of(name, plain, delimiter)
-    return Input(
-        path,
-        found,
-        compression,
-        delimiter or (guess_delimiter(name, plain) if found == "csv" else ","),
-        size,
-        opened,
-    )
+    log = zeek.log_of(plain) if told.format in (None, "csv") else None
+    if log is not None:
+        header = told.header or log.header
+        delimiter = told.delimiter or log.delimiter
+        return Input(path, "csv", compression, delimiter, size, header, True, opened)
+    found = told.format or format_of(name, plain, told.is_csv)
+    delimiter = told.delimiter or (guess_delimiter(name, plain) if found == "csv" else ",")
+    return Input(path, found, compression, delimiter, size, told.header, False, opened)
 
 
 def _size(file: BinaryIO) -> int | None:

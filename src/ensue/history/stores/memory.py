@@ -18,7 +18,7 @@ from ensue.events.event import Event
 from ensue.history.bodies import body_of
 from ensue.history.narrowing import Clause
 from ensue.history.postings import keys_of
-from ensue.history.publication import Publication
+from ensue.history.publication import Instants, Publication, Times
 from ensue.history.store import (
     FOREVER,
     UNCERTAIN_SPAN,
@@ -86,6 +86,12 @@ class MemoryStore:
         for each in publications:
             self._last += 1
             self._place(Stored(self._last, each.key, each.times, body_of(each)))
+
+    def insert_instants(self, instants: Instants) -> bool:
+        for key, time, text in zip(instants.keys, instants.times, instants.texts, strict=True):
+            self._last += 1
+            self._place(Stored(self._last, key, Times.of(time, time), text))
+        return True
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
         for old, new in changed:

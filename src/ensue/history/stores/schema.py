@@ -1,9 +1,14 @@
 """The tables of a history in a database, in words that SQLite, PostgreSQL and MariaDB share.
 
-Four tables: publications, their keys (`postings`), the publications that were changed after they
-had been stored (`revisions`), and one row of state that every writer locks first, so that the
-numbers of publications are given in the order in which their writers commit. No column holds text:
-bytes compare alike in all three databases, whatever their collations.
+The tables: publications, where each source and id is (`identities`, `recent`), their keys
+(`postings`), the publications that were changed after they had been stored (`revisions`), and one
+row of state that every writer locks first, so that the numbers of publications are given in the
+order in which their writers commit. No column holds text: bytes compare alike in all three
+databases, whatever their collations.
+
+Most publications are instants. They end when they start, so that one index serves them, by span and
+start; the indexes by start and by end are of the others only (in MariaDB, which has no indexes of
+some rows, of all).
 """
 
 from __future__ import annotations
@@ -19,12 +24,15 @@ from sqlalchemy import (
     MetaData,
     SmallInteger,
     Table,
+    text,
 )
 from sqlalchemy.dialects import mysql
 
-FORMAT = 2
+from ensue.history.stores.blocks import LONGEST
+
+FORMAT = 3
 """Raised when an older version of ensue could not read what this one writes. Older formats are
-read: in 1, bodies were CloudEvents."""
+brought into this one when they are opened (`migrating`)."""
 
 metadata = MetaData()
 
@@ -37,11 +45,13 @@ def _bytes(length: int) -> Any:
     return LargeBinary(length).with_variant(mysql.VARBINARY(length), "mysql", "mariadb")
 
 
+_INTERVALS = text("span > 0")
+
 publications = Table(
-    "ensue_publications",
+    "ensue_events",
     metadata,
     Column("seq", _NUMBER, primary_key=True, autoincrement=False),
-    Column("identity", _bytes(16), nullable=False, unique=True),
+    Column("identity", _bytes(16), nullable=False),
     Column("start", BigInteger, nullable=False),
     Column("start_until", BigInteger, nullable=False),
     Column("finish", BigInteger, nullable=False),
@@ -50,16 +60,34 @@ publications = Table(
     Column(
         "body", LargeBinary().with_variant(mysql.LONGBLOB(), "mysql", "mariadb"), nullable=False
     ),
-    Index("ensue_publications_start", "start"),
-    Index("ensue_publications_finish", "finish"),
-    Index("ensue_publications_span", "span", "start"),
+    Index("ensue_events_span", "span", "start"),
+    Index("ensue_events_start", "start", sqlite_where=_INTERVALS, postgresql_where=_INTERVALS),
+    Index("ensue_events_finish", "finish", sqlite_where=_INTERVALS, postgresql_where=_INTERVALS),
 )
 
+
+def _identities(name: str) -> Table:
+    """Half of each identity, as a number; the whole of it stands with its publication."""
+    return Table(
+        name,
+        metadata,
+        Column("half", BigInteger, primary_key=True, autoincrement=False),
+        Column("seq", BigInteger, primary_key=True, autoincrement=False),
+        sqlite_with_rowid=False,
+    )
+
+
+identities = _identities("ensue_identities")
+recent = _identities("ensue_recent")
+"""Identities that came last. They come in no order, so that each would change a page of a large
+index: now and then they are all moved into the other table at once."""
+
 postings = Table(
-    "ensue_postings",
+    "ensue_entries",
     metadata,
     Column("entry", _bytes(200), primary_key=True),
     Column("seq", BigInteger, primary_key=True, autoincrement=False),
+    Column("earlier", _bytes(LONGEST), nullable=False),
     sqlite_with_rowid=False,
 )
 

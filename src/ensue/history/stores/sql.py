@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, count, islice, repeat
 from threading import RLock
 from typing import Any, Final
 
@@ -22,31 +23,46 @@ from sqlalchemy import (
     insert,
     update,
 )
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, NoResultFound
 
 from ensue.errors import HistoryError, UsageError
 from ensue.events.event import Event
-from ensue.history.bodies import body_of
 from ensue.history.narrowing import Clause
-from ensue.history.postings import OVERFLOW, keys_of
-from ensue.history.publication import Publication, Times
+from ensue.history.postings import OVERFLOW, entries_of, keys_of
+from ensue.history.publication import Instants, Publication
 from ensue.history.store import (
     FOREVER,
+    LONG_AGO,
     OPEN_SPAN,
     UNCERTAIN_SPAN,
     State,
     Stored,
     Window,
-    span_of,
 )
-from ensue.history.stores import schema, statements
+from ensue.history.stores import blocks, schema, statements
+from ensue.history.stores.migrating import migrate
+from ensue.history.stores.rows import (
+    AT_ONCE,
+    SPAN,
+    Place,
+    half_of,
+    halves_of,
+    insert_rows,
+    place_of,
+    portions,
+    row_of,
+    stored,
+)
 from ensue.history.stores.schema import OPEN_BIT, OVERFLOW_BIT, UNCERTAIN_BIT
 
-_AT_ONCE: Final = 500
-"""Values in one list of a statement; every database takes as many."""
-_ROWS: Final = 50
-"""Rows of one INSERT."""
-_SPAN: Final = list(schema.publications.c.keys()).index("span")
+_RECENT: Final = 200_000
+"""Publications whose identities are moved at once."""
+_PROBED: Final = 128
+"""Publications of a window whose keys are looked at first."""
+_FIRST_BLOCKS: Final = 64
+_MOST_BLOCKS: Final = 2_000
+"""Blocks that are read at once."""
+_PLACES: Final = statements.PLACES
 
 
 class SqlStore:
@@ -127,7 +143,7 @@ class SqlStore:
 
     def _read_state(self, locking: bool) -> Mapping[str, int]:
         statement = statements.STATE.with_for_update() if locking else statements.STATE
-        return dict(self._open.execute(statement).one()._mapping)
+        return _whole(dict(self._open.execute(statement).one()._mapping))
 
     def _prepare(self) -> None:
         with self._engine.begin() as connection:
@@ -139,8 +155,8 @@ class SqlStore:
                 connection.execute(
                     insert(schema.state), [{**zeros, "id": 1, "format": schema.FORMAT}]
                 )
-            elif found.format < schema.FORMAT:
-                connection.execute(update(schema.state), [{"format": schema.FORMAT}])
+            elif _whole({"format": found.format})["format"] < schema.FORMAT:
+                migrate(connection)
             elif found.format > schema.FORMAT:
                 raise UsageError(
                     f"the history is of format {found.format}, and this version of ensue reads"
@@ -162,13 +178,15 @@ class SqlStore:
     # --- writing --------------------------------------------------------------------------------
 
     def by_keys(self, keys: Sequence[bytes]) -> Mapping[bytes, Stored]:
-        found: dict[bytes, Stored] = {}
-        for begin in range(0, len(keys), _AT_ONCE):
-            some = tuple(keys[begin : begin + _AT_ONCE])
-            statement = statements.by_keys(self._engine.dialect, len(some))
-            rows = self._open.exec_driver_sql(statement, some)
-            found |= {each.key: each for each in map(_stored, rows)}
-        return found
+        numbers: list[int] = []
+        # In their order, each page of the index is looked at once.
+        for some in portions(sorted(halves_of(keys))):
+            for table in (schema.recent, schema.identities):
+                statement = statements.identified(table, self._engine.dialect, len(some))
+                numbers += [seq for (seq,) in self._open.exec_driver_sql(statement, some)]
+        found = {row.key: row for row in self.numbered(numbers).values()} if numbers else {}
+        wanted = set(keys)
+        return {key: row for key, row in found.items() if key in wanted}
 
     def note(self, event: Event) -> None:
         """Events are kept with what they make."""
@@ -176,150 +194,258 @@ class SqlStore:
     def insert(self, publications: Sequence[Publication]) -> None:
         if not publications:
             return
-        state = dict(self._state)
+        first = self._state["last"] + 1
         values: list[Any] = []
-        entries = _Entries()
-        for seq, each in enumerate(publications, state["last"] + 1):
-            row = _row(seq, each)
+        spans: set[int] = set()
+        for seq, each in enumerate(publications, first):
+            row = row_of(seq, each)
             values += row
-            _note_span(row[_SPAN], state)
-            entries.add(keys_of(each.event), seq)
-        state["last"] += len(publications)
-        state["count"] += len(publications)
+            spans.add(row[SPAN])
+        self._insert_rows(values, [each.key for each in publications], spans)
+        self._post(entries_of((each.event for each in publications), first))
+
+    def insert_instants(self, instants: Instants) -> bool:
+        first = self._state["last"] + 1
+        times = instants.times
+        rows = zip(
+            count(first), instants.keys, times, times, times, times, repeat(0), instants.texts,
+            strict=False,
+        )  # fmt: skip
+        self._insert_rows(list(chain.from_iterable(rows)), instants.keys, {0})
+        self._post(entries_of(instants.events, first))
+        return True
+
+    def _insert_rows(self, values: list[Any], keys: Sequence[bytes], spans: set[int]) -> None:
+        """Rows of new publications, with spans among these, and where their identities are."""
+        state = dict(self._state)
+        for span in spans:
+            _note_span(span, state)
+        found = sorted(zip(halves_of(keys), count(state["last"] + 1), strict=False))
+        state["last"] += len(keys)
+        state["count"] += len(keys)
         self._state = state
         self._insert(schema.publications, values)
-        self._post(entries)
+        self._insert(schema.recent, list(chain.from_iterable(found)))
+        if state["last"] // _RECENT > (state["last"] - len(keys)) // _RECENT:
+            for each in statements.MOVE_RECENT:
+                self._open.execute(each)
 
-    def _post(self, entries: _Entries) -> None:
-        if OVERFLOW in entries.by_key:
+    def _post(self, entries: Mapping[bytes, list[int]]) -> None:
+        if OVERFLOW in entries:
             self._state = {**self._state, "others": self._state["others"] | OVERFLOW_BIT}
-        self._insert(schema.postings, entries.values())
+        self._insert(schema.postings, list(chain.from_iterable(blocks.rows_of(entries))))
 
     def _insert(self, table: Table, values: list[Any]) -> None:
-        """Rows one after the other, in the order of the table's columns, as a driver takes them."""
-        begin = 0
-        for rows in (_ROWS, 1):
-            width = rows * len(table.c)
-            stop = len(values) - (len(values) - begin) % width
-            if stop > begin:
-                self._open.exec_driver_sql(
-                    statements.insertion(table, self._engine.dialect, rows),
-                    [tuple(values[at : at + width]) for at in range(begin, stop, width)],
-                )
-            begin = stop
+        insert_rows(self._open, table, values)
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
         if not changed:
             return
         state = dict(self._state)
-        self._unpost([old for old, _ in changed])
         rows: list[dict[str, Any]] = []
-        entries = _Entries()
-        for old, new in changed:
-            row = _row(old.seq, new)
+        gone: defaultdict[bytes, list[int]] = defaultdict(list)
+        come: defaultdict[bytes, list[int]] = defaultdict(list)
+        for old, new in sorted(changed, key=lambda each: each[0].seq):
+            row = row_of(old.seq, new)
             rows.append(dict(zip(statements.REVISED, row, strict=True)))
-            _note_span(row[_SPAN], state)
-            entries.add(keys_of(new.event), old.seq)
-        seqs = [{"old_seq": old.seq} for old, _ in changed]
+            _note_span(row[SPAN], state)
+            before, after = set(old.keys), set(keys_of(new.event))
+            for key in before - after:
+                gone[key].append(old.seq)
+            for key in after - before:
+                come[key].append(old.seq)
         version = state["version"]
         self._state = {**state, "revised": version}
         self._open.execute(statements.REVISE, rows)
-        self._post(entries)
+        self._unpost(gone)
+        self._post(come)
+        seqs = [{"old_seq": old.seq} for old, _ in changed]
         self._open.execute(statements.FORGET_REVISION, seqs)
         self._insert(schema.revisions, [each for old, _ in changed for each in (old.seq, version)])
 
     def remove(self, gone: Sequence[Stored], floor: int | None = None) -> None:
         if not gone:
             return
-        self._unpost(gone)
-        seqs = [{"old_seq": each.seq} for each in gone]
-        self._open.execute(statements.DELETE, seqs)
-        self._open.execute(statements.FORGET_REVISION, seqs)
+        entries: defaultdict[bytes, list[int]] = defaultdict(list)
+        for row in sorted(gone, key=lambda each: each.seq):
+            for key in row.keys:
+                entries[key].append(row.seq)
         state = dict(self._state)
         state["count"] -= len(gone)
         if floor is None:
+            self._unpost(entries)
             state["removed"] = state["version"]
         else:
+            # A block that begins below the floor and ends above it goes when its end does.
+            self._open.execute(
+                statements.UNPOST_UP_TO,
+                [{"old_entry": each, "old_seq": floor} for each in entries],
+            )
             state["floor"] = floor
         self._state = state
+        seqs = [{"old_seq": each.seq} for each in gone]
+        halves = [{"old_half": half_of(each.key), "old_seq": each.seq} for each in gone]
+        self._open.execute(statements.DELETE, seqs)
+        for each in statements.FORGET_IDENTITY:
+            self._open.execute(each, halves)
+        self._open.execute(statements.FORGET_REVISION, seqs)
 
-    def _unpost(self, rows: Sequence[Stored]) -> None:
-        entries = [{"old_entry": key, "old_seq": row.seq} for row in rows for key in row.keys]
-        self._open.execute(statements.UNPOST, entries)
+    def _unpost(self, entries: Mapping[bytes, list[int]]) -> None:
+        """Take numbers, which ascend, out of the blocks of their keys."""
+        gone: list[dict[str, Any]] = []
+        left: list[Any] = []
+        for key, numbers in entries.items():
+            wanted = set(numbers)
+            for low, high in blocks.stretches(numbers):
+                values = {"old_entry": key, "low": low, "high": high}
+                for last, earlier in self._open.execute(statements.POSTED_BETWEEN, values):
+                    if wanted.isdisjoint(blocks.numbers_in(last, bytes(earlier))):
+                        continue
+                    gone.append({"old_entry": key, "old_seq": last})
+                    if rest := blocks.without(last, bytes(earlier), wanted):
+                        left += (key, *rest)
+        if gone:
+            self._open.execute(statements.UNPOST, gone)
+            self._insert(schema.postings, left)
 
     # --- finding --------------------------------------------------------------------------------
 
     def page(
         self, window: Window, after: Stored | None, limit: int, clauses: Sequence[Clause] = ()
     ) -> Sequence[Stored]:
+        place = None if after is None else place_of(after)
+        probes = [probe for each in clauses if (probe := self._points(each))]
+        if not probes:
+            rows = self._window(window, place, limit, statements.COLUMNS)
+            return [stored(row) for row in rows]
+        found: list[Stored] = []
+        size = _PROBED
+        while len(found) < limit and (places := self._window(window, place, size, _PLACES)):
+            met = self._meeting([seq for seq, _, _ in places], probes)
+            wanted = met[: limit - len(found)]
+            rows_by_number = self.numbered(wanted)
+            found += [rows_by_number[each] for each in wanted]
+            if len(places) < size:
+                break
+            place, size = Place(*places[-1]), min(4 * size, AT_ONCE * 8)
+        return found
+
+    def _window(
+        self, window: Window, after: Place | None, limit: int, columns: tuple[Any, ...]
+    ) -> Sequence[Any]:
+        """Columns of the publications of a window behind a place, in the window's order."""
         values = {"low": window.low, "high": window.high, "limit": limit}
-        span = 0
         if window.kind == "arrived":
             values["last_seq"] = FOREVER
         if after is not None:
-            span = span_of(after.times)
             values |= {
                 "last_seq": after.seq,
-                "last_start": after.times.start,
-                "last_finish": FOREVER if after.times.end is None else after.times.end,
+                "last_start": after.start,
+                "last_finish": after.finish,
             }
-        probes = [probe for each in clauses if (probe := self._points(each))]
         if window.kind == "overlapping":
-            spans = [each for each in self._spans() if after is None or each <= span]
+            spans = [each for each in self._spans() if after is None or each <= after.span]
             if not spans:
                 return []
-            statement = statements.overlapping(
-                tuple(spans), after is not None, tuple(map(len, probes))
-            )
+            statement = statements.overlapping(tuple(spans), after is not None, columns)
         else:
-            statement = statements.page(window.kind, after is not None, tuple(map(len, probes)))
-        for place, probe in enumerate(probes):
-            values |= {f"entry_{place}_{i}": each for i, each in enumerate(probe)}  # type: ignore[misc]
-        return [_stored(row) for row in self._open.execute(statement, values).fetchall()]
+            parts = self._parts()
+            if parts == (False, False) and window.kind in ("started", "ended"):
+                return []
+            statement = statements.page(window.kind, after is not None, parts, columns)
+        return self._open.execute(statement, values).fetchall()
+
+    def _meeting(self, numbers: list[int], probes: Sequence[list[bytes]]) -> list[int]:
+        """The numbers that meet all probes, in their order. One that asks too much is left out."""
+        first, last = min(numbers), max(numbers)
+        for probe in probes:
+            met: set[int] = set()
+            for key in probe:
+                values = {
+                    "low": key,
+                    "first_seq": first,
+                    "last_seq": last + blocks.REACH,
+                    "limit": _MOST_BLOCKS,
+                }
+                rows = self._open.execute(statements.blocks(True), values).fetchall()
+                if len(rows) == _MOST_BLOCKS:
+                    break
+                met |= blocks.numbers_of(rows)
+            else:
+                numbers = [each for each in numbers if each in met]
+        return numbers
 
     def posted(self, clause: Clause, window: Window, before: int, limit: int) -> Sequence[Stored]:
-        ranges = self._ranges(clause)
-        values: dict[str, Any] = {
-            "low": window.low,
-            "high": window.high,
-            "limit": limit,
-            "last_seq": before,
-        }
-        for place, (low, high) in enumerate(ranges):
-            values |= {f"low_{place}": low, f"high_{place}": high}
-        statement = statements.posted(tuple(low == high for low, high in ranges), window.kind)
-        rows = self._open.execute(statement, values)
-        return list({row.seq: _stored(row) for row in rows}.values())
+        found: list[Stored] = []
+        numbers = self._posted_numbers(self._ranges(clause), before)
+        size = min(limit, AT_ONCE)
+        while len(found) < limit and (some := list(islice(numbers, size))):
+            rows = self.numbered(some)
+            # What was given up may stand in a block with what was not.
+            left = (rows[number] for number in some if number in rows)
+            found += [row for row in left if window.admits(row.times) or not row.times.is_certain]
+        return found
+
+    def _posted_numbers(self, ranges: Clause, before: int) -> Iterator[int]:
+        """Numbers under some ranges of keys, below a number, the highest first."""
+        highest = min(before + blocks.REACH, FOREVER)
+        unread = dict.fromkeys(ranges, highest)
+        waiting: set[int] = set()
+        limit = _FIRST_BLOCKS
+        while unread or waiting:
+            if unread:
+                low, high = arm = max(unread, key=lambda each: unread[each])
+                values = {
+                    "low": low, "high": high, "limit": limit,
+                    "first_seq": LONG_AGO, "last_seq": unread[arm],
+                }  # fmt: skip
+                rows = self._open.execute(statements.blocks(low == high), values).fetchall()
+                waiting |= {each for each in blocks.numbers_of(rows) if each < before}
+                if len(rows) < limit:
+                    del unread[arm]
+                else:
+                    # A publication has one value of a name, and so one key of a range.
+                    unread[arm] = rows[-1][0] - 1
+                    limit = min(2 * limit, _MOST_BLOCKS)
+            # Blocks that are not read yet hold nothing above their last number.
+            level = max(unread.values(), default=LONG_AGO)
+            ready = sorted((each for each in waiting if each > level), reverse=True)
+            waiting.difference_update(ready)
+            yield from ready
+
+    def numbered(self, numbers: Sequence[int]) -> dict[int, Stored]:
+        """Publications by their numbers; those that are gone are left out."""
+        found: dict[int, Stored] = {}
+        for some in portions(numbers):
+            statement = statements.numbered(self._engine.dialect, len(some))
+            rows = self._open.exec_driver_sql(statement, some)
+            found |= {each.seq: each for each in map(stored, rows)}
+        return found
 
     def count_posted(self, clause: Clause, most: int) -> int:
-        count = 0
+        found = 0
         for low, high in self._ranges(clause):
-            found = self._open.execute(
-                statements.COUNT_POSTED, {"low": low, "high": high, "limit": most}
-            )
-            count += int(found.scalar_one())
-            if count >= most:
+            values = {"low": low, "high": high, "limit": most}
+            rows, earlier = self._open.execute(statements.COUNT_POSTED, values).one()
+            found += int(rows) + int(earlier) // 4
+            if found >= most:
                 return most
-        return count
+        return found
 
     def count_window(self, window: Window, most: int) -> int:
         if window.kind == "arrived":
             return min(self._state["count"], most)
         values = {"low": window.low, "high": window.high, "limit": most}
         if window.kind == "overlapping":
-            spans = tuple(self._spans())
-            return (
-                len(self._open.execute(statements.overlapping(spans, False, ()), values).all())
-                if spans
-                else 0
-            )
-        return int(self._open.execute(statements.counted(window.kind), values).scalar_one())
+            return len(self._window(window, None, most, _PLACES))
+        counted = statements.counted(window.kind, self._parts())
+        return min(most, int(self._open.execute(counted, values).scalar_one()))
 
     def revisions(self, since: int) -> Sequence[Stored]:
-        return [_stored(row) for row in self._open.execute(statements.REVISIONS, {"since": since})]
+        return [stored(row) for row in self._open.execute(statements.REVISIONS, {"since": since})]
 
     def oldest(self, count: int) -> Sequence[Stored]:
-        return [_stored(row) for row in self._open.execute(statements.OLDEST, {"limit": count})]
+        return [stored(row) for row in self._open.execute(statements.OLDEST, {"limit": count})]
 
     def close(self) -> None:
         with self._lock:
@@ -334,6 +460,12 @@ class SqlStore:
         spans = [each for each in range(62, -1, -1) if lengths >> each & 1]
         return [OPEN_SPAN, *spans] if self._state["others"] & OPEN_BIT else spans
 
+    def _parts(self) -> statements.Parts:
+        lengths, others = self._state["lengths"], self._state["others"]
+        return statements.Parts(
+            bool(lengths & 1), bool(lengths & ~1 or others & (OPEN_BIT | UNCERTAIN_BIT))
+        )
+
     def _ranges(self, clause: Clause) -> Clause:
         if self._state["others"] & OVERFLOW_BIT:
             return clause
@@ -345,66 +477,29 @@ class SqlStore:
         return [low for low, _ in ranges] if all(low == high for low, high in ranges) else []
 
 
+def _whole(state: dict[str, Any]) -> dict[str, int]:
+    """Raises `HistoryError` unless the state of a history is all numbers, as it was written."""
+    for name, value in state.items():
+        if type(value) is not int:
+            raise HistoryError(
+                f"the history is damaged: its `{name}` is {value!r:.40} and no integer; put a copy"
+                " from before in its place"
+            )
+    return state
+
+
 @contextmanager
 def _in_words(what: str) -> Iterator[None]:
     """Says what a database complains of in a sentence."""
     try:
         yield
-    except DBAPIError as error:
-        reason = str(error.orig).strip().splitlines()[0]
+    except (DBAPIError, NoResultFound, UnicodeDecodeError) as error:
+        said = error.orig if isinstance(error, DBAPIError) else error
+        reason = (str(said).strip() or type(said).__name__).splitlines()[0]
         raise HistoryError(
             f"the history cannot be {what} now: {reason}; what was acknowledged before is kept, so"
             " try again once that is put right"
         ) from None
-
-
-class _Entries:
-    """Keys of publications, and the numbers under each; written in the order of the keys.
-
-    In that order each page of the index is visited once a batch, however large the index is.
-    """
-
-    def __init__(self) -> None:
-        self.by_key: defaultdict[bytes, list[int]] = defaultdict(list)
-
-    def add(self, keys: Sequence[bytes], seq: int) -> None:
-        for key in keys:
-            self.by_key[key].append(seq)
-
-    def values(self) -> list[Any]:
-        """Rows of postings, one after the other."""
-        values: list[Any] = []
-        for key in sorted(self.by_key):
-            for seq in self.by_key[key]:
-                values += (key, seq)
-        return values
-
-
-# --- rows ---------------------------------------------------------------------------------------
-
-
-def _row(seq: int, publication: Publication) -> tuple[Any, ...]:
-    """A row of publications, in the order of the columns."""
-    start, start_until, end, end_until = publication.times
-    return (
-        seq,
-        publication.key,
-        start,
-        start_until,
-        FOREVER if end is None else end,
-        FOREVER if end_until is None else end_until,
-        span_of(publication.times),
-        body_of(publication),
-    )
-
-
-def _stored(row: Any) -> Stored:
-    seq, identity, start, start_until, finish, finish_until, body = row
-    if finish == FOREVER:
-        finish = finish_until = None
-    return Stored(
-        seq, bytes(identity), Times(start, start_until, finish, finish_until), bytes(body)
-    )
 
 
 def _note_span(span: int, state: dict[str, int]) -> None:

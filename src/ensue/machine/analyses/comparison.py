@@ -23,7 +23,12 @@ from ensue.lang.expressions.evaluation import holds
 from ensue.lang.printer import print_key
 from ensue.lang.syntax import Correlation
 from ensue.machine.analyses.behaviour import Behaviour
-from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, deadline
+from ensue.machine.analyses.deadline import (
+    ANALYSIS_SECONDS,
+    OutOfTimeError,
+    UndecidableError,
+    deadline,
+)
 from ensue.machine.analyses.events.alphabet import Alphabet, Symbol, alphabets, keys_of
 from ensue.machine.analyses.normal_form import normal_form
 from ensue.machine.analyses.search.exploration import Edge, Exploration
@@ -53,6 +58,7 @@ class Comparison:
     only_second: Witness | None = None
     reason: str | None = None
     notes: tuple[str, ...] = ()
+    is_out_of_time: bool = False
 
     @property
     def witnesses(self) -> tuple[Witness, ...]:
@@ -68,14 +74,17 @@ def compare(
 ) -> Comparison:
     """How the first correlation stands to the second; undecided past `work` or `seconds`."""
     notes = tuple(_notes(first, second))
-    if keys_of(first) == keys_of(second) and normal_form(first) == normal_form(second):
-        return Comparison("equivalent", notes=notes)
     try:
         with deadline(seconds):
+            if keys_of(first) == keys_of(second) and normal_form(first) == normal_form(second):
+                return Comparison("equivalent", notes=notes)
             behaviours = [Behaviour(first), Behaviour(second)]
             found = compare_behaviours(behaviours, types, work)
     except UndecidableError as error:
-        return Comparison("undecided", reason=str(error), notes=notes)
+        is_out_of_time = isinstance(error, OutOfTimeError)
+        return Comparison(
+            "undecided", reason=str(error), notes=notes, is_out_of_time=is_out_of_time
+        )
     return _answer(found, notes)
 
 

@@ -16,10 +16,14 @@ import hmac
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import Final
 
 from ensue.events.event import Event
 from ensue.server.access.rates import Rate
 from ensue.server.settings.tables import ROLES, Role, TokenTable
+
+LONGEST_KNOWN: Final = 256
+"""Characters of a subject whose permission is remembered."""
 
 
 class Principal:
@@ -43,12 +47,16 @@ class Principal:
         self._allowed = _matcher(tuple(subjects))
         self._channels = _matcher(tuple(channels))
         self.is_limited = bool(deny) or "*" not in subjects
-        self.may_have = lru_cache(maxsize=10_000)(self._may_have)
+        self._known = lru_cache(maxsize=10_000)(self._look_up)
 
     def has(self, role: Role) -> bool:
         return role in self.roles or "admin" in self.roles
 
-    def _may_have(self, subject: str) -> bool:
+    def may_have(self, subject: str) -> bool:
+        # A sender chooses types: long ones are not remembered, so that they cost no memory.
+        return (self._known if len(subject) <= LONGEST_KNOWN else self._look_up)(subject)
+
+    def _look_up(self, subject: str) -> bool:
         return not self._denied(subject) and self._allowed(subject) is not None
 
     def may_use(self, channel: str) -> bool:

@@ -7,26 +7,29 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from ensue.errors import EnsueError
 from ensue.server.access.tokens import Tokens
-from ensue.server.api import (
-    asking,
-    console,
+from ensue.server.api import console, status
+from ensue.server.api.description.openapi import openapi_document
+from ensue.server.api.requests import problems
+from ensue.server.api.requests.gate import Gate
+from ensue.server.api.requests.turns import Turns
+from ensue.server.api.v1 import (
+    audit,
+    channels,
+    figures,
+    history,
     libraries,
     playground,
-    problems,
-    publishing,
     rules,
-    status,
-    subscribing,
+    types,
     webhooks,
 )
-from ensue.server.api.gate import Gate
-from ensue.server.api.openapi import openapi_document
+from ensue.server.api.v1.events import publishing, subscribing
 from ensue.server.channels.hosting import Channels
 from ensue.server.settings import Settings
 
@@ -56,20 +59,20 @@ def routes(with_console: bool) -> list[BaseRoute]:
         Route("/v1/rules", rules.listed, methods=["GET"]),
         Route(rule, rules.one, methods=["GET"]),
         Route(rule + "/why", rules.why, methods=["GET"]),
-        Route("/v1/history", asking.history, methods=["GET"]),
-        Route("/v1/outputs", asking.outputs, methods=["GET"]),
-        Route("/v1/outputs/{position:int}", asking.output, methods=["GET"]),
-        Route("/v1/types", asking.types, methods=["GET"]),
-        Route("/v1/ontology", asking.ontology, methods=["GET"]),
-        Route("/v1/ontology/reload", asking.ontology_read, methods=["POST"]),
-        Route("/v1/audit", asking.audit, methods=["GET"]),
+        Route("/v1/history", history.history, methods=["GET"]),
+        Route("/v1/outputs", history.outputs, methods=["GET"]),
+        Route("/v1/outputs/{position:int}", history.output, methods=["GET"]),
+        Route("/v1/types", types.types, methods=["GET"]),
+        Route("/v1/ontology", types.ontology, methods=["GET"]),
+        Route("/v1/ontology/reload", types.ontology_read, methods=["POST"]),
+        Route("/v1/audit", audit.audit, methods=["GET"]),
         Route("/v1/playground", playground.play, methods=["POST"]),
         Route("/v1/webhooks", webhooks.listed, methods=["GET"]),
         Route("/v1/webhooks/{name}", webhooks.put, methods=["PUT"]),
         Route("/v1/webhooks/{name}", webhooks.deleted, methods=["DELETE"]),
-        Route("/v1/figures", status.figures, methods=["GET"]),
-        Route("/v1/gateways", status.gateways, methods=["GET"]),
-        Route("/v1/channels", status.channels, methods=["GET"]),
+        Route("/v1/figures", figures.figures, methods=["GET"]),
+        Route("/v1/gateways", channels.gateways, methods=["GET"]),
+        Route("/v1/channels", channels.channels, methods=["GET"]),
         Route("/v1/openapi.json", described, methods=["GET"]),
         Route("/metrics", status.metrics, methods=["GET"]),
         Route("/health", status.health, methods=["GET"]),
@@ -83,9 +86,9 @@ def routes(with_console: bool) -> list[BaseRoute]:
     return found
 
 
-def application(settings: Settings, channels: Channels, gateway: Any = None) -> Starlette:
+def application(settings: Settings, hosted: Channels, gateway: Any = None) -> Starlette:
     """The application over channels that are open."""
-    told = (problems.ProblemError, EnsueError, HTTPException, Exception)
+    told = (problems.ProblemError, EnsueError, HTTPException, ClientDisconnect, Exception)
     handlers: dict[Any, Any] = dict.fromkeys(told, problems.answer)
     tokens = Tokens(settings.tokens, settings.limits.requests_per_second)
 
@@ -98,8 +101,9 @@ def application(settings: Settings, channels: Channels, gateway: Any = None) -> 
         exception_handlers=handlers,
         middleware=[Middleware(Gate, settings=settings, tokens=tokens)],
     )
-    app.state.channels = channels
+    app.state.channels = hosted
     app.state.retoken = retoken
     app.state.gateway = gateway
     app.state.is_ready = False
+    app.state.turns = Turns()
     return app

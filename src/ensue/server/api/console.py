@@ -9,7 +9,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ensue.server.api.problems import ProblemError
+from ensue.server.api.requests.problems import ProblemError
 
 KINDS: Final = {
     "html": "text/html; charset=utf-8",
@@ -20,12 +20,14 @@ KINDS: Final = {
 
 
 @cache
-def _content(name: str) -> bytes | None:
-    ending = name.rpartition(".")[2]
-    if ending not in KINDS or "/" in name or name.startswith("."):
-        return None
-    file = files("ensue.server") / "console" / name
-    return file.read_bytes() if file.is_file() else None
+def _contents() -> dict[str, bytes]:
+    """All files, by name: what a request names is only looked up, and never a path."""
+    folder = files("ensue.server") / "console"
+    return {
+        each.name: each.read_bytes()
+        for each in folder.iterdir()
+        if each.is_file() and each.name.rpartition(".")[2] in KINDS
+    }
 
 
 async def page(_: Request) -> Response:
@@ -37,7 +39,7 @@ async def file(request: Request) -> Response:
 
 
 def _response(name: str) -> Response:
-    content = _content(name)
+    content = _contents().get(name)
     if content is None:
         raise ProblemError(404, "unknown", f"the console has no file `{name[:100]}`")
     kind = KINDS[name.rpartition(".")[2]]

@@ -1,23 +1,19 @@
-"""How the server is: health, readiness, Prometheus metrics, figures for plots, gateways."""
+"""`/health`, `/ready` and `/metrics`: how the server is, for those who watch over it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ensue.server.api.problems import ProblemError
-from ensue.server.api.reading import Parameters, answered, principal_of, station_of
+from ensue.server.api.requests.problems import ProblemError
+from ensue.server.api.requests.reading import principal_of
 from ensue.server.channels.hosting import Channel, Channels
-from ensue.server.settings.tables import MAIN
-from ensue.server.station.figures import BUCKETS, KEPT_SECONDS
+from ensue.server.station.figures import BUCKETS
 from ensue.server.station.station import Station
-from ensue.version import __version__
 
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -50,69 +46,6 @@ async def ready(request: Request) -> Response:
     if reasons:
         raise ProblemError(503, "not-ready", f"not now: {reasons[0]}", {"Retry-After": "1"})
     return Response(b'{"status":"ready"}', media_type="application/json")
-
-
-async def figures(request: Request) -> Response:
-    """The last minutes, second by second."""
-    principal_of(request)
-    given = Parameters(request, ("seconds",))
-    seconds = given.number("seconds", 300, 1, KEPT_SECONDS)
-    station = station_of(request)
-    samples = station.figures.samples
-    body = {
-        "version": __version__,
-        "uptime": round(time.time() - station.figures.started, 1),
-        "position": station.seq,
-        "first_position": station.feed.floor + 1,
-        "events": station.figures.events,
-        "outputs": station.figures.outputs,
-        "late": station.figures.late,
-        "rejected": station.figures.rejected,
-        "duplicates": station.figures.duplicates,
-        "waiting": station.line.waiting_events,
-        "subscribers": len(station.feed.subscribers),
-        "history_lag": station.indexer.lag,
-        "samples": list(islice(samples, max(0, len(samples) - seconds), None)),
-    }
-    return answered(body)
-
-
-async def channels(request: Request) -> Response:
-    """The channels that the caller may use, and the links that lead into each."""
-    principal = principal_of(request)
-    Parameters(request, ())
-    hosted: Channels = request.app.state.channels
-    body = [
-        {
-            "name": each.name,
-            "url": "/" if each.name == MAIN else f"/channels/{each.name}/",
-            "clock": each.settings.server.clock,
-            "lateness": each.settings.server.lateness,
-            "position": each.station.seq,
-            "events": each.station.figures.events,
-            "outputs": each.station.figures.outputs,
-            "libraries": sorted(each.station.hosted),
-            "links": [
-                {**msgspec.to_builtins(link.table), **msgspec.to_builtins(link.state)}
-                for link in hosted.links
-                if link.table.to == each.name
-            ],
-        }
-        for each in hosted
-        if principal.may_use(each.name)
-    ]
-    return answered(body)
-
-
-async def gateways(request: Request) -> Response:
-    """The gateway of this process, if it has one: its services, links and requests."""
-    principal_of(request)
-    Parameters(request, ())
-    gateway = request.app.state.gateway
-    body: list[Any] = []
-    if gateway is not None:
-        body = [{"health": gateway.health(), "status": gateway.status()}]
-    return Response(msgspec.json.encode(body, enc_hook=str), media_type="application/json")
 
 
 async def metrics(request: Request) -> Response:
@@ -175,6 +108,20 @@ def _metrics(channels: Sequence[Channel]) -> Iterator[str]:
         for name, hosted in list(station.hosted.items()):
             labels = f'channel="{channel}",library="{name}"'
             yield f"ensue_refused_events_total{{{labels}}} {hosted.counted.refused}"
+    words = "events that a library has not read since its rules hold too many keys"
+    yield from _head("ensue_full_events_total", words, "counter")
+    for channel, station in stations.items():
+        for name, hosted in list(station.hosted.items()):
+            yield (
+                f'ensue_full_events_total{{channel="{channel}",library="{name}"}}'
+                f" {hosted.counted.full}"
+            )
+    yield from _head("ensue_rule_keys", "keys under which a rule holds state", "gauge")
+    for channel, station in stations.items():
+        for name, hosted in list(station.hosted.items()):
+            for each in hosted.run.holders():
+                labels = f'channel="{channel}",library="{name}",rule="{each.name}"'
+                yield f"ensue_rule_keys{{{labels}}} {len(each.keys)}"
 
 
 def _latencies(stations: Mapping[str, Station]) -> Iterator[str]:

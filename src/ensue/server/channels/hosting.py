@@ -16,8 +16,8 @@ from ensue.lang.diagnostics import did_you_mean
 from ensue.server.channels.linking import Link
 from ensue.server.settings import Settings
 from ensue.server.settings.tables import MAIN
-from ensue.server.station.libraries import Libraries, UnknownError
-from ensue.server.station.occupancies import Occupancies
+from ensue.server.station.rules.libraries import Libraries, UnknownError
+from ensue.server.station.rules.occupancies import Occupancies
 from ensue.server.station.station import Station
 from ensue.server.webhooks.sending import Webhooks
 

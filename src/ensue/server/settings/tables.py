@@ -66,11 +66,14 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     libraries: int = 100
     correlations: int = 5_000
     library_bytes: int = 1024 * 1024
+    keys: int = 500_000
+    keys_in_all: int = 2_000_000
     versions: int = 100
     webhooks: int = 50
     replay_events: int = 500_000
     query_seconds: float = 20.0
     answers: int = 10_000
+    connections: int = 10_000
     requests_per_second: int = 5_000
     ahead: str = "1 h"
 

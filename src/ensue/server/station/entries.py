@@ -1,12 +1,13 @@
 """Entries of the journal: inputs of the rules and their outputs, in one order.
 
 `seq` numbers entries without gaps that matter; it is what subscribers name to go on from. `EVENT`
-and `TIME` are inputs, which a recovery reads again; `OUTPUT` and `LATE` follow from them, and are
-kept so that nothing has to be worked out twice.
+and `TIME` are inputs, which a recovery reads again, but what `UNREAD` excepts; `OUTPUT` and `LATE`
+follow from them, and are kept so that nothing has to be worked out twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ensue.events.event import Event
@@ -15,6 +16,8 @@ EVENT: Final = 0
 OUTPUT: Final = 1
 TIME: Final = 2
 LATE: Final = 3
+UNREAD: Final = 5
+"""The event that follows is not read by the library of this entry: its rules hold too many keys."""
 RUN: Final = 4
 """In the journal's file only: events whose numbers follow on each other, a line of JSON each."""
 
@@ -48,3 +51,8 @@ class Live(NamedTuple):
     entry: Entry
     event: Event | None
     matched: tuple[int, ...] = ()
+
+
+def weight_of(live: Sequence[Live]) -> int:
+    """How much entries count where they wait: one each, and one more for each 4 KiB."""
+    return sum(1 + (len(each.entry.body) >> 12) for each in live)

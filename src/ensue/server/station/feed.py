@@ -20,14 +20,15 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from ensue.engine.run import Run
-from ensue.errors import EventError, UsageError
+from ensue.errors import EventError, LimitError, UsageError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
-from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live
-from ensue.server.station.journal import Journal
+from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live, weight_of
+from ensue.server.station.record.journal import Journal
+from ensue.server.station.rules.fullness import Fullness
 from ensue.subscriptions import Filter, Index
 from ensue.subscriptions.concepts import terms_in
 
@@ -35,8 +36,15 @@ CHUNK: Final = 250
 """Entries that are matched before others have their turn in the event loop."""
 OUTPUTS_AT_ONCE: Final = 500
 """Outputs of a private library that are made before others have their turn."""
+WAITING_BYTES: Final = 4 * 1024 * 1024
+"""Bytes that wait for one subscriber; one delivery is always taken."""
 
 Allows = Callable[[Event], bool]
+
+
+def asks_of_history(filter_: Filter) -> bool:
+    """Whether a filter has temporal terms, whose answers depend on other events."""
+    return any(isinstance(each, TemporalTerm) for each in terms_in(filter_.expression))
 
 
 @dataclass(frozen=True)
@@ -53,8 +61,7 @@ class Wanted:
     @cached_property
     def temporal(self) -> bool:
         """Whether the filter asks the history, and so is asked by the line."""
-        terms = terms_in(self.filter.expression) if self.filter else ()
-        return any(isinstance(each, TemporalTerm) for each in terms)
+        return self.filter is not None and asks_of_history(self.filter)
 
     def admits(self, entry: Entry) -> bool:
         """Whether the kind and the origin of an entry are wanted; its event is asked apart."""
@@ -86,11 +93,16 @@ class Subscriber:
         """A temporal subscription is asked of each event by the line from this entry on."""
         self.is_live = False
         self._queue: deque[Delivery] = deque()
+        self._queued_bytes = 0
         self._ready = asyncio.Event()
         self._closed = False
         self._is_idle = False
         self._patience: float | None = None
-        self.private = PrivateRun(wanted.private, after, wanted.allows) if wanted.private else None
+        self.private = (
+            PrivateRun(wanted.private, after, wanted.allows, feed.most_keys)
+            if wanted.private
+            else None
+        )
 
     async def batches(self, patience: float | None = None) -> AsyncIterator[list[Delivery]]:
         """What it is given, as it comes; ends when it is closed.
@@ -108,8 +120,12 @@ class Subscriber:
     async def _live(self) -> list[Delivery]:
         await self._wait()
         found = list(self._queue)
-        self._queue.clear()
+        self._clear()
         return found
+
+    def _clear(self) -> None:
+        self._queue.clear()
+        self._queued_bytes = 0
 
     async def _catch_up(self) -> list[Delivery]:
         """The next page of the journal; once there is none, the subscriber goes live."""
@@ -154,14 +170,17 @@ class Subscriber:
 
     def give(self, deliveries: list[Delivery], seq: int) -> None:
         """Hand over what was just written; one that is too slow goes back to the journal."""
-        if len(self._queue) + len(deliveries) <= self._feed.most_waiting:
+        size = self._queued_bytes + sum(len(each.body) for each in deliveries)
+        has_room = size <= WAITING_BYTES or (not self._queue and len(deliveries) == 1)
+        if has_room and len(self._queue) + len(deliveries) <= self._feed.most_waiting:
             self._queue.extend(deliveries)
+            self._queued_bytes = size
             self.position = seq
         else:
             # What waits is in the journal: it is read from there, behind what was given last.
             if self._queue:
                 self.position = int(self._queue[0].id) - 1
-                self._queue.clear()
+                self._clear()
             self._feed.leave_live(self)
         self._ready.set()
 
@@ -212,8 +231,10 @@ class PrivateRun:
     from there, up to the output that was given last: `begin.seq.number`.
     """
 
-    def __init__(self, library: Library, begin: int, allows: Allows | None) -> None:
+    def __init__(self, library: Library, begin: int, allows: Allows | None, most_keys: int) -> None:
         self._run: Run = library.start()
+        self._fullness = Fullness(self._run, library)
+        self._most_keys = most_keys
         self._begin = begin
         self._allows = allows
         self._left: Iterator[Event] | None = None
@@ -231,6 +252,11 @@ class PrivateRun:
             event = decode(entry.body)
             if self._allows is not None and not self._allows(event):
                 return []
+            if self._fullness.full_rule(event, self._most_keys) is not None:
+                raise LimitError(
+                    "keys", self._most_keys + 1, self._most_keys, "keys of one rule",
+                    "give the rules a window, or have them run by the server",
+                )  # fmt: skip
             try:
                 self._left = self._run.push_iter(event)
             except EventError:
@@ -266,11 +292,13 @@ class Feed:
         journal: Journal,
         history: History,
         most_waiting: int,
+        most_keys: int,
         taken: Callable[[int], None],
         counted: Callable[[int], None],
     ) -> None:
         self.journal = journal
         self.most_waiting = most_waiting
+        self.most_keys = most_keys
         self.head = journal.last
         self.floor = max(0, journal.first - 1)
         self.subscribers: dict[int, Subscriber] = {}
@@ -340,7 +368,7 @@ class Feed:
                 live = self._batches.popleft()
                 for begin in range(0, len(live), CHUNK):
                     self._hand_out(live[begin : begin + CHUNK])
-                    self._taken(len(live[begin : begin + CHUNK]))
+                    self._taken(weight_of(live[begin : begin + CHUNK]))
                     await asyncio.sleep(0)
 
     def _hand_out(self, live: list[Live]) -> None:

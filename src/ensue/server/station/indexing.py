@@ -3,8 +3,9 @@
 Acknowledged is what the journal holds. The history, with its indexes, takes longer to write, so it
 is filled behind the line, in batches; the number of the last event in it is written down after it
 is. A crash in between fills some events in again, which changes nothing. Who asks the history waits
-until it has come up with the journal; as long as nobody asks, it is filled some thousand events or
-a second at a time, since small transactions cost the most, and the disk is wanted for the journal.
+until it has come up with the journal; as long as nobody asks, it is filled many thousand events or
+some seconds at a time, since small transactions cost the most, and the disk is wanted for the
+journal.
 While filters ask the history of every event, the line itself fills it, event by event, and this
 thread rests.
 """
@@ -22,22 +23,26 @@ from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.server.station.entries import EVENT, Entry
-from ensue.server.station.journal import Journal
+from ensue.server.station.record.journal import Journal
 
-BATCH: Final = 5_000
-GATHER_SECONDS: Final = 1.0
-"""How long events wait for others, to be put into the history in one transaction."""
+BATCH: Final = 20_000
+GATHER_SECONDS: Final = 4.0
+"""How long events wait for others, to be put into the history in one transaction: each flush of it
+holds up those of the journal on the same disk."""
 RETRY_SECONDS: Final = 1.0
-MOST_HELD: Final = 30_000
+MOST_HELD: Final = 60_000
 """Events that wait in memory; more are read from the journal."""
+MOST_HELD_BYTES: Final = 64 * 1024 * 1024
+"""As many bytes of JSON, at most."""
 
 
 class Written(NamedTuple):
-    """Entries of the journal from `first` to `last`: the events among them."""
+    """Entries of the journal from `first` to `last`: the events among them, of `size` bytes."""
 
     first: int
     last: int
     events: list[Event]
+    size: int = 0
 
 
 class Indexer:
@@ -52,7 +57,7 @@ class Indexer:
         self._rests = False
         self._asked = 0
         self._held: deque[Written] = deque()
-        self._held_events = 0
+        self._held_events = self._held_bytes = 0
         self.problem: str | None = None
         self.refused = 0
         self.processor_seconds = 0.0
@@ -86,8 +91,9 @@ class Indexer:
             if written is not None:
                 self._held.append(written)
                 self._held_events += len(written.events)
-                while self._held_events > MOST_HELD:
-                    self._held_events -= len(self._held.popleft().events)
+                self._held_bytes += written.size
+                while self._held_events > MOST_HELD or self._held_bytes > MOST_HELD_BYTES:
+                    self._let_go()
             is_first = self._goal <= self.indexed
             self._goal = max(self._goal, seq)
             if is_first or self._is_due:
@@ -143,7 +149,7 @@ class Indexer:
 
     def keep(self, events: Sequence[Event]) -> None:
         """Put events into the history; what cannot be kept there is counted."""
-        self._history.add_all(events, on_refused=self._refuse)
+        self._history.add_read(events, self._refuse)
 
     def _refuse(self, _: object, __: EventError) -> None:
         self.refused += 1
@@ -190,16 +196,21 @@ class Indexer:
         """The events behind a number, if they are at hand, with those that follow on them."""
         with self._changed:
             while self._held and self._held[0].first <= begin:
-                self._held_events -= len(self._held.popleft().events)
+                self._let_go()
             if not self._held or self._held[0].first != begin + 1:
                 return None
             last, events = begin, list[Event]()
             while self._held and self._held[0].first == last + 1 and len(events) < BATCH:
-                found = self._held.popleft()
-                self._held_events -= len(found.events)
+                found = self._let_go()
                 events += found.events
                 last = found.last
             return Written(begin + 1, last, events)
+
+    def _let_go(self) -> Written:
+        found = self._held.popleft()
+        self._held_events -= len(found.events)
+        self._held_bytes -= found.size
+        return found
 
 
 def events_in(rows: Sequence[Entry]) -> list[Event]:

@@ -24,19 +24,20 @@ from typing import Any, Final, Protocol
 from ensue.errors import EnsueError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.server.station.entries import EVENT, LATE, OUTPUT, TIME, Entry, Live
+from ensue.server.station.entries import EVENT, LATE, OUTPUT, TIME, UNREAD, Entry, Live, weight_of
 from ensue.server.station.figures import Figures
-from ensue.server.station.hosted import Hosted
 from ensue.server.station.indexing import Indexer
-from ensue.server.station.journal import Journal
-from ensue.server.station.registry import Registry, Saved
+from ensue.server.station.record.journal import Journal
+from ensue.server.station.record.registry import Registry, Saved
+from ensue.server.station.rules.hosted import Hosted
 
 GROUP_EVENTS: Final = 10_000
 """Events of one transaction, at most, beyond those of the publication that fills it."""
+GROUP_BYTES: Final = 16 * 1024 * 1024
 GROUP_TICKS: Final = 500
 """Entries of one transaction when only the clock moves."""
 BACKLOG_EVENTS: Final = 50_000
-"""So many entries may wait for the feed before the line waits for it."""
+"""So many entries, by weight, may wait for the feed before the line waits for it."""
 
 log = logging.getLogger("ensue.server")
 
@@ -87,6 +88,9 @@ class Owner(Protocol):
     figures: Figures
     hosted: dict[str, Hosted]
     seq: int
+    most_keys: int
+    is_crowded: bool
+    """Whether all rules together hold too many keys."""
 
     @property
     def asks(self) -> bool:
@@ -169,7 +173,7 @@ class Line:
         return call.future
 
     def delivered(self, count: int) -> None:
-        """The feed has taken so many entries."""
+        """The feed has taken entries of that weight."""
         with self._changed:
             has_waited = self.backlog >= BACKLOG_EVENTS
             self.backlog -= count
@@ -228,7 +232,7 @@ class Line:
             return [first]
         taken: list[Publication | Call] = [first]
         count, size = len(first.events), first.size
-        while self._jobs and count < GROUP_EVENTS:
+        while self._jobs and count < GROUP_EVENTS and size < GROUP_BYTES:
             following = self._jobs[0]
             if isinstance(following, Call):
                 break
@@ -274,13 +278,21 @@ class Line:
     ) -> None:
         owner = self._owner
         asks = owner.asks
+        reading = list(owner.hosted.values())
         for hosted in owner.hosted.values():
+            if not hosted.lets_in(event, owner.most_keys, owner.is_crowded):
+                reading.remove(hosted)
+                owner.seq += 1
+                live.append(Live(Entry(owner.seq, UNREAD, b"", hosted.name), None))
+                problems = hosted.refusals[-1].problems
+                publication.unread.append((number, hosted.name, problems))
+        for hosted in reading:
             if hosted.is_behind(event):
                 self._pass_gap(hosted, event, live)
         owner.seq += 1
         matched = owner.matched(event) if asks else ()
         live.append(Live(Entry(owner.seq, EVENT, body), event, matched))
-        for hosted in owner.hosted.values():
+        for hosted in reading:
             refused = hosted.counted.refused
             outputs = hosted.push(event)
             if outputs or hosted.run.late:
@@ -390,7 +402,7 @@ class Line:
         owner.figures.duplicates += sum(each.duplicates for each in publications)
         owner.figures.committed(events, outputs, [now - each.since for each in publications])
         with self._changed:
-            self.backlog += len(live)
+            self.backlog += weight_of(live)
         owner.written(live, is_whole=is_whole)
         for publication in publications:
             _tell(publication.future, publication)

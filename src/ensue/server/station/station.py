@@ -25,17 +25,20 @@ from ensue.server.settings import Settings
 from ensue.server.station.entries import EVENT, Live
 from ensue.server.station.feed import Feed, Subscriber, Wanted
 from ensue.server.station.figures import Figures, Sample
-from ensue.server.station.hosted import Hosted
 from ensue.server.station.indexing import Indexer, Written
-from ensue.server.station.journal import Journal
-from ensue.server.station.known import Known
 from ensue.server.station.line import BusyError, Line, Publication
-from ensue.server.station.recovery import recovered
-from ensue.server.station.registry import Registry, Saved
+from ensue.server.station.record.journal import Journal
+from ensue.server.station.record.known import Known
+from ensue.server.station.record.recovery import recovered
+from ensue.server.station.record.registry import Registry, Saved
+from ensue.server.station.rules.fullness import held_in_all
+from ensue.server.station.rules.hosted import Hosted
 from ensue.subscriptions import Index
 
 SAVE_EVENTS: Final = 200_000
 SAVE_SECONDS: Final = 30.0
+COUNT_SECONDS: Final = 0.25
+"""How often it is looked how many keys all rules hold."""
 """How far states may be behind the journal: what a recovery has to read again at most."""
 SAVE_SHARE: Final = 20
 """Saving states takes at most one part in so many of the line's time."""
@@ -72,6 +75,7 @@ class Station:
             self.journal,
             self.history,
             self.limits.subscriber_waiting,
+            self.limits.keys,
             self.line.delivered,
             self._count_delivered,
         )
@@ -84,6 +88,9 @@ class Station:
         self._saved_at = time.monotonic()
         self._saving_took = 0.0
         self._trimmed_at = 0.0
+        self.most_keys = self.limits.keys
+        self.is_crowded = False
+        self._counted_at = 0.0
 
     # --- beginning and end ----------------------------------------------------------------------
 
@@ -143,6 +150,7 @@ class Station:
             self._fills_history = False
         self.hosted = recovered(self.journal, self.registry, self.read_library, self.history)
         self._remember_latest()
+        self._count_keys()
         self.settle()
 
     def _remember_latest(self) -> None:
@@ -278,13 +286,16 @@ class Station:
                 self.indexer.filled(self.seq)
         elif live:
             kept = [each.event for each in live if each.entry.kind == EVENT and each.event]
-            self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept))
+            size = sum(len(each.entry.body) for each in live if each.entry.kind == EVENT)
+            self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept, size))
         if live:
             self._loop.call_soon_threadsafe(self.feed.extend, live)
 
     def rest(self) -> None:
         """Save states and trim the journal, if it is time for it."""
         now = time.monotonic()
+        if now - self._counted_at > COUNT_SECONDS:
+            self._count_keys()
         if now - self._saved_at < SAVE_SHARE * self._saving_took:
             return
         due = [
@@ -298,6 +309,11 @@ class Station:
             self.save_states([min(due, key=lambda each: each.saved_seq)])
         if now - self._trimmed_at > 1.0:
             self._trim()
+
+    def _count_keys(self) -> None:
+        self._counted_at = time.monotonic()
+        held = held_in_all(each.run for each in self.hosted.values())
+        self.is_crowded = held >= self.limits.keys_in_all
 
     def save_states(self, runs: Sequence[Hosted] | None = None) -> None:
         """Write the state of runs, of all if none are named, so that a recovery begins here."""

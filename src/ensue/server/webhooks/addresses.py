@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,17 @@ from ensue.errors import UsageError
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
 """Where a network without version 4 reaches addresses of it (RFC 6052)."""
+GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+"""All of version 6 that is given to public networks. What lies outside leads into the machine, its
+site, or to an address of version 4 in an older spelling (`::127.0.0.1`, `::ffff:0:127.0.0.1`)."""
+NEVER: Final = (
+    # Protocol assignments, where a cloud has its metadata, and relays that nobody runs any more:
+    # older versions of Python take them for public.
+    ipaddress.IPv4Network("192.0.0.0/24"),
+    ipaddress.IPv4Network("192.88.99.0/24"),
+)
+HOST: Final = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9a-fA-F:.]{2,45}")
+CONTROL: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
 @dataclass(frozen=True)
@@ -50,9 +62,20 @@ def target_of(url: str) -> Target:
         raise UsageError("a URL of a webhook holds no password: use its `secret`, which signs")
     is_tls = parts.scheme == "https"
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if not path.isascii() or any(each.isspace() for each in path):
+    if not path.isascii() or CONTROL.search(path):
         raise UsageError(f"`{url[:200]}` is no URL: write other characters as `%XX`")
-    return Target(parts.hostname, port or (443 if is_tls else 80), path, is_tls)
+    return Target(_host(parts.hostname, url), port or (443 if is_tls else 80), path, is_tls)
+
+
+def _host(name: str, url: str) -> str:
+    """A host as it stands in a request. Raises `UsageError`."""
+    try:
+        host = name if name.isascii() else name.encode("idna").decode()
+    except UnicodeError:
+        host = ""
+    if not HOST.fullmatch(host):
+        raise UsageError(f"`{url[:200]}` is no URL for a webhook: its host is no name or address")
+    return host
 
 
 async def allowed_addresses(target: Target, networks: Sequence[Network]) -> list[str]:
@@ -84,4 +107,8 @@ def is_allowed(text: str, networks: Sequence[Network]) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_allowed(str(inner), networks)
+        if address not in GLOBAL_UNICAST:
+            return False
+    if any(address in each for each in NEVER):
+        return False
     return address.is_global and not address.is_multicast

@@ -33,7 +33,7 @@ async def post(
             status = await _exchange(target, addresses[0], body, secret)
     except TimeoutError:
         raise PostError(f"no answer within {TIMEOUT_SECONDS:g} s") from None
-    except (OSError, ssl.SSLError, h11.ProtocolError) as error:
+    except (OSError, ssl.SSLError, h11.ProtocolError, ValueError) as error:
         raise PostError(f"{type(error).__name__}: {error}") from None
     if not 200 <= status < 300:
         raise PostError(f"the answer was {status}, and 2xx is needed")

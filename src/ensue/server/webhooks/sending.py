@@ -19,8 +19,8 @@ from ensue.errors import EnsueError, UsageError
 from ensue.server.settings.reading import NAME
 from ensue.server.station.entries import KINDS
 from ensue.server.station.feed import Delivery, GoneError, Wanted
-from ensue.server.station.libraries import LimitedError, UnknownError
-from ensue.server.station.registry import SavedWebhook
+from ensue.server.station.record.registry import SavedWebhook
+from ensue.server.station.rules.libraries import LimitedError, UnknownError
 from ensue.server.station.station import Station
 from ensue.server.webhooks.addresses import allowed_addresses, target_of
 from ensue.server.webhooks.posting import post

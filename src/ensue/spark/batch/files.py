@@ -151,7 +151,7 @@ class FileOutputs:
             return replace(reading, line_breaks=True)
         if self._found.get("needs_event"):
             return replace(reading, as_events=True)
-        if self._found.get("needs_number"):
+        if self._found.get("needs_number") and not reading.numbered:
             return replace(reading, numbered=True)
         return None
 
@@ -214,19 +214,22 @@ def dated(rows: DataFrame) -> DataFrame:
 
 def _counts(job: Job) -> Mapping[str, Any]:
     """The number of events and of rejected rows, in one pass over the columns that decide it."""
+    has_no_id = job.layout.context["id"].column.isNull()
     if job.python_reasons or job.is_bounded:
-        total, rejected = job.events.count(), job.rejected().count()
-    else:
-        library = job.plan.library
-        is_event = conforms(job.layout, library.types)
-        type_ = job.layout.context["type"].column
-        found = job.events.agg(
-            sf.count("*").alias("total"),
-            sf.count_if(~is_event).alias("rejected"),
-            *unread_types(is_event, type_, library),
-        ).collect()[0]
-        return {**found.asDict(), "events": found["total"] - found["rejected"]}
-    return {"events": total - rejected, "rejected": rejected}
+        needed = sf.count_if(has_no_id).alias("needs_number")
+        total, number = job.events.agg(sf.count("*"), needed).collect()[0]
+        rejected = job.rejected().count()
+        return {"events": total - rejected, "rejected": rejected, "needs_number": number}
+    library = job.plan.library
+    is_event = conforms(job.layout, library.types)
+    type_ = job.layout.context["type"].column
+    found = job.events.agg(
+        sf.count("*").alias("total"),
+        sf.count_if(~is_event).alias("rejected"),
+        sf.count_if(has_no_id).alias("needs_number"),
+        *unread_types(is_event, type_, library),
+    ).collect()[0]
+    return {**found.asDict(), "events": found["total"] - found["rejected"]}
 
 
 def _observed_counts(observed: Observation | DataFrame) -> Mapping[str, Any]:

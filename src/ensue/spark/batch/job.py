@@ -31,7 +31,7 @@ from ensue.spark.sql.conformance import (
     mention_unusable_keys,
 )
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
-from ensue.spark.sql.mapping import Columns, mapped_events
+from ensue.spark.sql.mapping import Columns, attribute_names, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, EVENT_DDL, OUTPUT_DDL, REACH, REJECTED_DDL
@@ -80,7 +80,8 @@ class Job:
     """The plan of a library over a DataFrame.
 
     `python_reasons` says why rows must be read in Python, if they must. `scans` has, for each group
-    by its number, its scan in SQL, or the reason why Python reads its rows.
+    by its number, its scan in SQL, or the reason why Python reads its rows. Without `partitions`,
+    Spark puts the partitions of a shuffle together by their sizes, up to the number of its setting.
     """
 
     events: DataFrame
@@ -90,7 +91,7 @@ class Job:
     task: GroupTask
     until: int | None
     arrival: str | None
-    partitions: int
+    partitions: int | None
     max_jump: float
     python_reasons: tuple[str, ...]
     scans: Mapping[int, Scan | str] = field(default_factory=dict)
@@ -105,14 +106,15 @@ class Job:
     ) -> Self:
         """Raises `UsageError` for what cannot work, naming column and rule."""
         options = options or BatchOptions()
-        mapped = mapped_events(events, columns, options.type, options.timezone)
+        loaded = as_library(library).plain()
+        declared = attribute_names(loaded.checked.types)
+        mapped = mapped_events(events, columns, options.type, options.timezone, declared)
         events = mapped.events
         if events.isStreaming:
             raise UsageError(
                 "the DataFrame is a stream, and this call reads bounded ones: use `spark.read`"
                 " for `spark.readStream`"
             )
-        loaded = as_library(library).plain()
         plan = plan_of(loaded.checked, options.correlations)
         layout = layout_of(events, mapped.renames, mapped.times)
         check_arrival(events, options.arrival)
@@ -141,7 +143,7 @@ class Job:
             task,
             None if options.until is None else time_microseconds(options.until),
             options.arrival,
-            options.partitions or shuffle_partitions(events),
+            options.partitions,
             max_jump(loaded.checked, options.max_jump, bounded=True),
             tuple(python_reasons),
             {group.number: _scan(group, layout, plan, python_reasons) for group in plan.groups},
@@ -223,7 +225,7 @@ class Job:
         columns = [column.alias(f"c{n}") for n, column in enumerate(shuffled.values())]
         rows = rows.filter(scan.wanted).select(*columns, arrival.alias(ARRIVAL))
         keys = [made(sf.col(f"c{names.index(name)}")) for name, made in scan.keys]
-        rows = rows.repartition(self.partitions, *keys) if keys else rows.repartition(1)
+        rows = self._spread(rows, *keys) if keys else rows.repartition(1)
         names.append(ARRIVAL)
         rows, added = self._with_clock(group, rows)
         names += added
@@ -244,9 +246,19 @@ class Job:
             fed = made.filter(sf.col("author").isin(*names))
             wanted = wanted.unionAll(fed.mapInArrow(for_workers(map_outputs, task), EVENT_DDL))
         keyed = group.is_keyed
-        rows = wanted.repartition(self.partitions, "bucket") if keyed else wanted.repartition(1)
+        rows = self._spread(wanted, sf.col("bucket")) if keyed else wanted.repartition(1)
         rows, _ = self._with_clock(group, rows.drop("bucket"))
         return rows.mapInArrow(for_workers(run_events, task), ddl)
+
+    def _spread(self, rows: DataFrame, *keys: Column) -> DataFrame:
+        """The rows shuffled by keys.
+
+        A number that a DataFrame asks for is a number of tasks, however little each has to do; two
+        hundred, as in a session with Spark's own settings, would cost more than the rules.
+        """
+        if self.partitions is None:
+            return rows.repartition(*keys)
+        return rows.repartition(self.partitions, *keys)
 
     def _events_of_group(self, task: GroupTask) -> DataFrame:
         """The events that a group wants, as bytes."""

@@ -1,8 +1,9 @@
-"""Parquet with times in nanoseconds, as pandas writes it, which Spark reads only as numbers.
+"""Parquet as pandas writes it: times in nanoseconds, and columns in which there is nothing.
 
-In come the paths of files; out go the names of such columns, told by the schema of the first file,
-and expressions that cut numbers to microseconds. Only files of this machine can be looked into; for
-others the user says the unit.
+Spark reads the first only as numbers, and takes the second for integers. In come the paths of
+files; out go the names of such columns, told by the schemas of the files, and expressions that cut
+numbers to microseconds. Only files of this machine can be looked into; for others the user says the
+unit.
 """
 
 from __future__ import annotations
@@ -22,20 +23,39 @@ SIGN = "TIMESTAMP(NANOS"
 SETTING = "spark.sql.legacy.parquet.nanosAsLong"
 
 
-def nanosecond_columns(files: Sequence[str]) -> dict[str, bool]:
+def nanosecond_columns(files: Sequence[str], read: st.StructType) -> dict[str, bool]:
     """The columns of nanoseconds, and whether their times have no zone.
 
-    Files that cannot be looked into from here have none: their numbers need a unit, `ts:ns`.
+    `read` has the columns as Spark reads them: times of INT96 are no numbers to it. Files that
+    cannot be looked into from here have none: their numbers need a unit, `ts:ns`.
     """
-    first = files[0].removeprefix("file:")
-    if not Path(first).is_file():
-        return {}
-    schema = pq.read_schema(first)
+    schema = schema_here(files[0])
+    numbers = {field.name for field in read if isinstance(field.dataType, st.LongType)}
     return {
         field.name: field.type.tz is None
-        for field in schema
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns"
+        for field in schema or ()
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns" and field.name in numbers
     }
+
+
+def empty_columns(files: Sequence[str], read: st.StructType) -> list[str]:
+    """The columns that are null in all files by their type, which Spark takes for integers.
+
+    pandas writes a column so in which there is no value. Files must be of this machine.
+    """
+    found = {field.name for field in read if isinstance(field.dataType, st.IntegerType)}
+    for file in files:
+        schema = schema_here(file) if found else None
+        if schema is None:
+            return []
+        found &= {field.name for field in schema if pa.types.is_null(field.type)}
+    return sorted(found)
+
+
+def schema_here(file: str) -> pa.Schema | None:
+    """The schema of a file of this machine; None for any other."""
+    path = Path(file.removeprefix("file:"))
+    return pq.read_schema(path) if path.is_file() else None
 
 
 def in_microseconds(number: Column, is_local: bool, zone: str | None) -> Column:

@@ -31,7 +31,7 @@ from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.plan import plan_of
 from ensue.spark.sql.scan import names_read
-from ensue.spark.worker.event_rows import ARRIVAL, REACH
+from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, REACH
 from ensue.spark.worker.line_chunks import (
     KINDS,
     NEEDS_EVENT,
@@ -40,15 +40,17 @@ from ensue.spark.worker.line_chunks import (
     LinesTask,
     read_lines,
 )
-from ensue.spark.worker.line_places import LINE_DDL, PLACES_A_FILE, SCHEME, first_line, plain_path
-from ensue.spark.worker.line_records import (
-    PAYLOAD_DDL,
-    CellsTask,
-    header_names,
-    read_csv_cells,
-    refuse_ahead,
+from ensue.spark.worker.line_places import (
+    LINE_DDL,
+    PLACES_A_FILE,
+    SCHEME,
+    file_codes,
+    first_line,
+    plain_path,
 )
+from ensue.spark.worker.line_records import PAYLOAD_DDL, header_names, refuse_ahead
 from ensue.spark.worker.remote_call import for_workers
+from ensue.spark.worker.whole_files import PLACED_DDL, place_lines, read_whole_files
 
 MOST_RANKED = 1000
 """From this number of Parquet files on, Spark chooses the order of events of equal times."""
@@ -159,14 +161,19 @@ def _parquet(spark: SparkSession, paths: Sequence[str], reading: Reading) -> Inp
     place: Column = sf.monotonically_increasing_id()
     if len(files) < MOST_RANKED:
         decoded = sf.coalesce(sf.try_url_decode(_file()), _file())
-        name = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
-        found = sf.array_position(sf.array(*map(sf.lit, files)), name)
+        path = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
+        found = sf.array_position(sf.array(*map(sf.lit, files)), path)
         rank = sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
         place = rank * sf.lit(PLACES_A_FILE) + sf.col("_metadata.row_index")
     arrival = place.cast("bigint").alias(ARRIVAL)
     added = [arrival]
     if "id" not in (*read.columns, *reading.mapping.columns):
         added.append(_row_number(read, files).alias("id"))
+    elif reading.numbered:
+        name = _column_of_ids(reading)
+        if name in read.columns:
+            number = _row_number(read, files)
+            read = read.withColumn(name, sf.coalesce(sf.col(f"`{name}`").cast("string"), number))
     source = own_name
     if "source" in read.columns and "source" not in reading.mapping.columns:
         source = sf.coalesce(sf.nullif(sf.col("source"), sf.lit("")), own_name)
@@ -177,6 +184,11 @@ def _parquet(spark: SparkSession, paths: Sequence[str], reading: Reading) -> Inp
         named = [source.alias("source")]
     events = read.select(*kept, *named, *added)
     return Input(len(files), events, rows=read.select("*", *added))
+
+
+def _column_of_ids(reading: Reading) -> str:
+    origin = reading.mapping.columns.get("id")
+    return "id" if origin is None else origin.path
 
 
 def _row_number(read: DataFrame, files: Sequence[str]) -> Column:
@@ -205,11 +217,15 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: Readin
             raise
         spark.conf.set(nanoseconds.SETTING, "true")
         read = _open(reader, paths)
+    files = paths_of(read)
+    if len(files) < MOST_RANKED:
+        empty = nanoseconds.empty_columns(files, read.schema)
+        read = read.withColumns({name: sf.lit(None) for name in empty}) if empty else read
     if spark.conf.get(nanoseconds.SETTING, "false") != "true":
         return read
     # What the user has given a unit is meant as a number.
     counted = {each.path for each in reading.mapping.columns.values() if each.unit is not None}
-    for name, is_local in nanoseconds.nanosecond_columns(paths_of(read)).items():
+    for name, is_local in nanoseconds.nanosecond_columns(files, read.schema).items():
         if name not in counted:
             number, zone = sf.col(f"`{name}`"), reading.mapping.timezone
             read = read.withColumn(name, nanoseconds.in_microseconds(number, is_local, zone))
@@ -229,6 +245,21 @@ def _text(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     )
 
 
+def _named_files(
+    spark: SparkSession, paths: Sequence[str], lines: DataFrame
+) -> tuple[tuple[str, ...], bool]:
+    """The paths of the files as rows have them, in order, and whether codes can stand for them."""
+    files = paths_of(lines)
+    if len(files) >= MOST_RANKED:
+        return files, False
+    # Nothing of the files is read, since their contents are not asked for.
+    rows = _open(_reader(spark, "binaryFile"), paths).select(_file().alias("file")).collect()
+    named = sorted((row["file"] for row in rows), key=plain_path)
+    if tuple(map(plain_path, named)) != files or file_codes(named) is None:
+        return files, False
+    return tuple(named), True
+
+
 def _lines(
     spark: SparkSession,
     paths: Sequence[str],
@@ -238,7 +269,7 @@ def _lines(
     allowed_jump: float,
 ) -> Input:
     lines = _text(spark, paths)
-    files = paths_of(lines)
+    files, with_codes = _named_files(spark, paths, lines)
     mapping = reading.mapping
     header: tuple[str, ...] = ()
     delimiter = ","
@@ -247,16 +278,14 @@ def _lines(
         Layout.of(mapped_names(header, mapping), _shown(paths))
     columns = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
     said = columns, mapping.type, mapping.timezone
-    if reading.line_breaks:
-        cells = CellsTask(library.tables(), files, header, delimiter, *said)
-        return _csv_with_line_breaks(spark, paths, cells, allowed_jump)
     if format_ == "csv":
         is_numbered = "id" not in mapped_names(header, mapping)
         fields = csv_fields(library, mapped_names(header, mapping))
     else:
         is_numbered = mapping.is_plain and "id" not in mapping.columns
         fields = json_fields(library, mapping)
-    is_encoded = reading.as_events or fields is None
+    is_numbered = is_numbered or reading.numbered
+    is_encoded = reading.as_events or reading.line_breaks or fields is None
     task = LinesTask(
         library.tables(),
         files,
@@ -265,22 +294,27 @@ def _lines(
         delimiter,
         *said,
         fields=() if fields is None or is_encoded else fields,
-        before=_before(lines, files, format_) if is_numbered or reading.numbered else None,
+        before=_numbers_before(lines, files, format_, reading) if is_numbered else None,
     )
     ddl = PAYLOAD_DDL
     if not is_encoded:
         typed = (f"`{name}` {KINDS[kind][1]}" for name, kind in task.fields)
         ddl = ", ".join([LINE_DDL, *typed])
-    records = lines.mapInArrow(for_workers(read_lines, task), ddl)
+    handed = lines.withColumn("file", sf.crc32("file")) if with_codes else lines
+    if reading.line_breaks:
+        records = _whole_files(handed, task)
+    else:
+        records = handed.mapInArrow(for_workers(read_lines, task), ddl)
     held = None
     if allowed_jump != UNBOUNDED:
         # How far the clock comes, where it stands at the end, counts and outputs: each is a pass.
         held = records = records.persist()
         near = _near if is_encoded else _near_in_columns
         records = near(records, library.tables(), allowed_jump)
-    rejected = RejectedRecords.of_lines(records, lines, format_)
+    counted_lines = None if reading.line_breaks else lines
+    rejected = RejectedRecords.of_lines(records, counted_lines, format_)
     in_a_join = allowed_jump != UNBOUNDED
-    observed, counted = _counted(records, None if is_encoded else library.checked, in_a_join)
+    observed, counted = _counted(records, library.checked, in_a_join)
     kept = counted.filter(sf.col("problems").isNull())
     if is_encoded:
         return _encoded(kept, rejected, observed, len(files), held)
@@ -295,13 +329,14 @@ def _near(records: DataFrame, library: bytes, allowed: float) -> DataFrame:
 
 
 def _near_in_columns(records: DataFrame, _library: bytes, allowed: float) -> DataFrame:
-    """Events in columns, of which those that lie too far ahead ask for whole events.
+    """Events in columns, of which those too far from the others ask for whole events.
 
     What is rejected is told as a whole, which columns are not. It is rare enough to read again.
     """
-    is_ahead = sf.col("problems").isNull() & (sf.unix_micros("time") > sf.col(REACH))
-    asked = sf.when(is_ahead, sf.array(sf.lit(NEEDS_EVENT))).otherwise(sf.col("problems"))
-    return _with_reach(records, allowed).withColumn("problems", asked).drop(REACH)
+    is_far = ~sf.unix_micros("time").between(sf.col(BEGIN), sf.col(REACH))
+    is_far = sf.col("problems").isNull() & is_far
+    asked = sf.when(is_far, sf.array(sf.lit(NEEDS_EVENT))).otherwise(sf.col("problems"))
+    return _with_reach(records, allowed).withColumn("problems", asked).drop(REACH, BEGIN)
 
 
 def _with_reach(records: DataFrame, allowed: float) -> DataFrame:
@@ -310,13 +345,18 @@ def _with_reach(records: DataFrame, allowed: float) -> DataFrame:
     return records.crossJoin(sf.broadcast(reach_of(times, int(allowed), None)))
 
 
-def _before(
-    lines: DataFrame, files: Sequence[str], format_: str
+def _numbers_before(
+    lines: DataFrame, files: Sequence[str], format_: str, reading: Reading
 ) -> tuple[tuple[str, int, int], ...]:
-    """How many records come before each block of the files; a pass over their bytes."""
+    """How many records come before each block of the files; a pass over their bytes.
+
+    One task that reads whole files counts their records by itself.
+    """
+    if reading.line_breaks:
+        return ()
     is_record = sf.col("value").cast("string").rlike(r"\S")
     blocks = lines.groupBy("file", "start").agg(sf.count_if(is_record).alias("records")).collect()
-    ranks = {name: rank for rank, name in enumerate(files)}
+    ranks = {plain_path(name): rank for rank, name in enumerate(files)}
     counted = sorted(
         (ranks.get(plain_path(row["file"]), len(ranks)), row["start"], row["file"], row["records"])
         for row in blocks
@@ -348,12 +388,11 @@ def _encoded(
 
 
 def _counted(
-    records: DataFrame, library: CheckedLibrary | None, in_a_join: bool
+    records: DataFrame, library: CheckedLibrary, in_a_join: bool
 ) -> tuple[Observation | DataFrame, DataFrame]:
     """The records, counted while they are read; in one more pass where they come from a join.
 
-    Spark does not observe the side of a join that it finds it need not read. With a library, events
-    are counted by their types too.
+    Spark does not observe the side of a join that it finds it need not read.
     """
     is_event = sf.col("problems").isNull()
     marks = {"open": OPEN_QUOTE, "needs_event": NEEDS_EVENT, "needs_number": NEEDS_NUMBER}
@@ -365,7 +404,7 @@ def _counted(
             for name, mark in marks.items()
         ),
         sf.count_if(sf.array_join("problems", " ").contains(NO_OFFSET)).alias("no_offset"),
-        *([] if library is None else unread_types(is_event, sf.col("type"), library)),
+        *unread_types(is_event, sf.col("type"), library),
     ]
     if in_a_join:
         return records.agg(*counts), records
@@ -479,25 +518,9 @@ def _columns_suffice(library: Library, names: Sequence[str]) -> bool:
     return True
 
 
-def _csv_with_line_breaks(
-    spark: SparkSession, paths: Sequence[str], task: CellsTask, allowed_jump: float
-) -> Input:
-    """The cells as Spark parts them; a row of another number of cells comes as its text."""
-    names = [f"c{number}" for number in range(len(task.header))]
-    schema = ", ".join(f"`{name}` string" for name in (*names, "corrupt"))
-    reader = _reader(spark, "csv").option("header", "true").option("escape", '"')
-    reader = reader.option("sep", task.delimiter)
-    reader = reader.option("multiLine", "true").option("columnNameOfCorruptRecord", "corrupt")
-    rows = _open(reader.schema(schema), paths).select(
-        _file().alias("file"),
-        sf.lit(0).cast("bigint").alias("start"),
-        sf.array(*(sf.col(name) for name in names)).alias("cells"),
-        sf.col("corrupt").cast("binary").alias("value"),
-    )
-    records = rows.mapInArrow(for_workers(read_csv_cells, task), PAYLOAD_DDL)
-    if allowed_jump != UNBOUNDED:
-        records = _near(records, task.library, allowed_jump)
-    rejected = RejectedRecords.of_lines(records, None, "csv")
-    observed, counted = _counted(records, None, allowed_jump != UNBOUNDED)
-    kept = counted.filter(sf.col("problems").isNull())
-    return _encoded(kept, rejected, observed, len(task.files))
+def _whole_files(lines: DataFrame, task: LinesTask) -> DataFrame:
+    """The records of files of which each is read by one task, or all by one that counts them."""
+    placed = lines.mapInArrow(for_workers(place_lines, task), PLACED_DDL)
+    by_file = placed.repartition("rank") if task.before is None else placed.repartition(1)
+    in_order = by_file.sortWithinPartitions(ARRIVAL)
+    return in_order.mapInArrow(for_workers(read_whole_files, task), PAYLOAD_DDL)

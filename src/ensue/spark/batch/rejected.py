@@ -43,8 +43,8 @@ class RejectedRecords:
         """From records with their places; `lines` has all lines of the files, to count them."""
         rejected = records.filter(sf.col("problems").isNotNull())
         if lines is None:
-            # Spark's CSV reader gives records without their lines; the header is the first record.
-            number = sf.col("line") + 2
+            # Of files that were read as a whole, a line in its block is that line of its file.
+            number = sf.col("line") + 1
             return cls(_selected(rejected.withColumn("number", number)), format_)
         counted = lines.groupBy("file", "start").agg(sf.count("*").alias("lines"))
         earlier = (

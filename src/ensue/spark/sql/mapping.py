@@ -8,7 +8,7 @@ of times, which travel to workers as plain data. The meaning is that of `ensue.e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from ensue.events.mapping import Mapping as UserMapping
+from ensue.events.types import TypeSystem
 from ensue.spark.worker.event_rows import NO_TIMES, Times
 
 Columns = Mapping[str, Any]
@@ -35,17 +36,29 @@ class MappedEvents:
     times: Times = NO_TIMES
 
 
+def attribute_names(types: TypeSystem) -> list[str]:
+    """The names of all attributes that types declare."""
+    return sorted({name for each in types for name in types.attributes(each.name)})
+
+
 def mapped_events(
     events: DataFrame,
     columns: Columns | None = None,
     type_: str | None = None,
     timezone: str | None = None,
+    declared: Iterable[str] = (),
 ) -> MappedEvents:
     """Raises `UsageError` for a mapping that cannot be meant.
 
-    A name that is neither a column nor a path stays as it is, and is refused with the layout.
+    A name that is neither a column nor a path stays as it is, and is refused with the layout. An
+    attribute that is declared with dots is looked for inside structs.
     """
-    given = columns or {}
+    nested = {
+        name: name
+        for name in declared
+        if name not in events.columns and _inside(events, name) is not None
+    }
+    given = {**nested, **(columns or {})}
     expressions = {name: each for name, each in given.items() if isinstance(each, Column)}
     texts = {name: each for name, each in given.items() if name not in expressions}
     said = UserMapping.of(texts, type_, timezone)

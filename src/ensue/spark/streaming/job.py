@@ -34,7 +34,7 @@ from ensue.spark.sql.conformance import (
     mention_unusable_keys,
 )
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
-from ensue.spark.sql.mapping import Columns, mapped_events
+from ensue.spark.sql.mapping import Columns, attribute_names, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of, wanted_by_rule
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.streaming.bucket import (
@@ -241,9 +241,10 @@ class StreamJob:
     ) -> StreamJob:
         """Raises `UsageError` for what cannot work, naming column and rule."""
         options = options or StreamOptions()
-        mapped = mapped_events(events, columns, options.type, options.timezone)
-        events = mapped.events
         loaded = as_library(library).plain()
+        declared = attribute_names(loaded.checked.types)
+        mapped = mapped_events(events, columns, options.type, options.timezone, declared)
+        events = mapped.events
         plan = plan_of(loaded.checked, options.correlations)
         layout = layout_of(events, mapped.renames, mapped.times)
         check_arrival(events, options.arrival)

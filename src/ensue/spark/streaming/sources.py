@@ -119,4 +119,4 @@ def _schema_of_files(spark: SparkSession, source: Source) -> tuple[Any, dict[str
         spark.conf.set(nanoseconds.SETTING, "true")
         files = spark.read.format(source.format).load(source.path)
     paths = sorted(plain_path(each) for each in files.inputFiles())
-    return files.schema, nanoseconds.nanosecond_columns(paths)
+    return files.schema, nanoseconds.nanosecond_columns(paths, files.schema)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ensue.engine.batch.input.table_reading import TableReading
 from ensue.events.columns import EXTENSION_PREFIX, is_attribute_column
@@ -28,11 +29,13 @@ from ensue.events.mapping import Mapping as UserMapping
 from ensue.events.mapping import Origin
 from ensue.events.nesting import value_at
 from ensue.events.sources import LINES
+from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.line_places import (
     BYTE_ORDER_MARK,
     LINE_FIELDS,
     LinePlaces,
     is_first,
+    name_of,
     plain_path,
 )
 from ensue.spark.worker.line_records import check_header, record_batches, types_of
@@ -115,48 +118,56 @@ class LinesReader:
 
     def read(self, places: pa.Table, lines: pa.Array) -> Batches:
         """The records in lines, with their places."""
-        texts = [line or b"" for line in lines.to_pylist()]
-        firsts = is_first(places)
-        is_json = self._task.format == LINES
-        for number in np.flatnonzero(firsts).tolist():
-            if is_json:
+        lines = self._without_firsts(np.flatnonzero(is_first(places)), lines.fill_null(b""))
+        is_blank = np.asarray(pc.equal(_trimmed_lengths(lines), 0))
+        files = places.column("file").combine_chunks()
+        codes = np.asarray(files.indices)
+        starts = places.column("start").to_numpy()
+        changes = np.flatnonzero((codes[1:] != codes[:-1]) | (starts[1:] != starts[:-1])) + 1
+        for begin, end in pairwise([0, *changes.tolist(), len(lines)]):
+            rows = begin + np.flatnonzero(~is_blank[begin:end])
+            block = plain_path(files.dictionary[int(codes[begin])].as_py()), int(starts[begin])
+            yield from self._read_block(block, places, lines, rows)
+
+    def _without_firsts(self, firsts: Rows, lines: pa.Array) -> pa.Array:
+        """The lines; the first of a file without its byte order mark, or checked as a header."""
+        if not len(firsts):
+            return lines
+        texts = lines.to_pylist()
+        for number in firsts.tolist():
+            if self._task.format == LINES:
                 texts[number] = texts[number].removeprefix(BYTE_ORDER_MARK)
             else:
                 check_header(texts[number], self._task.header, self._task.delimiter)
                 texts[number] = b""
-        files = places.column("file").combine_chunks().dictionary_encode()
-        codes = np.asarray(files.indices)
-        starts = places.column("start").to_numpy()
-        changes = np.flatnonzero((codes[1:] != codes[:-1]) | (starts[1:] != starts[:-1])) + 1
-        bounds = [0, *changes.tolist(), len(texts)]
-        for begin, end in pairwise(bounds):
-            kept = [at for at in range(begin, end) if texts[at].strip()]
-            block = plain_path(files.dictionary[int(codes[begin])].as_py()), int(starts[begin])
-            yield from self._read_block(block, places, texts, np.array(kept, np.int64))
+        return pa.array(texts, pa.binary())
 
     def _read_block(
-        self, block: tuple[str, int], places: pa.Table, texts: Sequence[bytes], rows: Rows
+        self, block: tuple[str, int], places: pa.Table, lines: pa.Array, rows: Rows
     ) -> Batches:
         numbers = self._numbers(block, len(rows))
+        texts = lines if len(rows) == len(lines) else lines.take(pa.array(rows))
         if self._task.format != LINES:
-            is_open = np.array([texts[row].count(b'"') % 2 for row in rows], np.bool_)
+            is_open = np.asarray(pc.count_substring(texts, '"')) % 2 == 1
             if is_open.any():
                 marked: list[Event | Rejected | None] = [
-                    Rejected(0, texts[row], (OPEN_QUOTE,)) for row in rows[is_open]
+                    Rejected(0, text, (OPEN_QUOTE,))
+                    for text in texts.filter(pa.array(is_open)).to_pylist()
                 ]
                 yield from self._rejected(places, rows[is_open], marked)
                 rows, numbers = rows[~is_open], numbers[~is_open]
+                texts = texts.filter(pa.array(~is_open))
         if len(rows):
-            name = block[0].rpartition("/")[2]
-            chunk = self._chunk(name, [texts[row] for row in rows], numbers)
+            name = name_of(block[0])
+            chunk = self._chunk(name, texts, numbers)
             if chunk is not None:
                 yield from self._events(places, rows, chunk)
                 return
             # A line that is no record is among them.
-            for row, number in zip(rows, numbers, strict=True):
-                chunk = self._chunk(name, [texts[row]], np.array([number]))
+            for at in range(len(rows)):
+                chunk = self._chunk(name, texts.slice(at, 1), numbers[at : at + 1])
                 if chunk is not None:
-                    yield from self._events(places, np.array([row]), chunk)
+                    yield from self._events(places, rows[at : at + 1], chunk)
 
     def _numbers(self, block: tuple[str, int], count: int) -> Rows:
         if self._task.before is None:
@@ -165,9 +176,9 @@ class LinesReader:
         self._seen[block] = self._seen.get(block, 0) + count
         return np.arange(first, first + count)
 
-    def _chunk(self, name: str, texts: Sequence[bytes], numbers: Rows) -> Chunk | None:
+    def _chunk(self, name: str, texts: pa.Array, numbers: Rows) -> Chunk | None:
         """A chunk with a row for each line; None if one of them makes none."""
-        block = b"\n".join([*texts, b""])
+        block = _joined(texts)
         reader = self._chunks.get(name)
         if reader is None:
             reader = self._chunks[name] = self._reader(name)
@@ -263,7 +274,8 @@ class LinesReader:
         return record
 
     def _typed(self, places: pa.Table, found: pa.RecordBatch) -> Batches:
-        columns = {name: places.column(name) for name in places.schema.names}
+        # Where an event stood is asked only of records that are none.
+        columns: dict[str, Any] = {ARRIVAL: places.column(ARRIVAL)}
         names = set(found.schema.names)
         columns |= {
             name: found.column(found.schema.get_field_index(name)).cast(KINDS[kind][0])
@@ -284,7 +296,7 @@ class LinesReader:
         if not self._task.fields:
             yield from record_batches(taken, records)
             return
-        columns = {name: taken.column(name) for name in taken.schema.names}
+        columns = {name: taken.column(name).cast(type_) for name, type_ in LINE_FIELDS[:4]}
         raws = [each.raw if isinstance(each, Rejected) else b"" for each in records]
         columns["raw"] = pa.array([_bytes(raw) for raw in raws], pa.binary())
         columns["problems"] = pa.array(
@@ -301,9 +313,19 @@ class LinesReader:
         yield from table.combine_chunks().to_batches()
 
 
-def _without_ids(ids: pa.Array) -> npt.NDArray[np.bool_]:
-    import pyarrow.compute as pc
+def _trimmed_lengths(lines: pa.Array) -> pa.Array:
+    """The lengths of lines without white space around them; they may be no UTF-8."""
+    return pc.binary_length(pc.ascii_trim_whitespace(lines.view(pa.string())))
 
+
+def _joined(texts: pa.Array) -> bytes:
+    """The texts as lines."""
+    ends = pa.array([0, len(texts)], pa.int32())
+    (joined,) = pc.binary_join(pa.ListArray.from_arrays(ends, texts), b"\n").to_pylist()
+    return bytes(joined) + b"\n"
+
+
+def _without_ids(ids: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(pc.starts_with(ids.cast(pa.string()), _UNKNOWN_SIGN))
 
 

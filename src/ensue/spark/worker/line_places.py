@@ -3,11 +3,13 @@
 In come lines with the file and the first byte of their block; out go an arrival that sorts lines by
 file and place, and the number of each line in its block. A number in the file follows from it once
 the lines of all blocks have been counted, which is done only for rejected lines (`batch.rejected`).
+The path of a file is longer than many a line, so that a code of it travels to the workers.
 """
 
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import unquote_plus
@@ -40,6 +42,17 @@ def plain_path(name: str) -> str:
     return SCHEME.sub(r"\1:/", unquote_plus(name))
 
 
+def name_of(file: str) -> str:
+    """The name of a file without its folders."""
+    return plain_path(file).rpartition("/")[2]
+
+
+def file_codes(files: Sequence[str]) -> dict[int, str] | None:
+    """The files by the codes that stand for their paths in rows; None if two have the same one."""
+    found = {zlib.crc32(name.encode()): name for name in files}
+    return found if len(found) == len(files) else None
+
+
 class LinePlaces:
     """Numbers the lines of the blocks that a task reads, in the order in which they come.
 
@@ -47,31 +60,44 @@ class LinePlaces:
     """
 
     def __init__(self, files: Sequence[str]) -> None:
-        self._ranks = {name: rank for rank, name in enumerate(files)}
+        self._files = pa.array([*files, ""], pa.string())
+        self._ranks = {plain_path(name): rank for rank, name in enumerate(files)}
+        by_code = sorted((zlib.crc32(name.encode()), rank) for rank, name in enumerate(files))
+        self._codes = np.array([code for code, _ in by_code] or [-1], np.int64)
+        self._ranks_by_code = np.array([rank for _, rank in by_code] or [0], np.int64)
         self._seen: dict[tuple[int, int], int] = {}
 
     def numbered(self, batch: pa.RecordBatch) -> pa.Table:
         """Places of the lines of a batch with columns `file`, `start` and `value`.
 
-        They are `LINE_FIELDS` without `raw` and `problems`, and `source`, the name of the file.
+        They are `LINE_FIELDS` without `raw` and `problems`. A file is a path or the code of one,
+        and becomes a path by its number.
         """
-        named = batch.column("file").dictionary_encode()
-        paths = [plain_path(name) for name in named.dictionary.to_pylist()]
-        by_name = np.array([self._ranks.get(path, len(self._ranks)) for path in paths], np.int64)
-        names = pa.array([path.rpartition("/")[2] for path in paths], pa.string())
-        ranks = by_name[named.indices.to_numpy()] if len(batch) else np.empty(0, np.int64)
+        named, ranks = self._named(batch.column("file"))
         starts = batch.column("start").to_numpy()
         numbers = self._numbers(ranks, starts)
         return pa.table(
             {
                 # A line takes at least a byte, so that arrivals of different lines differ.
                 ARRIVAL: pa.array(ranks * PLACES_A_FILE + starts + numbers, pa.int64()),
-                "file": batch.column("file"),
+                "file": named,
                 "start": batch.column("start"),
                 "line": pa.array(numbers, pa.int64()),
-                "source": names.take(named.indices),
             }
         )
+
+    def _named(self, given: pa.Array) -> tuple[pa.DictionaryArray, Any]:
+        """The file of each line, and its rank among all files."""
+        if pa.types.is_integer(given.type):
+            codes = given.to_numpy()
+            found = np.searchsorted(self._codes, codes).clip(max=len(self._codes) - 1)
+            is_known = self._codes[found] == codes
+            ranks = np.where(is_known, self._ranks_by_code[found], len(self._ranks))
+            return pa.DictionaryArray.from_arrays(pa.array(ranks, pa.int32()), self._files), ranks
+        named = given.dictionary_encode()
+        paths = [plain_path(name) for name in named.dictionary.to_pylist()]
+        by_name = np.array([self._ranks.get(path, len(self._ranks)) for path in paths], np.int64)
+        return named, by_name[named.indices.to_numpy()] if len(given) else np.empty(0, np.int64)
 
     def _numbers(self, ranks: Any, starts: Any) -> Any:
         """The number of each line in its block, from 0."""

@@ -25,6 +25,8 @@ from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.events.mentions import Mentions
 
 EXACT_IN_DOUBLES = 2**53
+BEYOND_INTEGERS = 2.0**70
+"""No integer that an event may have is as large."""
 LARGEST_FLOAT = math.nextafter((2 - 2**-24) * 2.0**127, 0)
 """The largest number that a 32-bit float comes near to."""
 TEXTS = 400
@@ -103,7 +105,7 @@ def _equal_to(constant: int | float) -> tuple[int, int]:
 
     A whole number meets a real as a real, so beyond 2^53 several of them are equal to one.
     """
-    if isinstance(constant, int) or abs(constant) < EXACT_IN_DOUBLES:
+    if isinstance(constant, int) or not EXACT_IN_DOUBLES <= abs(constant) < BEYOND_INTEGERS:
         return math.ceil(constant), math.floor(constant)
     ends = []
     for away in (-math.inf, math.inf):

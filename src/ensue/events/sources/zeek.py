@@ -1,0 +1,74 @@
+"""Logs of Zeek, which say in their first lines, behind a `#`, how their rows are to be read.
+
+In comes the beginning of a file; out go its delimiter and the names of its columns, and for any
+part of it the text as CSV: lines behind a `#` are blank, so that line numbers stay, cells without
+a value are empty, and a quote is a character like any other.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any, BinaryIO, NamedTuple, cast
+
+READ_BYTES = 1 << 20
+
+_FIRST = b"#separator "
+_NOTES = re.compile(rb"^#[^\n]*", re.MULTILINE)
+_UNSET = re.compile(rb"(?<![^\t\n])(?:-|\(empty\))(?![^\t\r\n])")
+_QUOTED = re.compile(rb'(?<![^\t\n])"[^\t\r\n]*')
+
+
+class Log(NamedTuple):
+    delimiter: str
+    header: tuple[str, ...]
+
+
+def log_of(head: bytes) -> Log | None:
+    """What the first lines of a file say; None if it is no log of Zeek with tabs."""
+    if not head.startswith(_FIRST) or not head[len(_FIRST) :].startswith(b"\\x09"):
+        return None
+    fields = re.search(rb"^#fields\t([^\r\n]+)\r?\n", head, re.MULTILINE)
+    if fields is None:
+        return None
+    return Log("\t", tuple(fields[1].decode("utf-8", "replace").split("\t")))
+
+
+def cleaned(lines: bytes) -> bytes:
+    """Whole lines of a log as CSV with tabs."""
+    if b"#" in lines:
+        lines = _NOTES.sub(b"", lines)
+    lines = _UNSET.sub(b"", lines)
+    if b'"' in lines:
+        lines = _QUOTED.sub(lambda cell: b'"' + cell[0].replace(b'"', b'""') + b'"', lines)
+    return lines
+
+
+def cleaned_file(file: BinaryIO) -> BinaryIO:
+    """A log as a file of CSV."""
+    return cast(BinaryIO, io.BufferedReader(_CleanedLog(file), READ_BYTES))
+
+
+class _CleanedLog(io.RawIOBase):
+    """The bytes of a log as CSV, read from front to end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._ready: memoryview = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._ready:
+            block = self._file.read(READ_BYTES)
+            self._ready = memoryview(cleaned(block + self._file.readline()))
+        part = self._ready[: len(buffer)]
+        buffer[: len(part)] = part
+        self._ready = self._ready[len(part) :]
+        return len(part)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()

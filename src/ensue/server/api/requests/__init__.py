@@ -1,0 +1,1 @@
+"""What every request passes: the gate, its parameters, and problems as answers."""

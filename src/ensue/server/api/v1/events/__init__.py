@@ -1,0 +1,1 @@
+"""`/v1/events`: `publishing` with `bodies` for POST, `subscribing` for GET and sockets."""

@@ -1,0 +1,223 @@
+"""Connections to the server, beside their requests: how many, how large a head, how patient.
+
+Uvicorn reads HTTP by httptools, which bounds neither the head of a request nor the time it takes,
+and answers pings of a WebSocket whether or not the answers are read. Here a connection is cut off
+where the head of a request is too large or too slow, where a body trickles in, where an answer is
+not read, or where there are too many connections. What a request may ask for is checked in
+`api.gate`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import CloseCode, Frame
+
+LARGEST_HEAD: Final = 64 * 1024
+"""Bytes of a request line and its headers."""
+LARGEST_FRAMING: Final = 16 * 1024 * 1024
+"""Bytes of a body's chunk sizes and trailers; no more than `FRAMING_SHARE` times the body, too."""
+FRAMING_SHARE: Final = 8
+HEAD_SECONDS: Final = 10.0
+"""From the beginning of a connection, or of a request on it, to the last header."""
+BODY_SECONDS: Final = 30.0
+SLOWEST_BODY: Final = 32 * 1024
+"""A body has to come within `BODY_SECONDS`, and a second more for so many bytes of it."""
+UNREAD_SECONDS: Final = 60.0
+"""How long an answer may wait to be read. A subscriber can go on later from its last id."""
+MOST_PIPELINED: Final = 32
+MOST_FRAGMENTS: Final = 1_024
+"""Parts of one message of a WebSocket."""
+LOOK_SECONDS: Final = 2.0
+
+TOO_MANY: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+HEAD_TOO_LARGE: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+class Patience:
+    """When a connection is cut off. Looked at every few seconds, so that requests pay nothing."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
+        self._loop = loop
+        self._transport = transport
+        self._stuck_since: float | None = None
+        self.until: float | None = None
+        """When what the server waits for has to be there."""
+        self.is_unread = False
+        """Whether the other side does not read what it is sent."""
+        self._timer = loop.call_later(LOOK_SECONDS, self._look)
+
+    def end(self) -> None:
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        now = self._loop.time()
+        if self.is_unread or self._transport.is_closing():
+            self._stuck_since = now if self._stuck_since is None else self._stuck_since
+        else:
+            self._stuck_since = None
+        is_stuck = self._stuck_since is not None and now - self._stuck_since > UNREAD_SECONDS
+        if is_stuck or (self.until is not None and now > self.until):
+            self._transport.abort()
+            return
+        self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+
+
+class HttpConnection(HttpToolsProtocol):
+    """A connection that brings requests, until it becomes a WebSocket."""
+
+    most_connections = 10_000
+    _patience: Patience | None = None
+    _framing = 0
+    _body = 0
+    _is_head = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._patience = Patience(self.loop, transport)
+        self._patience.until = self.loop.time() + HEAD_SECONDS
+        if len(self.connections) > self.most_connections:
+            transport.write(TOO_MANY)
+            transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._patience is not None:
+            self._patience.end()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._framing += len(data)
+        super().data_received(data)
+        allowed = LARGEST_HEAD + min(FRAMING_SHARE * self._body, LARGEST_FRAMING)
+        if self._framing > allowed and not self.transport.is_closing():
+            if self._is_head and self.cycle is None:
+                self.transport.write(HEAD_TOO_LARGE)
+            self.transport.close()
+
+    def handle_websocket_upgrade(self) -> None:
+        if self._patience is not None:
+            self._patience.end()
+        super().handle_websocket_upgrade()
+
+    # What the parser finds.
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._is_head = True
+        if self._patience is not None and self._patience.until is None:
+            self._patience.until = self.loop.time() + HEAD_SECONDS
+
+    def on_headers_complete(self) -> None:
+        self._is_head = False
+        if self._patience is not None:
+            self._patience.until = self.loop.time() + BODY_SECONDS
+        if len(self.pipeline) >= MOST_PIPELINED:
+            self.transport.abort()
+            return
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._framing -= len(body)
+        self._body += len(body)
+        if self._patience is not None and self._patience.until is not None:
+            self._patience.until += len(body) / SLOWEST_BODY
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._framing = self._body = 0
+        if self._patience is not None:
+            self._patience.until = None
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._patience is not None:
+            self._patience.is_unread = True
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._patience is not None:
+            self._patience.is_unread = False
+
+
+class SocketConnection(WebSocketsSansIOProtocol):
+    """A connection that has become a WebSocket."""
+
+    _patience: Patience | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._patience = Patience(self.loop, cast(asyncio.Transport, transport))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._patience is not None:
+            self._patience.end()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.handshake_initiated and not self.transport.is_closing():
+            # The whole request was handed over, and is none: its head has a line that is too long,
+            # or too many of them.
+            self.transport.write(b"".join(self.conn.data_to_send()) or HEAD_TOO_LARGE)
+            self.transport.close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._patience is not None:
+            self._patience.is_unread = True
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._patience is not None:
+            self._patience.is_unread = False
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        if self.transport.get_write_buffer_size():
+            # Closing would wait for what is never read.
+            self.transport.abort()
+
+    def handle_ping(self) -> None:
+        answer = b"".join(self.conn.data_to_send())
+        # One that floods with pings and reads no answer is given none.
+        if self.writable.is_set():
+            self.transport.write(answer)
+
+    def handle_cont(self, event: Frame) -> None:
+        if len(self.frames) >= MOST_FRAGMENTS:
+            self._fail(CloseCode.MESSAGE_TOO_BIG, "too many fragments")
+            return
+        super().handle_cont(event)
+
+    def send_receive_event_to_app(self) -> None:
+        if self.curr_msg_data_type == "text":
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self._fail(CloseCode.INVALID_DATA, "no UTF-8")
+                return
+        super().send_receive_event_to_app()
+
+    def _fail(self, code: CloseCode, reason: str) -> None:
+        self.frames = []
+        if self.conn.close_sent is None:
+            self.conn.fail(code, reason)
+            self.handle_parser_exception()
+
+
+def protocols(most_connections: int) -> dict[str, Any]:
+    """The settings of uvicorn that name these protocols."""
+    bounded = type("HttpConnection", (HttpConnection,), {"most_connections": most_connections})
+    return {"http": bounded, "ws": SocketConnection}

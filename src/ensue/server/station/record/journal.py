@@ -1,0 +1,336 @@
+"""The journal of a server: one file of SQLite that holds what was acknowledged, and the libraries.
+
+In come entries, written in one transaction that is on the disk when `write` returns (a write-ahead
+log with `synchronous=FULL`); out come entries again, by number. Beside them stand the libraries
+with their versions, the state of their runs, and the audit log, so that a change of a library and
+the state that goes with it are one transaction. One thread writes (the line); any thread reads.
+
+Events that follow on each other share a row (a *run*), since a row costs more than an event: the
+row has the number of the last of them, and their JSON line by line. Outputs, which are looked for
+by rule and id, have a row each.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from ensue.errors import HistoryError, UsageError
+from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, Entry
+from ensue.server.station.record.carrying import Carrier
+
+FORMAT: Final = 3
+READABLE: Final = (None, 1, 2, FORMAT)
+"""A journal of format 1 has a row for each event, and one of format 2 no `UNREAD`; both are read as
+they are."""
+PAGE: Final = 2_000
+PAGE_BYTES: Final = 4 * 1024 * 1024
+"""A page ends with the row that goes beyond."""
+LONGEST_RUN: Final = 250
+"""Events in one row: what is read to get at one of them."""
+RUN_BYTES: Final = 1024 * 1024
+"""A row ends with the event that goes beyond."""
+
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS marks (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS journal (
+    seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, body BLOB NOT NULL,
+    library TEXT, correlation TEXT, key TEXT, id TEXT
+);
+CREATE INDEX IF NOT EXISTS journal_outputs ON journal (library, correlation, seq) WHERE kind = 1;
+CREATE INDEX IF NOT EXISTS journal_output_ids ON journal (id) WHERE kind = 1;
+CREATE TABLE IF NOT EXISTS libraries (
+    name TEXT PRIMARY KEY, version INTEGER NOT NULL, enabled INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS versions (
+    name TEXT NOT NULL, version INTEGER NOT NULL, text TEXT NOT NULL, at INTEGER NOT NULL,
+    author TEXT NOT NULL, note TEXT NOT NULL, PRIMARY KEY (name, version)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS snapshots (
+    name TEXT PRIMARY KEY, version INTEGER NOT NULL, seq INTEGER NOT NULL,
+    state BLOB NOT NULL, counts BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS audit (
+    number INTEGER PRIMARY KEY, at INTEGER NOT NULL, author TEXT NOT NULL, action TEXT NOT NULL,
+    subject TEXT NOT NULL, detail TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS webhooks (
+    name TEXT PRIMARY KEY, author TEXT NOT NULL, settings BLOB NOT NULL, seq INTEGER NOT NULL
+) WITHOUT ROWID;
+"""
+
+_COLUMNS: Final = "seq, kind, body, library, correlation, key, id"
+
+
+class Journal:
+    """`writer` is for the thread of the line; reading has a connection of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.writer = _connected(path)
+            self.writer.executescript(SCHEMA)
+            self._reader = _connected(path)
+        except sqlite3.Error as error:
+            raise UsageError(f"the journal `{path}` cannot be opened: {error}") from None
+        self._reading = Lock()
+        self._carrier = Carrier(path)
+        found = self.mark("format")
+        if found not in READABLE:
+            raise UsageError(
+                f"the journal `{path}` is of format {found}, and this version of ensue reads"
+                f" formats up to {FORMAT}: use the version that has written it"
+            )
+        with self.write():
+            self.set_mark("format", FORMAT)
+        self._carrier.start()
+
+    def close(self) -> None:
+        self._carrier.stop()
+        with self._reading:
+            self._reader.close()
+        self.writer.close()
+
+    # --- writing --------------------------------------------------------------------------------
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction of the journal; when it ends, its entries are on the disk."""
+        writer = self.writer
+        try:
+            writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield writer
+            except BaseException:
+                writer.execute("ROLLBACK")
+                raise
+            writer.execute("COMMIT")
+            if self._carrier.is_behind:
+                writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                self._carrier.is_behind = False
+        except sqlite3.Error as error:
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
+            raise HistoryError(
+                f"the journal `{self.path}` cannot be written to: {error}; nothing of this was"
+                " acknowledged, so try again once that is put right"
+            ) from None
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """Inside of `write`. Numbers of events that follow on each other have no gap."""
+        self.writer.executemany(
+            f"INSERT INTO journal ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", _rows(entries)
+        )
+
+    def set_mark(self, name: str, value: int) -> None:
+        """Inside of `write`."""
+        self.writer.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, value))
+
+    def trim(self, floor: int) -> int:
+        """Give up entries up to a number, some at a time; how many. Inside of `write`."""
+        gone = self.writer.execute(
+            "DELETE FROM journal WHERE seq IN (SELECT seq FROM journal WHERE seq <= ? LIMIT ?)",
+            (floor, PAGE * 5),
+        )
+        return gone.rowcount
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def ask(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows that a statement finds."""
+        with self._asking():
+            return self._reader.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        with self._reading:
+            try:
+                yield
+            except sqlite3.Error as error:
+                raise HistoryError(f"the journal cannot be read: {error}; try again") from None
+
+    def mark(self, name: str) -> int | None:
+        found = self.ask("SELECT value FROM marks WHERE name = ?", (name,))
+        return int(found[0][0]) if found else None
+
+    @property
+    def last(self) -> int:
+        """The number of the last entry; 0 if there is none."""
+        return int(self.ask("SELECT coalesce(max(seq), 0) FROM journal")[0][0])
+
+    @property
+    def first(self) -> int:
+        """The number of the first entry that is still here; 0 if there is none."""
+        rows = self.ask(f"SELECT {_COLUMNS} FROM journal ORDER BY seq LIMIT 1")
+        return next(_entries(rows[0])).seq if rows else 0
+
+    def page(self, after: int, until: int, limit: int = PAGE) -> list[Entry]:
+        """Entries behind a number, up to another, in their order."""
+        return self._page("", (), after, until, limit)
+
+    def inputs(self, after: int, until: int | None = None, limit: int = PAGE) -> list[Entry]:
+        """As `page`, of what rules have read."""
+        wanted = " AND kind IN (?, ?, ?)"
+        return self._page(
+            wanted, (EVENT, TIME, RUN), after, 2**62 if until is None else until, limit
+        )
+
+    def _page(
+        self, wanted: str, values: tuple[int, ...], after: int, until: int, limit: int
+    ) -> list[Entry]:
+        statement = f"SELECT {_COLUMNS} FROM journal WHERE seq > ?{wanted} ORDER BY seq"
+        found: list[Entry] = []
+        size = 0
+        with self._asking():
+            cursor = self._reader.execute(statement, (after, *values))
+            try:
+                for row in cursor:
+                    found += [each for each in _entries(row) if after < each.seq <= until]
+                    size += len(row[2])
+                    if len(found) >= limit or row[0] >= until or size >= PAGE_BYTES:
+                        break
+            finally:
+                cursor.close()
+        return found[:limit]
+
+    def all_inputs(self, after: int, until: int | None = None) -> Iterator[Entry]:
+        while rows := self.inputs(after, until):
+            yield from rows
+            after = rows[-1].seq
+
+    def outputs(
+        self,
+        library: str | None = None,
+        correlation: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+        key: str | None = None,
+        most_bytes: int = 2**62,
+    ) -> list[Entry]:
+        """Outputs, the latest first; no more behind the one that goes beyond `most_bytes`."""
+        wanted, values = ["kind = 1"], list[Any]()
+        given = (("library = ?", library), ("correlation = ?", correlation), ("key = ?", key))
+        for column, value in given:
+            if value is not None:
+                wanted.append(column)
+                values.append(value)
+        if before is not None:
+            wanted.append("seq < ?")
+            values.append(before)
+        # Without a library the order of the table serves, and not the index by library.
+        index = "NOT INDEXED" if library is None else ""
+        statement = (
+            f"SELECT {_COLUMNS} FROM journal {index} WHERE {' AND '.join(wanted)}"
+            " ORDER BY seq DESC LIMIT ?"
+        )
+        found: list[Entry] = []
+        size = 0
+        with self._asking():
+            cursor = self._reader.execute(statement, (*values, limit))
+            try:
+                while size < most_bytes and (row := cursor.fetchone()) is not None:
+                    found.append(Entry(*row))
+                    size += len(row[2])
+            finally:
+                cursor.close()
+        return found
+
+    def entry(self, seq: int) -> Entry | None:
+        rows = self.ask(
+            f"SELECT {_COLUMNS} FROM journal WHERE seq >= ? ORDER BY seq LIMIT 1", (seq,)
+        )
+        return next((each for row in rows for each in _entries(row) if each.seq == seq), None)
+
+    def output_by_id(self, identity: str) -> Entry | None:
+        """The latest output of an id. What `push a` sends on has the id of its event."""
+        rows = self.ask(
+            f"SELECT {_COLUMNS} FROM journal WHERE kind = ? AND id = ? ORDER BY seq DESC LIMIT 1",
+            (OUTPUT, identity),
+        )
+        return Entry(*rows[0]) if rows else None
+
+    def events_containing(self, text: bytes, until: int, limit: int) -> list[Entry]:
+        """Events whose JSON holds a text, the latest first, up to a number."""
+        # The run that holds `until` has the number of its last event.
+        rows = self.ask(
+            f"SELECT {_COLUMNS} FROM journal WHERE seq < ? AND kind IN (?, ?)"
+            " AND instr(body, ?) > 0 ORDER BY seq DESC LIMIT ?",
+            (until + LONGEST_RUN, EVENT, RUN, text, limit),
+        )
+        found = [
+            each
+            for row in rows
+            for each in reversed(list(_entries(row)))
+            if each.seq <= until and text in each.body
+        ]
+        return found[:limit]
+
+    def first_of_latest_events(self, count: int, until: int) -> int:
+        """The number of the first of the latest events, so many or a few more; 0 if none."""
+        statement = (
+            f"SELECT {_COLUMNS} FROM journal WHERE seq <= ? AND kind IN (?, ?) ORDER BY seq DESC"
+        )
+        found, first = 0, 0
+        with self._asking():
+            cursor = self._reader.execute(statement, (until, EVENT, RUN))
+            try:
+                while found < count and (row := cursor.fetchone()) is not None:
+                    size = row[2].count(b"\n") + 1 if row[1] == RUN else 1
+                    found += size
+                    first = row[0] - size + 1
+            finally:
+                cursor.close()
+        return first
+
+
+def _rows(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
+    """Rows of entries, with events that follow on each other in runs."""
+    rows: list[tuple[Any, ...]] = []
+    waiting: list[bytes] = []
+    last = size = 0
+    for entry in entries:
+        if entry.kind == EVENT:
+            waiting.append(entry.body)
+            last = entry.seq
+            size += len(entry.body)
+            if len(waiting) < LONGEST_RUN and size < RUN_BYTES:
+                continue
+        if waiting:
+            rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
+            waiting, size = [], 0
+        if entry.kind != EVENT:
+            rows.append(entry)
+    if waiting:
+        rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
+    return rows
+
+
+def _entries(row: tuple[Any, ...]) -> Iterator[Entry]:
+    """The entries of a row."""
+    if row[1] != RUN:
+        yield Entry(*row)
+        return
+    # JSON has no line ends outside of its texts, where they are escaped.
+    bodies = row[2].split(b"\n")
+    for seq, body in enumerate(bodies, row[0] - len(bodies) + 1):
+        yield Entry(seq, EVENT, body)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+    for setting in (
+        "journal_mode=WAL",
+        # On the disk before a commit returns, also if the power fails.
+        "synchronous=FULL",
+        "cache_size=-32768",
+        "temp_store=MEMORY",
+        # The log is carried over into the file by a thread of its own, since that takes longer than
+        # a commit may.
+        "wal_autocheckpoint=0",
+    ):
+        connection.execute(f"PRAGMA {setting}")
+    return connection

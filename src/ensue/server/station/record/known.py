@@ -1,0 +1,58 @@
+"""The latest events by source, id and time, so that one that is sent again is not read again.
+
+They are kept in two generations: when the younger is full, it becomes the older one, and what was
+the older is forgotten. So at least `count` are remembered, at most twice as many, and to remember
+one is to add it to a set. Senders choose ids and sources: what is long is kept as a digest.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final
+
+from ensue.events.event import Event
+
+Identity = tuple[str | bytes, str | bytes, int, object]
+
+LONGEST_KEPT: Final = 128
+"""Characters of an id or a source; a longer one is remembered by a digest."""
+
+
+class Known:
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._sources: dict[str, str] = {}
+        self._younger: set[Identity] = set()
+        self._older: set[Identity] = set()
+
+    def is_new(self, event: Event) -> bool:
+        """Whether an event has not come before; remembers it."""
+        extensions = event.extensions
+        # The halves of an interval have one source and id, and are told apart by phase and time.
+        phase = extensions.get("phase") if extensions else None
+        source, id_ = event.source, event.id
+        identity: Identity
+        if len(source) <= LONGEST_KEPT and len(id_) <= LONGEST_KEPT and not isinstance(phase, str):
+            # One text for each source: decoders make a new one for every event.
+            identity = (self._sources.setdefault(source, source), id_, event.time, phase)
+        else:
+            identity = (_short(source), _short(id_), event.time, _short(phase))
+        younger = self._younger
+        if identity in younger or identity in self._older:
+            return False
+        younger.add(identity)
+        if len(younger) >= self._count:
+            self._older, self._younger = younger, set()
+            self._sources.clear()
+        return True
+
+    def clear(self) -> None:
+        self._sources.clear()
+        self._younger, self._older = set(), set()
+
+
+def _short(value: object) -> str | bytes:
+    text = value if isinstance(value, str) else repr(value)
+    if len(text) <= LONGEST_KEPT:
+        return text
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

@@ -1,0 +1,109 @@
+"""Files of CSV whose records may take several lines, each read by one task from begin to end.
+
+In come lines as Spark's text reader gives them. They are numbered (`place_lines`), put in the order
+of their files by Spark, and read as in one process (`read_whole_files`): out goes one row a record,
+an event in bytes or a record with its problems and the number of its line. A record without an id
+is marked unless one task reads all files, which alone knows how many records came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
+from typing import Any
+
+import pyarrow as pa
+
+from ensue.errors import EventError
+from ensue.events.event import Event, Rejected
+from ensue.events.singly import CellReader, CsvRecords
+from ensue.events.types import TypeSystem
+from ensue.spark.worker.event_rows import ARRIVAL
+from ensue.spark.worker.line_chunks import NEEDS_NUMBER, LinesTask
+from ensue.spark.worker.line_places import BYTE_ORDER_MARK, PLACES_A_FILE, LinePlaces, name_of
+from ensue.spark.worker.line_records import Batches, check_header, record_batches, types_of
+
+PLACED_DDL = f"`{ARRIVAL}` bigint, rank bigint, value binary"
+RECORDS_AT_ONCE = 5000
+
+Numbered = tuple[int, Event | Rejected]
+
+
+def place_lines(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """Lines with their places, and the rank of their file."""
+    places = LinePlaces(LinesTask(*given).files)
+    for batch in batches:
+        arrivals = places.numbered(batch).column(ARRIVAL).combine_chunks()
+        ranks = pa.array(arrivals.to_numpy() // PLACES_A_FILE, pa.int64())
+        columns = {ARRIVAL: arrivals, "rank": ranks, "value": batch.column("value")}
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+def read_whole_files(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """The records of files, whose lines come in order."""
+    task = LinesTask(*given)
+    types = types_of(task.library)
+    lines = (
+        (rank, line or b"")
+        for batch in batches
+        for rank, line in zip(
+            batch.column("rank").to_pylist(), batch.column("value").to_pylist(), strict=True
+        )
+    )
+    done = 0
+    for rank, of_file in groupby(lines, key=lambda each: each[0]):
+        file = task.files[rank]
+        records = _records(task, types, file, (line for _, line in of_file), done)
+        at = 0
+        while part := list(islice(records, RECORDS_AT_ONCE)):
+            yield from record_batches(_places(file, rank, at, part), [each for _, each in part])
+            at += len(part)
+        done += at
+
+
+def _places(file: str, rank: int, at: int, part: list[Numbered]) -> pa.Table:
+    """Places of records that come after so many others of their file."""
+    first = rank * PLACES_A_FILE + at
+    return pa.table(
+        {
+            ARRIVAL: pa.array(range(first, first + len(part)), pa.int64()),
+            "file": pa.array([file] * len(part), pa.string()),
+            "start": pa.array([0] * len(part), pa.int64()),
+            "line": pa.array([number - 1 for number, _ in part], pa.int64()),
+        }
+    )
+
+
+def _records(
+    task: LinesTask, types: TypeSystem, file: str, lines: Iterable[bytes], before: int
+) -> Iterator[Numbered]:
+    """Records with the numbers of their lines."""
+    records = CsvRecords(_ended(task, lines), task.delimiter)
+    # The first line has been checked, and is read so that lines are numbered from it.
+    records.header(name_of(file))
+    reader = CellReader(task.header, types, name_of(file), task.mapping())
+    row = before
+    while True:
+        row += 1
+        try:
+            cells = records.next()
+        except EventError as error:
+            yield records.number, Rejected(records.number, records.raw, error.problems)
+            continue
+        if cells is None:
+            return
+        found = reader.read(records.number, row, cells, records.raw)
+        if task.before is None and isinstance(found, Event) and found.id == str(row):
+            found = reader.read(records.number, -row, cells, records.raw)
+            if isinstance(found, Event) and found.id == str(-row):
+                found = Rejected(0, b"", (NEEDS_NUMBER,))
+        yield records.number, found
+
+
+def _ended(task: LinesTask, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines with their ends; the first without its byte order mark, and checked."""
+    for number, line in enumerate(lines):
+        if number == 0:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+            check_header(line, task.header, task.delimiter)
+        yield line + b"\n"
