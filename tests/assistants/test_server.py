@@ -265,3 +265,29 @@ def test_a_history_is_searched_and_rules_are_tried_on_it(stored: Path) -> None:
         assert [each["id"] for each in would["outputs"]] == ["3"]
 
     asked(stored, story)
+
+
+WINES = """eventtype Bottle { attribute string wine; };
+eventtype Red { attribute string wine; };
+Red correlation Reds (Bottle b where wine IS_A wine:RedWine) b
+{ case true: push new Red { wine = b.wine }; }
+"""
+
+
+def test_rules_ask_the_ontology_that_the_server_was_started_with(tmp_path: Path) -> None:
+    from ensue.knowledge import SAMPLES
+
+    async def story(client: Client) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        bottles = [
+            {"type": "Bottle", "time": "2024-05-06T07:00:00Z", "data": {"wine": wine}}
+            for wine in ("wine:HouseRed", "wine:HouseWhite")
+        ]
+        good = await call(client, "check", library=WINES)
+        wrong = await call(client, "check", library=WINES.replace("RedWine", "RedVine"))
+        return good, wrong, await call(client, "run", library=WINES, events=bottles)
+
+    good, wrong, ran = asked(tmp_path, story, "--ontology", str(SAMPLES / "wine.ttl"))
+
+    assert not [each for each in good["findings"] if each["severity"] == "error"]
+    assert "RedVine" in str(wrong["findings"])
+    assert [each["data"]["wine"] for each in ran["outputs"]] == ["wine:HouseRed"]

@@ -110,3 +110,64 @@ def test_texts_of_arrow_that_are_no_utf8_cost_their_rows_alone(
     answer = ensue("run", library, "-e", file, "--engine", "batch")
 
     assert "2,999 events read, 1 refused" in answer.err
+
+
+def rows_of(**columns: pa.Array) -> pa.Table:
+    count = 3
+    return pa.table(
+        {
+            "type": ["Reading"] * count,
+            "time": pa.array(range(count), pa.timestamp("s", "UTC")),
+            "host": ["a"] * count,
+            "level": [1.0] * count,
+            "site": pa.array([1] * count, pa.int16()),
+        }
+        | columns
+    )
+
+
+def as_arrow(folder: Path, table: pa.Table) -> Path:
+    path = folder / "e.arrow"
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    return path
+
+
+@pytest.mark.parametrize("engine", ["batch", "step"])
+@pytest.mark.parametrize("place", [7, -2])
+def test_a_value_that_is_none_of_its_dictionary(
+    ensue: Ensue, tmp_path: Path, library: Path, engine: str, place: int
+) -> None:
+    """pyarrow reads before or behind the dictionary, and may take the process with it."""
+    places = pa.array([0, place, 1], pa.int32())
+    hosts = pa.DictionaryArray.from_arrays(places, pa.array(["a", "b"]), safe=False)
+    file = as_arrow(tmp_path, rows_of(host=hosts))
+
+    answer = ensue("run", library, "-e", file, "--engine", engine)
+
+    assert answer.code == 2
+    assert "batch 1 is damaged" in answer.err
+
+
+@pytest.mark.parametrize("engine", ["batch", "step"])
+def test_texts_in_views_are_read_as_others(
+    ensue: Ensue, tmp_path: Path, library: Path, engine: str
+) -> None:
+    long = "a text that is longer than twelve bytes"
+    views = pa.array(["a", long, None], pa.string_view())
+    file = as_arrow(tmp_path, rows_of(host=views, note=views))
+
+    answer = ensue("run", library, "-e", file, "--engine", engine)
+
+    assert "mistake in ensue" not in answer.err
+    assert "3 events read" in answer.err
+
+
+def test_a_column_whose_name_is_no_utf8(ensue: Ensue, tmp_path: Path, library: Path) -> None:
+    file = as_arrow(tmp_path, rows_of(notenotenote=pa.array([1, 2, 3])))
+    file.write_bytes(file.read_bytes().replace(b"notenotenote", b"note\xff\xfenotenot"[:12]))
+
+    answer = ensue("run", library, "-e", file, "--engine", "batch")
+
+    assert answer.code == 2
+    assert "cannot be read as Arrow" in answer.err

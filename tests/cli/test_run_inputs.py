@@ -147,3 +147,13 @@ def test_a_compressed_file_that_breaks_off_is_said_with_its_name(
 
     assert answer.code == 2
     assert f"`{path}` cannot be read: the compressed bytes are damaged" in answer.err
+
+
+def test_a_file_that_is_named_twice_is_to_be_named_once(
+    ensue: Ensue, rules: Path, events: Path
+) -> None:
+    answer = ensue("run", rules, "-e", events, "-e", events)
+
+    assert answer.code == 2
+    assert "is read twice" in answer.err
+    assert "name it once" in answer.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import operator
+import shutil
 import socket
 import subprocess
 import sys
@@ -379,3 +380,47 @@ def test_lines_of_either_end_are_counted_alike(tmp_path: Path) -> None:
 
     assert (found.range.start.line, found.range.start.character) == (5, 17)
     assert found.range.end.character == 22
+
+
+WINES = """eventtype Bottle { attribute string wine; };
+eventtype Red { attribute string wine; };
+Red correlation Reds (Bottle b where wine IS_A wine:RedVine) b
+{ case true: push new Red { wine = b.wine }; }
+"""
+
+
+def test_predicates_are_checked_with_the_ontology_of_the_settings(tmp_path: Path) -> None:
+    from ensue.knowledge import SAMPLES
+
+    shutil.copy(SAMPLES / "wine.ttl", tmp_path / "wine.ttl")
+
+    async def story(editor: Session) -> tuple[list[str], list[str]]:
+        editor.open("rules.cor", WINES)
+        wrong = await editor.diagnostics("rules.cor", bool)
+        editor.change("rules.cor", WINES.replace("RedVine", "RedWine"))
+        right = await editor.diagnostics("rules.cor", lambda each: "RedVine" not in str(each))
+        return [each.message for each in wrong], [each.message for each in right]
+
+    wrong, right = in_editor(tmp_path, story, {"ontology": ["wine.ttl"]})
+
+    assert any("RedVine" in each for each in wrong)
+    assert right == []
+
+
+def test_a_hover_over_a_large_library_holds_up_no_other_request(tmp_path: Path) -> None:
+    many = TYPES + "".join(RULES.replace("Guessed", f"Rule{n}") for n in range(1_500))
+    text = many.replace("Rule700", "Rul¦e700", 1)
+
+    async def story(editor: Session) -> list[str]:
+        position = editor.open("rules.cor", text)
+        small = editor.open("small.cor", "eventtype Lo¦ne { attribute string user; };")
+        done: list[str] = []
+
+        async def ask(name: str, file: str, at: types.Position) -> None:
+            await editor.client.text_document_hover_async(types.HoverParams(editor.at(file), at))
+            done.append(name)
+
+        await asyncio.gather(ask("large", "rules.cor", position), ask("small", "small.cor", small))
+        return done
+
+    assert in_editor(tmp_path, story) == ["small", "large"]

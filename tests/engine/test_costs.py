@@ -64,6 +64,9 @@ FIXED = [
     ("a ; b within 1 h by k keep all bind latest having b.v < a.v", ["A"] * 30),
     ("a ; b by k keep last bind latest having b.v < a.v", ["A", "B"] * 20),
     ("a ; b by k unless b", ["A"] * 30),
+    ("a by k having count(a) > 1000", ["A"] * 60),
+    ("a ; b by k keep all bind latest having sum(a.v) > 1000000", ["A", "B"] * 30),
+    ("a ; b by k bind first having max(a.v) - min(b.v) > 1000", ["A", "B"] * 30),
 ]
 
 
@@ -120,7 +123,7 @@ def test_events_that_left_the_window_are_not_saved() -> None:
 
 
 def test_a_rule_without_a_window_is_said_to_have_no_bound() -> None:
-    told = cost("a ; b having count(a) > 3")
+    told = cost("a ; b having distinct(a.u) > 3")
 
     assert not told.is_bounded
     assert "since its last trigger" in str(told)
@@ -141,7 +144,10 @@ def test_costs_are_told_in_words() -> None:
     assert str(cost("a ; timeout(5 min) unless a by k", "Wide a")) == (
         "`R` keeps for each `k` at most 1 event of `a`: 4.6 kB"
     )
-    assert str(cost("a ; b unless b keep all having count(a) > 3")) == (
+    assert str(cost("a by k having sum(a.v) > 5", "A a")) == (
+        "`R` keeps for each `k` at most 2 events of `a`: 4.0 kB"
+    )
+    assert str(cost("a ; b unless b keep all having distinct(a.u) > 3")) == (
         "`R` keeps all events of `a` and `b` since its last trigger or `b`: "
         "some 1.7 kB for each event; `within` would bound them"
     )

@@ -19,6 +19,7 @@ import pytest
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch import engine as batch_engine
+from ensue.engine.batch.related import correlation as related
 from ensue.engine.run import Run
 from ensue.engine.step import StepStream
 from ensue.engine.step.many import grouping
@@ -121,7 +122,8 @@ def alarms(run: Run) -> int:
 
 @pytest.fixture(autouse=True)
 def sweeping_small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In batches the numbers of up to 65,536 keys are else left where they are."""
+    """In batches up to 65,536 numbers of keys and 262,144 readings are else left as they are."""
+    monkeypatch.setattr(related, "SMALLEST_CLEARING", 100)
     monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_SWEEP", 100)
     monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_TIMED_SWEEP", 100)
 

@@ -17,12 +17,15 @@ from typing import Any
 
 import pytest
 
-from ensue.errors import EnsueError
+from ensue.errors import EnsueError, UsageError
 from ensue.events.event import Event
 from ensue.federation.adapters import adapter_class
 from ensue.federation.adapters.base import ANYTHING, Adapter, Outgoing, Service, broken
+from ensue.federation.adapters.inbox import MOST_CONTROL, MOST_CONTROL_BYTES, ControlInbox
+from ensue.federation.adapters.memory.adapter import MemoryAdapter
 from ensue.federation.configuration import read_settings
 from ensue.federation.gateway import Gateway
+from ensue.federation.links.link import Link
 from tests.servers.programs import MissingServerError, free_port
 
 pytest.importorskip("trustme")
@@ -333,3 +336,65 @@ def test_what_a_driver_says_is_shown_without_secrets(
 
     assert "a secret" not in str(told)
     assert "a%20secret" not in str(told)
+
+
+@pytest.mark.parametrize("password", ["pa55/w0rd", "pa55?w0rd", "pa55#w0rd"])
+@pytest.mark.parametrize("kind", ["mqtt", "redis", "http", "nats", "amqp", "kafka"])
+def test_a_password_that_cuts_its_address_short_is_refused_and_not_shown(
+    kind: str, password: str
+) -> None:
+    tables = {
+        "gateway": {"name": "g"},
+        "service": [{"name": "a", "kind": kind, "url": f"{kind}://u:{password}@127.0.0.1:1"}],
+    }
+    with pytest.raises(UsageError) as told:
+        read_settings(tables)
+
+    assert "%2F" in str(told.value)
+    assert "pa55" not in str(told.value)
+    assert "w0rd" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["kafka://a:1,b:2", "a:1,b:2", "http://a:80/x@y", "mqtt://u:p@a:1/x@y", "nats://a,b:1/@"]
+)
+def test_addresses_of_several_servers_and_with_paths_are_taken(url: str) -> None:
+    assert Service("s", "kafka", url).url == url
+
+
+def test_control_messages_wait_in_bounded_numbers_and_bytes() -> None:
+    many, large = ControlInbox(), ControlInbox()
+    for _ in range(2 * MOST_CONTROL):
+        many.put(b"x")
+        large.put(b"x" * 1_000_000)
+
+    async def taken() -> list[bytes]:
+        found = await large.take(10)
+        large.put(b"room again")
+        return found
+
+    assert len(many) == MOST_CONTROL
+    assert len(large) * 1_000_000 <= MOST_CONTROL_BYTES
+    before = len(large)
+    assert len(asyncio.run(taken())) == 10
+    assert len(large) == before - 9
+
+
+def test_a_drivers_own_mistake_shows_no_secret() -> None:
+    class Broken(MemoryAdapter):
+        async def connect(self) -> None:
+            raise ValueError(f"cannot read `{PASSWORD}` in `{self.service.url}`")
+
+    service = Service("s", "memory", f"memory://u:{PASSWORD}@x")
+
+    async def story() -> str:
+        link = Link(service, Broken)
+        link.start(None)  # type: ignore[arg-type]
+        while not link.counts.last_error:
+            await asyncio.sleep(0.01)
+        await link.stop(0.1)
+        return link.counts.last_error
+
+    told = asyncio.run(story())
+    assert "ValueError" in told
+    assert PASSWORD not in told

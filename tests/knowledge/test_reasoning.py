@@ -146,3 +146,17 @@ def test_broken_list_is_no_list() -> None:
 
     assert (iri("a"), TYPE, iri("C")) not in facts
     assert (iri("b"), TYPE, iri("D")) in facts
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "".join(f":C{n} rdfs:subClassOf :C{(n + 1) % 1200} . " for n in range(1200)),
+        "".join(f":i{n} owl:sameAs :i{n + 1} . " for n in range(1200)),
+        ":p a owl:TransitiveProperty . " + "".join(f":i{n} :p :i{n + 1} . " for n in range(1500)),
+    ],
+    ids=["classes in a circle", "a chain of what is the same", "a transitive chain"],
+)
+def test_more_statements_than_are_allowed_are_refused_before_any_is_made(statements: str) -> None:
+    with pytest.raises(OntologyError, match="more than 1,000,000 statements follow from the onto"):
+        entailed(graph_of(statements))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +19,11 @@ from ensue.library import parse
 from ensue.server.access.rates import Rate
 from ensue.server.access.tokens import Principal
 from ensue.server.api import console
+from ensue.server.api.requests.turns import AT_ONCE, MOST_WAITING, Turns
 from ensue.server.station.entries import EVENT, Entry
-from ensue.server.station.feed import WAITING_BYTES
+from ensue.server.station.feed import WAITING_BYTES, Wanted
 from ensue.server.station.indexing import MOST_HELD_BYTES, Indexer, Written
+from ensue.server.station.line import BusyError
 from ensue.server.station.record.journal import PAGE_BYTES, RUN_BYTES, Journal
 from ensue.server.station.record.known import LONGEST_KEPT, Known
 from ensue.server.station.rules.dry_run import dry_run
@@ -120,9 +124,6 @@ def test_events_wait_for_the_history_in_bounded_bytes(tmp_path: Path) -> None:
 
 def test_large_deliveries_wait_for_a_subscriber_in_bounded_bytes() -> None:
     with serving(settings()) as live:
-        import asyncio
-
-        from ensue.server.station.feed import Wanted
 
         async def subscribed() -> Any:
             made = await live.station.subscribe(Wanted(frozenset({EVENT})), None)
@@ -155,9 +156,7 @@ def test_versions_of_removed_libraries_are_bounded(live: Live) -> None:
     for number in range(8):
         live.put(RULES, f"passing-{number}")
         assert live.client.delete(f"/v1/libraries/passing-{number}").status_code == 204
-    kept = live.station.journal.ask(
-        "SELECT DISTINCT name FROM versions WHERE name LIKE 'passing%'"
-    )
+    kept = live.station.journal.ask("SELECT DISTINCT name FROM versions WHERE name LIKE 'passing%'")
 
     assert [name for (name,) in kept] == ["passing-5", "passing-6", "passing-7"]
 
@@ -207,6 +206,45 @@ def test_a_dry_run_that_puts_nothing_out_ends_at_its_limit(change: str) -> None:
     assert not made.whole
     assert made.why is not None
     assert "query_seconds" in made.why
+
+
+def test_questions_wait_for_their_turn_and_too_many_are_told_to_come_again() -> None:
+    release, running = threading.Event(), []
+
+    def question(number: int) -> int:
+        running.append(number)
+        release.wait(20)
+        return number
+
+    async def story() -> tuple[int, int, list[Any]]:
+        turns = Turns()
+        asked = [
+            asyncio.create_task(turns.take(question, number))
+            for number in range(AT_ONCE + MOST_WAITING + 5)
+        ]
+        await asyncio.sleep(0.3)
+        at_once = len(running)
+        release.set()
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        asked_later = await turns.take(question, 99)
+        return at_once, asked_later, answers
+
+    at_once, later, answers = asyncio.run(story())
+    assert at_once == AT_ONCE
+    assert later == 99
+    assert sum(isinstance(each, BusyError) for each in answers) == 5
+    assert sorted(each for each in answers if isinstance(each, int)) == [
+        *range(AT_ONCE + MOST_WAITING)
+    ]
+
+
+@pytest.mark.parametrize("path", ["/v1/history", "/v1/events"])
+def test_a_filter_that_is_too_long_is_not_read(live: Live, path: str) -> None:
+    text = " OR ".join(f"a = {number}" for number in range(2_000))
+    answer = live.client.get(path, params={"filter": text})
+
+    assert answer.status_code == 400
+    assert "16,384 are allowed" in answer.text
 
 
 # --- what a limited token may ask ---------------------------------------------------------------

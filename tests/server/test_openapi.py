@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 import schemathesis
@@ -35,6 +36,8 @@ CHECKS = [
 STREAM = ("GET", "/v1/events")
 """Its answer does not end, and is tested in `test_subscribing`."""
 
+PREFIXES = ("", "/channels/side")
+
 schema = schemathesis.openapi.from_dict(
     msgspec.json.decode(openapi_document()), config=SchemathesisConfig()
 )
@@ -42,10 +45,13 @@ schema = schemathesis.openapi.from_dict(
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[Live]:
-    with serving(server_settings(query_seconds=2.0)) as running:
-        running.put()
-        running.put(name="a")
-        running.publish([reading(n, "s", 20 if n % 2 else 70) for n in range(20)])
+    given = server_settings(query_seconds=2.0, channels=[{"name": "side"}])
+    with serving(given) as running:
+        for prefix in PREFIXES:
+            running.client.base_url = httpx.URL(running.url + prefix)
+            running.put()
+            running.put(name="a")
+            running.publish([reading(n, "s", 20 if n % 2 else 70) for n in range(20)])
         yield running
 
 
@@ -79,6 +85,8 @@ def test_generated_requests_get_described_answers(case: Any, live: Live) -> None
     if case.path == "/v1/webhooks/{name}" and isinstance(case.body, dict):
         # No request is to look for hosts outside.
         case.body = {**case.body, "url": "http://127.0.0.1/"}
-    if not live.client.get("/v1/libraries/a").is_success:
-        live.put(name="a")
-    case.call_and_validate(base_url=live.url, checks=CHECKS, timeout=20)
+    for prefix in PREFIXES:
+        live.client.base_url = httpx.URL(live.url + prefix)
+        if not live.client.get("/v1/libraries/a").is_success:
+            live.put(name="a")
+        case.call_and_validate(base_url=live.url + prefix, checks=CHECKS, timeout=20)

@@ -10,6 +10,8 @@ ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/n
 command -v mariadbd >/dev/null 2>&1 || [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
 command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 ||
     missing="$missing chromium fonts-dejavu-core"
+# For the grammar of the extension for Visual Studio Code.
+command -v npm >/dev/null 2>&1 || missing="$missing npm"
 for server in mosquitto nats-server rabbitmq-server redis-server; do
     command -v "$server" >/dev/null 2>&1 || [ -x "/usr/sbin/$server" ] || missing="$missing $server"
 done

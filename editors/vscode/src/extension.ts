@@ -32,7 +32,10 @@ async function start(): Promise<void> {
   const server: ServerOptions = { command, args: ["lsp"] };
   const options: LanguageClientOptions = {
     documentSelector: [{ language: "ensue" }],
-    initializationOptions: { libraries: settings.get<string[][]>("libraries") ?? [] },
+    initializationOptions: {
+      libraries: settings.get<string[][]>("libraries") ?? [],
+      ontology: settings.get<string[]>("ontology") ?? [],
+    },
     synchronize: {
       configurationSection: "ensue",
       fileEvents: workspace.createFileSystemWatcher("**/*.cor"),

@@ -20,10 +20,14 @@ EVENT_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`histories` are addresses of databases that may be asked beside files under the roots."""
+    """`histories` are addresses of databases that may be asked beside files under the roots.
+
+    `ontology` are the files of the one that rules and filters ask.
+    """
 
     roots: tuple[Path, ...]
     histories: tuple[str, ...] = ()
+    ontology: tuple[Path, ...] = ()
     most_rows: int = 1_000
     most_bytes: int = 200_000
     seconds: float = 30.0

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -36,6 +37,9 @@ from ensue.lang.parsing.files import read_source
 from ensue.lang.source import Source
 from ensue.library import Library
 from ensue.machine.analyses.comparison import compare as compare_rules
+
+if TYPE_CHECKING:
+    from ensue.knowledge import Ontology
 
 Answer = dict[str, Any]
 MOST_FINDINGS = 50
@@ -104,8 +108,18 @@ def _source(reach: Reach, rules: Rules) -> Source:
     return Source(tuple((name, text) for name, (_, text) in named))
 
 
+@lru_cache(maxsize=1)
+def _ontology(files: tuple[Path, ...]) -> Ontology | None:
+    """What rules ask, read once in the process of the tools."""
+    if not files:
+        return None
+    from ensue.knowledge import Ontology
+
+    return Ontology.load(*files)
+
+
 def _library(reach: Reach, rules: Rules) -> Library:
-    found = quick_findings(_source(reach, rules))
+    found = quick_findings(_source(reach, rules), _ontology(reach.ontology))
     if found.library is None:
         raise LibraryError(found.diagnostics)
     return found.library
@@ -133,7 +147,8 @@ def _finding(found: Diagnostic) -> Answer:
 
 def check(reach: Reach, rules: Rules) -> Answer:
     """All findings about a library, and what its rules keep for each key."""
-    found = all_findings(_source(reach, rules), min(5.0, reach.seconds / 3))
+    seconds = min(5.0, reach.seconds / 3)
+    found = all_findings(_source(reach, rules), seconds, _ontology(reach.ontology))
     errors = sum(each.severity == "error" for each in found.diagnostics)
     return {
         "good": found.library is not None,
@@ -313,7 +328,7 @@ def history_find(reach: Reach, history: str, filter: str, span: Span, limit: int
     from ensue.history import History
 
     rows = reach.rows(limit)
-    with History.open(reach.history(history)) as store:
+    with History.open(reach.history(history), ontology=_ontology(reach.ontology)) as store:
         found = islice(store.scan(filter, span.begin, span.end), rows + 1)
         shown, count = _shown(found, rows, reach.most_bytes)
     return {"events": shown, "more": count > len(shown)}
@@ -334,7 +349,7 @@ def history_replay(
     if filter is not None and rules != Rules():
         raise UsageError("give a library or `filter`, and not both")
     what = filter if filter is not None else _library(reach, rules)
-    with History.open(reach.history(history)) as store:
+    with History.open(reach.history(history), ontology=_ontology(reach.ontology)) as store:
         shown, count = _shown(store.backtest(what, span.begin, span.end), rows, reach.most_bytes)
     return {"outputs": shown, "outputs_count": count, "left_out": count - len(shown)}
 

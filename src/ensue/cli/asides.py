@@ -112,8 +112,10 @@ def refuse_shared_files(
             continue
         path = Path(given)
         identity = _identity(path)
+        # A file that is read twice is told of where files are looked for.
+        is_read_twice = option == "--events" and taken.get(identity) == "`--events`"
         # A device such as a terminal can be written from two sides.
-        if identity in taken and (path.is_file() or not path.exists()):
+        if identity in taken and not is_read_twice and (path.is_file() or not path.exists()):
             raise UsageError(
                 f"`{option}` names `{given}`, which {taken[identity]} names too: choose another"
                 " file"

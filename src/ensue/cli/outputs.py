@@ -27,8 +27,8 @@ from ensue.lang.checked import CheckedLibrary
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ensue.engine.batch.output.forms import BatchOutputs
     from ensue.engine.batch.output.schema import OutputSchema
-    from ensue.engine.batch.output.whole import BatchOutputs
 
 _EVENTS_AT_ONCE = 10_000
 

@@ -25,11 +25,15 @@ EXIT_UNUSABLE = 2
 
 # What a file holds may end up in a message; its control characters must not steer a terminal.
 # One sign stands for each, so that a caret still points where it should.
-_CONTROLS = {
-    code: "\N{REPLACEMENT CHARACTER}"
-    for code in (*range(32), *range(127, 160))
-    if chr(code) not in "\t\n"
-}
+_CONTROLS = dict.fromkeys(
+    (
+        *(each for each in range(32) if chr(each) not in "\t\n"),
+        *range(127, 160),
+        # Controls of direction, and separators of lines.
+        *(0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)),
+    ),
+    "\N{REPLACEMENT CHARACTER}",
+)
 
 WIDEST = 80
 """Longer lines are hard to read, however wide the terminal is."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from ensue.editor.project import Project
 from ensue.explaining.findings import Findings, all_findings, quick_findings
@@ -38,21 +39,21 @@ def source_of(project: Project, path: Path, instead: Mapping[Path, str] | None =
 
 def check_file(project: Project, path: Path, seconds: float | None = None) -> Checked:
     """What is to be said about a file; with `seconds` the analyses are run too, for so long."""
-    return checked(source_of(project, path), path, seconds)
+    return checked(source_of(project, path), path, project.knowledge.ontology(), seconds)
 
 
-def checked(source: Source, path: Path, seconds: float | None = None) -> Checked:
+def checked(source: Source, path: Path, ontology: Any, seconds: float | None = None) -> Checked:
     if sum(len(text) for _, text in source.files) > DEFAULT_LIMITS.bytes:
         seconds = None
-    found = _quick(source) if seconds is None else all_findings(source, seconds)
+    found = _quick(source, ontology) if seconds is None else all_findings(source, seconds, ontology)
     own = tuple(each for each in found.diagnostics if each.file == str(path))
     return Checked(found, own)
 
 
 @lru_cache(maxsize=16)
-def _quick(source: Source) -> Findings:
+def _quick(source: Source, ontology: Any) -> Findings:
     """One text is asked about many times between two keystrokes."""
-    return quick_findings(source)
+    return quick_findings(source, ontology)
 
 
 def unclear_types(project: Project, path: Path) -> Mapping[str, str]:

@@ -57,10 +57,11 @@ def fixes_for(project: Project, path: Path, finding: Diagnostic) -> list[Fix]:
     document = project.document(path)
     if document is None or not finding.hint or "..." in finding.hint:
         return []
-    before = checked(source_of(project, path), path).all
+    ontology = project.knowledge.ontology()
+    before = checked(source_of(project, path), path, ontology).all
     for fix in _candidates(document, finding, finding.hint):
         text = apply(document.text, fix.edits)
-        after = checked(source_of(project, path, {path: text}), path).all
+        after = checked(source_of(project, path, {path: text}), path, ontology).all
         if _is_better(before, after, finding):
             return [fix]
     return []

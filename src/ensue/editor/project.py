@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensue.editor.documents import Document, Found
+from ensue.editor.knowing import Knowledge
 from ensue.editor.mentions import Mention, Outline, Role
 
 ENDING = ".cor"
@@ -55,6 +56,7 @@ class Project:
     def __init__(self) -> None:
         self.folders: list[Path] = []
         self.groups: list[list[str]] = []
+        self.knowledge = Knowledge()
         self._open: dict[Path, Document] = {}
         self._on_disk: dict[Path, tuple[int, Document]] = {}
 

@@ -118,7 +118,7 @@ def _shifted(edits: Sequence[Edit], edit: Edit) -> int:
 
 
 def _messages(project: Project, path: Path) -> list[tuple[str, str]]:
-    found = quick_findings(source_of(project, path)).diagnostics
+    found = quick_findings(source_of(project, path), project.knowledge.ontology()).diagnostics
     return [(each.code, each.message) for each in found]
 
 
@@ -131,6 +131,7 @@ def _with_edits(project: Project, renamed: Renamed) -> Project:
     """The project as it would be."""
     after = Project()
     after.folders, after.groups = project.folders, project.groups
+    after.knowledge = project.knowledge
     for path, opened in project.opened.items():
         after.open(path, opened.text)
     for path, edits in renamed.items():

@@ -8,6 +8,8 @@ outside of this room imports it.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +38,9 @@ LEGEND = types.SemanticTokensLegend(
 )
 
 
-def editor_server() -> EditorServer:
-    """A server with all that it can be asked."""
-    server = EditorServer()
+def editor_server(ontology: Sequence[Path] = ()) -> EditorServer:
+    """A server with all that it can be asked; `ontology` are the files of one."""
+    server = EditorServer(ontology)
     _follow_texts(server)
     _answer_names(server)
     _answer_structure(server)
@@ -118,10 +120,11 @@ def _answer_names(server: EditorServer) -> None:
         return types.CompletionList(is_incomplete=False, items=items)
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
-    def hover(ls: EditorServer, params: types.HoverParams) -> types.Hover | None:
+    async def hover(ls: EditorServer, params: types.HoverParams) -> types.Hover | None:
         path, document = ls.read(params.text_document.uri)
         offset = ls.places.offset(document, params.position)
-        found = hovering.hover(ls.project, path, offset)
+        # Of a large library this takes seconds, and other requests are not to wait for it.
+        found = await asyncio.to_thread(hovering.hover, ls.project, path, offset)
         if found is None:
             return None
         return types.Hover(
@@ -235,21 +238,23 @@ def _answer_changes(server: EditorServer) -> None:
         return ls.text_edits(document, [fixes.Edit(0, len(document.text), laid_out)])
 
     @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
-    def prepare_rename(ls: EditorServer, params: types.PrepareRenameParams) -> types.Range:
+    async def prepare_rename(ls: EditorServer, params: types.PrepareRenameParams) -> types.Range:
         path, document = ls.read(params.text_document.uri)
         try:
             offset = ls.places.offset(document, params.position)
-            found = renaming.renamable(ls.project, path, offset)
+            found = await asyncio.to_thread(renaming.renamable, ls.project, path, offset)
         except UsageError as error:
             raise failed(str(error)) from None
         return ls.places.range(document, found.start, found.end)
 
     @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
-    def rename(ls: EditorServer, params: types.RenameParams) -> types.WorkspaceEdit:
+    async def rename(ls: EditorServer, params: types.RenameParams) -> types.WorkspaceEdit:
         path, document = ls.read(params.text_document.uri)
         try:
             offset = ls.places.offset(document, params.position)
-            renamed = renaming.rename(ls.project, path, offset, params.new_name)
+            renamed = await asyncio.to_thread(
+                renaming.rename, ls.project, path, offset, params.new_name
+            )
         except UsageError as error:
             raise failed(str(error)) from None
         changes = {}
@@ -268,7 +273,9 @@ def _answer_changes(server: EditorServer) -> None:
             ]
         ),
     )
-    def code_actions(ls: EditorServer, params: types.CodeActionParams) -> list[types.CodeAction]:
+    async def code_actions(
+        ls: EditorServer, params: types.CodeActionParams
+    ) -> list[types.CodeAction]:
         path, document = ls.read(params.text_document.uri)
         start = ls.places.offset(document, params.range.start)
         end = ls.places.offset(document, params.range.end)
@@ -276,9 +283,10 @@ def _answer_changes(server: EditorServer) -> None:
         for finding in ls.findings.get(path, ()):
             at = document.offset_of_finding(finding.line, finding.column)
             if at <= end and start <= at + finding.width:
+                fitting = await asyncio.to_thread(fixes.fixes_for, ls.project, path, finding)
                 found += [
                     _action(ls, document, fix, types.CodeActionKind.QuickFix, finding)
-                    for fix in fixes.fixes_for(ls.project, path, finding)
+                    for fix in fitting
                 ]
         wire = fixes.keep_wire_name(document, start)
         if wire is not None:

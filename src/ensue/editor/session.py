@@ -18,6 +18,7 @@ from pygls.lsp.server import LanguageServer
 from ensue.editor import fixes, structure
 from ensue.editor.checking import checked, source_of, unclear_types
 from ensue.editor.documents import Document
+from ensue.editor.knowing import Knowledge
 from ensue.editor.places import Places, path_of, uri_of
 from ensue.editor.project import Place, Project
 from ensue.lang.diagnostics import Diagnostic
@@ -41,9 +42,11 @@ SYMBOL_KINDS = {
 class EditorServer(LanguageServer):
     """One editor's folders and open texts."""
 
-    def __init__(self) -> None:
+    def __init__(self, ontology: Sequence[Path] = ()) -> None:
         super().__init__("ensue", __version__)
         self.project = Project()
+        self._ontology = tuple(ontology)
+        self.project.knowledge = Knowledge(ontology)
         self.findings: dict[Path, tuple[Diagnostic, ...]] = {}
         self.shows_related = False
         self._waiting: dict[Path, asyncio.Task[None]] = {}
@@ -66,14 +69,27 @@ class EditorServer(LanguageServer):
         self.changed(path)
 
     def configure(self, settings: object) -> None:
-        """Take the files of libraries from settings; what has another form is left aside."""
-        given = settings.get("libraries") if isinstance(settings, dict) else None
+        """Take files of libraries and of an ontology from settings, but what has another form."""
+        if not isinstance(settings, dict):
+            return
+        files = settings.get("ontology")
+        if isinstance(files, list):
+            named = [each for each in files if isinstance(each, str) and each]
+            found = tuple(self._in_folders(each) for each in named) or self._ontology
+            if found != self.project.knowledge.files:
+                self.project.knowledge = Knowledge(found)
+        given = settings.get("libraries")
         if isinstance(given, list):
             self.project.groups = [
                 [each for each in group if isinstance(each, str)]
                 for group in given
                 if isinstance(group, list)
             ]
+
+    def _in_folders(self, name: str) -> Path:
+        """A file by its path from the first folder that has it."""
+        tried = [folder / name for folder in self.project.folders] or [Path(name)]
+        return next((each for each in tried if each.is_file()), tried[0])
 
     def read(self, uri: str) -> tuple[Path, Document]:
         """The text of a file as the editor has it. Raises `JsonRpcException` if there is none."""
@@ -108,12 +124,16 @@ class EditorServer(LanguageServer):
         await asyncio.sleep(QUIET_SECONDS)
         source = source_of(self.project, path)
         document = self.project.document(path)
-        quick = await asyncio.to_thread(checked, source, path)
+        knowledge = self.project.knowledge
+        ontology = await asyncio.to_thread(knowledge.ontology)
+        if problem := knowledge.take_problem():
+            self.window_show_message(types.ShowMessageParams(types.MessageType.Error, problem))
+        quick = await asyncio.to_thread(checked, source, path, ontology)
         self._publish(path, quick.diagnostics, document)
         if quick.all.library is None:
             return
         await asyncio.sleep(ANALYSES_AFTER_SECONDS)
-        deep = await asyncio.to_thread(checked, source, path, ANALYSES_SECONDS)
+        deep = await asyncio.to_thread(checked, source, path, ontology, ANALYSES_SECONDS)
         if deep.diagnostics != quick.diagnostics:
             self._publish(path, deep.diagnostics, document)
 

@@ -2,8 +2,9 @@
 
 In comes a correlation of a library; out goes a `Cost`. It follows from the form in which a rule
 runs: on a machine (`ensue.machine.plan`) a key has its states and the events that ports stand for;
-a chain without aggregates (`linked`) has the latest match up to each place; a rule that runs from
-remembered events keeps those of its window, or all since its last trigger.
+chains without aggregates (`linked`) have the latest match up to each place; with aggregates and
+without a window (`stretched`) these and some events; any other rule that runs from remembered
+events keeps those of its window, or all since its last trigger.
 Bytes are those of the step engine, which keeps whole events. Texts of up to some twenty characters
 are counted in, longer ones come on top. The batch engine keeps a part of that. Events that have
 left a window are dropped in blocks, and alarms that are put off when they outnumber the others. The
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensue.engine.core.instances.linked import linked_facts
+from ensue.engine.core.instances.branched import chain_facts
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.relating import has_timeout
@@ -138,11 +139,9 @@ def _kept(
     if planned.form != "memory":
         # The event that a port stands for, in each branch.
         return len(ports) * len(correlation.branches), None
-    linked = linked_facts(correlation, types)
-    if linked is not None:
-        # Up to each place of the chain the latest match, of one event more than the one before.
-        places = len(linked.bits)
-        return places * (places + 1) // 2, None
+    chains = chain_facts(correlation, types)
+    if chains is not None and chains.most_events is not None:
+        return chains.most_events, None
     clauses = correlation.clauses
     void = {each.name for each in clauses.unless}
     if set(ports) <= void:

@@ -87,15 +87,18 @@ def open_arrow(
     """The schema and the batches of an Arrow stream, or of an Arrow file."""
     try:
         reader = _opened_arrow(file, stack)
-    except (pa.ArrowException, OSError) as error:
+        plain = pa.schema([(each.name, _plain_layout(each.type)) for each in reader.schema])
+    except (pa.ArrowException, OSError, UnicodeDecodeError, MemoryError) as error:
         raise UsageError(
             f"`{name}` cannot be read as Arrow: it is another format, or damaged, or breaks off"
             f" ({_reason(error)}); {_AGAIN}"
         ) from None
-    return reader.schema, _whole_batches(reader, name)
+    return plain, _whole_batches(reader, plain, name)
 
 
-def _whole_batches(reader: pa.RecordBatchReader, name: str) -> Iterator[pa.RecordBatch]:
+def _whole_batches(
+    reader: pa.RecordBatchReader, plain: pa.Schema, name: str
+) -> Iterator[pa.RecordBatch]:
     number = 0
     try:
         for batch in reader:
@@ -103,12 +106,34 @@ def _whole_batches(reader: pa.RecordBatchReader, name: str) -> Iterator[pa.Recor
             for column in batch.columns:
                 _check_offsets(column)
             number += 1
-            yield batch
-    except (pa.ArrowException, OSError) as error:
+            yield pa.RecordBatch.from_arrays(
+                [
+                    column if column.type == type_ else column.cast(type_)
+                    for column, type_ in zip(batch.columns, plain.types, strict=True)
+                ],
+                schema=plain,
+            )
+    except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError, MemoryError) as error:
         raise UsageError(
             f"`{name}` cannot be read as Arrow: batch {number + 1} is damaged, or breaks off"
             f" ({_reason(error)}); {_AGAIN}"
         ) from None
+
+
+def _plain_layout(type_: pa.DataType) -> pa.DataType:
+    """The type without views, of which pyarrow has values and few functions."""
+    kind = pa.types
+    if kind.is_string_view(type_):
+        return pa.string()
+    if kind.is_binary_view(type_):
+        return pa.binary()
+    if kind.is_list(type_):
+        return pa.list_(_plain_layout(type_.value_type))
+    if kind.is_large_list(type_):
+        return pa.large_list(_plain_layout(type_.value_type))
+    if kind.is_struct(type_):
+        return pa.struct([(each.name, _plain_layout(each.type)) for each in type_])
+    return type_
 
 
 def _check_offsets(array: pa.Array) -> None:
@@ -120,7 +145,9 @@ def _check_offsets(array: pa.Array) -> None:
     """
     kind, type_ = pa.types, array.type
     if kind.is_dictionary(type_):
-        array.indices.validate(full=True)
+        places = array.indices.drop_null().to_numpy()
+        if len(places) and not 0 <= places.min() <= places.max() < len(array.dictionary):
+            raise pa.ArrowInvalid("a value of a column is none of its dictionary")
         _check_offsets(array.dictionary)
     elif kind.is_struct(type_):
         for number in range(type_.num_fields):
@@ -131,7 +158,11 @@ def _check_offsets(array: pa.Array) -> None:
         is_large = kind.is_large_string(type_) or kind.is_large_binary(type_)
         is_text = is_large or kind.is_string(type_) or kind.is_binary(type_)
         is_list = kind.is_list(type_) or kind.is_large_list(type_) or kind.is_map(type_)
-        if not (is_text or is_list) or not len(array):
+        if not (is_text or is_list):
+            # Views, unions and what else has places of its own.
+            array.validate(full=True)
+            return
+        if not len(array):
             return
         _, buffer, *rest = array.buffers()
         width: Any = np.int64 if is_large or kind.is_large_list(type_) else np.int32
@@ -210,6 +241,8 @@ def open_parquet(file: Path | BinaryIO, name: str, stack: ExitStack) -> Parquet:
         file = _at_rest(file, stack)
     try:
         opened = stack.enter_context(pq.ParquetFile(file))
+        # Names that are no UTF-8 show when they are asked for.
+        str(opened.schema_arrow)
         texts = [each.path for each in opened.schema if each.physical_type == _TEXT]
         packed = pq.ParquetFile(file, metadata=opened.metadata, read_dictionary=texts)
         return Parquet(opened, stack.enter_context(packed))
@@ -356,5 +389,5 @@ def _what_is_wrong(file: Path | BinaryIO, error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     """What pyarrow says, as part of a sentence."""
-    text = str(error).strip().rstrip(".")
+    text = str(error).strip().rstrip(".") or "its lengths are those of no file"
     return f"{text[:1].lower()}{text[1:]}"

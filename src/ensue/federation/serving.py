@@ -9,6 +9,7 @@ another).
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from pathlib import Path
@@ -45,6 +46,7 @@ async def _serve(gateway: Gateway) -> int:
         await asyncio.wait((started, waiting), return_when=asyncio.FIRST_COMPLETED)
         if started.done():
             started.result()
+            _spare_collections()
             _say("ready")
             await waiting
     finally:
@@ -55,6 +57,13 @@ async def _serve(gateway: Gateway) -> int:
         if runner is not None:
             await runner.cleanup()
     return 0
+
+
+def _spare_collections() -> None:
+    """Look for circles of objects less often: events on their way form none, and thousands of them
+    are alive at a time, over which each look would go."""
+    gc.freeze()
+    gc.set_threshold(50_000, 50, 50)
 
 
 async def _tell_troubles(gateway: Gateway) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ensue.errors import EventError
+from ensue.errors import EventError, HistoryError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import RESERVED, Event
 from ensue.history.publication import (
@@ -67,13 +67,15 @@ def body_of(publication: Publication) -> bytes:
 
 
 def event_in(body: bytes) -> Event:
-    """The event of a publication."""
+    """The event of a publication. Raises `HistoryError` if the stored bytes are damaged."""
     return _event_of(body.partition(_BREAK)[0])
 
 
 def halves_in(body: bytes) -> tuple[Event | None, Event | None]:
     """The opening and the closing half of a publication, as they came."""
     _, *halves = body.split(_BREAK)
+    if len(halves) not in (0, 2):
+        raise _damaged(f"it has {len(halves)} halves")
     opening, closing = (_event_of(each) if each else None for each in halves or (b"", b""))
     return opening, closing
 
@@ -88,7 +90,17 @@ def _text_of(event: Event) -> bytes:
 
 
 def _event_of(text: bytes) -> Event:
-    return decode(text) if text.startswith(_CLOUD_EVENT) else _read_fields(text)
+    try:
+        return decode(text) if text.startswith(_CLOUD_EVENT) else _read_fields(text)
+    except (msgspec.MsgspecError, EventError, ValueError, TypeError) as error:
+        raise _damaged(str(error)) from None
+
+
+def _damaged(reason: str) -> HistoryError:
+    return HistoryError(
+        f"an event of the history is damaged where it is stored: {' '.join(reason.split())};"
+        " have the database checked, or put a copy from before in its place"
+    )
 
 
 def _is_plain_event(event: Event) -> bool:

@@ -16,11 +16,21 @@ from ensue.errors import OntologyError
 from ensue.knowledge.contradictions import contradictions
 from ensue.knowledge.facts import Facts
 from ensue.knowledge.rules import consequences
-from ensue.knowledge.vocabulary import INVERSE_FUNCTIONAL, Triple
+from ensue.knowledge.vocabulary import (
+    INVERSE_FUNCTIONAL,
+    SAME,
+    SUB_CLASS,
+    SUB_PROPERTY,
+    TRANSITIVE,
+    Triple,
+)
 
 # `reasonable` 0.4 takes any two subjects of an inverse functional property for the same, whatever
 # their values, so it sees another name in place of the class of these properties.
 _HIDDEN = URIRef("urn:ensue:inverse-functional")
+
+MOST_STATEMENTS = 1_000_000
+"""How many statements may follow from hierarchies, and from what is the same or transitive."""
 
 MOST_NAMED = 20
 """How many contradictions a message lists."""
@@ -29,6 +39,7 @@ MOST_NAMED = 20
 def entailed(triples: Iterable[Triple], show: Callable[[Node], str] = str) -> Facts:
     """The closure of the triples. Raises `OntologyError` if they contradict each other."""
     facts = Facts(triples)
+    _refuse_too_many(facts, show)
     reasoner = reasonable.PyReasoner()
     new: Iterable[Triple] = list(facts)
     while new:
@@ -49,6 +60,35 @@ def entailed(triples: Iterable[Triple], show: Callable[[Node], str] = str) -> Fa
             ]
         )
     return facts
+
+
+def _refuse_too_many(facts: Facts, show: Callable[[Node], str]) -> None:
+    """Raises `OntologyError` if hierarchies alone make more statements than are allowed.
+
+    They are counted before the reasoner begins, which cannot be stopped.
+    """
+    left = MOST_STATEMENTS
+    for predicate in (SUB_CLASS, SUB_PROPERTY, SAME, *facts.members(TRANSITIVE)):
+        for start in [*facts.by_subject(predicate)]:
+            seen = {start}
+            waiting = [start]
+            while waiting:
+                node = waiting.pop()
+                beside = facts.objects(node, predicate)
+                if predicate == SAME:
+                    beside = beside | facts.subjects(predicate, node)
+                new = beside - seen
+                seen |= new
+                waiting += new
+                left -= len(new)
+                if left < 0:
+                    raise OntologyError(
+                        [
+                            f"more than {MOST_STATEMENTS:,} statements follow from the ontology, by"
+                            f" `{show(predicate)}` and others, and so many are allowed: leave out"
+                            " what no rule asks for, or long chains and circles"
+                        ]
+                    )
 
 
 def _replaced(triple: Triple, old: URIRef, new: URIRef) -> Triple:

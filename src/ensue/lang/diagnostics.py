@@ -62,8 +62,8 @@ def _window(line: str, column: int) -> tuple[str, int]:
     return before + line[start : start + LONGEST_LINE] + after, column - start + len(before)
 
 
-_CONTROLS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Bidirectional controls, which must not turn the text of a finding."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Controls of terminals and of direction, which must not turn the text of a finding."""
 
 
 @dataclass

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 import trustme
 
 from ensue.channel import from_toml
+from ensue.channel.links import tcp
 from ensue.channel.links.faults import LinkFault
 from ensue.channel.links.protection import Protection
 from ensue.errors import UsageError
@@ -94,6 +98,42 @@ def test_a_caller_without_tls_is_sent_away(authority: Authority) -> None:
     with Stranger(far.federation.listen(**authority.files("far"))) as stranger:
         assert not stranger.introduce()
     far.close()
+
+
+def test_callers_that_do_not_begin_tls_count_as_callers(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp, "CALLERS", 3)
+    monkeypatch.setattr(tcp, "HANDSHAKE_SECONDS", 1.0)
+    near, far = builder(name="near").done(), builder(name="far").done()
+    address = far.federation.listen(**authority.files("far"))
+    silent = [socket.create_connection(address) for _ in range(20)]
+    faults = far.federation
+    assert eventually(lambda: faults.faults.get(LinkFault.TOO_MANY_CALLERS, 0) == 17)
+    # The others are sent away when their time is over, and leave room for callers in earnest.
+    link = near.federation.connect(*address, **authority.files("near"))
+    assert link.wait_until_connected("60 s")
+    for each in silent:
+        each.close()
+    near.close()
+    far.close()
+
+
+def test_damaged_tls_ends_its_connections_and_nothing_else(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    near, far = builder(name="near").done(), builder(name="far").done()
+    address, chance = far.federation.listen(**authority.files("far")), random.Random(5)
+    greetings = (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\n\r\n", b"")
+    for turn in range(100):
+        with socket.create_connection(address) as caller, suppress(ConnectionError):
+            caller.sendall(greetings[turn % 3] + chance.randbytes(chance.randint(0, 600)))
+    link = near.federation.connect(*address, **authority.files("near"))
+    assert link.wait_until_connected("60 s")
+    assert eventually(lambda: not far.federation._listeners[0]._at_the_door)
+    near.close()
+    far.close()
+    assert not [each for each in caplog.records if each.exc_info]
 
 
 def test_a_link_with_certificates_may_go_beyond_loopback(authority: Authority) -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.messages import CHANNELS, LONGEST_PATH, Advert, RemoteWant, Route
-from ensue.channel.links.routes import WITHDRAWN_KEPT, Routes
+from ensue.channel.links.routes import EVERYTHING, WITHDRAWN_KEPT, Routes
+from ensue.channel.links.wire import LARGEST_FRAME, framed
 
 Edge = tuple[str, str]
 
@@ -180,3 +181,57 @@ def test_channels_and_withdrawn_routes_are_bounded() -> None:
     assert len([each for each in routes.complete().routes if each.path]) <= CHANNELS
     with pytest.raises(LinkFaultError):
         routes.learn("a", "a", advert(*(Route(f"x{n}", 1, ("a", f"x{n}"), ()) for n in range(9))))
+
+
+def test_channels_that_a_liar_makes_up_keep_no_neighbour_out() -> None:
+    routes = linked("liar", "honest")
+    named = [f"x{number}" for number in range(CHANNELS)]
+    routes.learn("liar", "liar", advert(*(Route(each, 1, ("liar", each), ()) for each in named)))
+    told = routes.learn(
+        "honest",
+        "honest",
+        advert(Route("honest", 1, ("honest",), ()), Route("far", 2, ("honest", "far"), ())),
+    )
+
+    assert len(routes.best) == CHANNELS - 1
+    assert {"honest", "far"} <= routes.best.keys()
+    assert {"honest", "far"} <= {each.channel for each in told if each.path}
+    assert len([each for each in told if not each.path]) == 2
+
+
+def test_whatever_neighbours_want_all_routes_fit_into_a_frame() -> None:
+    routes = linked("a", "b", "c")
+    wants = tuple(RemoteWant(f"T{n}", None, "\N{SNOWMAN}" * 1_000) for n in range(300))
+    for neighbour in ("a", "b", "c"):
+        for number in range(5):
+            name = f"{neighbour}{number}"
+            routes.learn(neighbour, neighbour, advert(Route(name, 1, (neighbour, name), wants)))
+    told = routes.complete()
+
+    assert len(framed(told)) <= LARGEST_FRAME
+    assert len(told.routes) == 15
+    # A channel whose wants find no room is taken to want everything.
+    assert {each.wants for each in told.routes} >= {wants, EVERYTHING}
+    for number in range(5):
+        # What is withdrawn makes room again.
+        routes.learn("a", "a", advert(Route(f"a{number}", 2, (), ())))
+        routes.learn("b", "b", advert(Route(f"b{number}", 2, (), ())))
+    routes.learn(
+        "c", "c", advert(*(Route(f"c{n}", 3, ("c", f"c{n}"), wants[:9]) for n in range(5)))
+    )
+    assert {routes.best[f"c{number}"].wants for number in range(5)} == {wants[:9]}
+
+
+def test_a_neighbour_that_tells_of_too_much_is_refused() -> None:
+    routes = linked("a")
+    wants = tuple(RemoteWant(f"T{n}", None, "x" * 4_000) for n in range(1_000))
+    routes.learn("a", "a", advert(Route("c", 1, ("a", "c"), wants)))
+    with pytest.raises(LinkFaultError) as caught:
+        routes.learn(
+            "a", "a", advert(Route("d", 1, ("a", "d"), wants), Route("e", 1, ("a", "e"), wants))
+        )
+
+    assert caught.value.fault is LinkFault.BAD_ADVERT
+    routes.remove_link("a", "a")
+    assert not routes.best
+    assert not routes._learned_bytes

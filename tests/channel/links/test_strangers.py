@@ -14,7 +14,7 @@ import pytest
 
 from ensue.channel import Channel, Reason
 from ensue.channel.links import connection as connection_module
-from ensue.channel.links import tcp
+from ensue.channel.links import messages, tcp
 from ensue.channel.links.faults import LinkFault
 from ensue.channel.links.handshake import Handshake
 from ensue.channel.links.messages import Advert, Carried, RemoteWant, Route
@@ -34,6 +34,7 @@ from ensue.channel.links.wire import (
     framed,
 )
 from ensue.errors import UsageError
+from ensue.lang.expressions.text.parsing import parse_expression
 from tests.channel.links.strangers import Stranger, wanting
 from tests.channel.making import builder, empty, event, eventually
 
@@ -378,6 +379,37 @@ def test_a_forged_advert_does_not_cut_off_a_neighbour(channel: Channel) -> None:
 
     assert len(got) == 1
     far.close()
+
+
+def test_predicates_by_the_thousand_do_not_hold_up_the_thread_of_all_links(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def parse(text: str) -> Any:
+        read.append(text)
+        return parse_expression("n > 3")
+
+    monkeypatch.setattr(messages, "_parse", parse)
+    wants = tuple(RemoteWant(f"T{n % 9}", None, f"n = {n} OR {'x' * 4_000}") for n in range(900))
+    few = tuple(RemoteWant("Few", None, f"n = {n} OR {'x' * 4_000}") for n in range(3))
+    with wanting(channel.federation.listen(), "Other", name="liar#1") as liar:
+        liar.send(
+            Advert(
+                0,
+                False,
+                (
+                    Route("x#1", 1, ("liar#1", "x#1"), wants),
+                    *(Route(f"y{n}#1", 2, ("liar#1", f"y{n}#1"), few) for n in range(30)),
+                ),
+            )
+        )
+        assert eventually(lambda: channel.is_wanted(["Few"], None))
+    wanted = channel.federation.remote
+
+    # Each is read once to be checked, and once more where it is looked up by.
+    assert sum(map(len, read)) <= 2 * messages.PREDICATES_AN_ADVERT
+    assert all(wanted.is_wanted(f"T{n}", None) for n in range(9))
 
 
 def test_a_caller_of_a_neighbours_name_takes_nothing_over(channel: Channel) -> None:

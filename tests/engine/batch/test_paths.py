@@ -24,7 +24,8 @@ PATHS = {
     "related": "T correlation X (T a, T b) a ; b keep all bind latest by k { case true: push b; }",
     "related, counting": "T correlation X (T a) a having sum(a.k) > 2 { case true: push a; }",
     "events, by `|`": "T correlation X (T a, T b) a | b keep all { case true: push b; }",
-    "events, by `timeout`": "T correlation X (T a) a ; timeout(1 s) { case true: push a; }",
+    "related, waiting": "T correlation X (T a) a ; timeout(1 s) { case true: push a; }",
+    "events, by `timeout`": "T correlation X (T a) a ; timeout(1 s) ; a { case true: push a; }",
     "events, several branches": "T correlation X (T a, T b) a || b keep all { case true: push a; }",
     "events, no declared number": "T correlation X (T a) a having max(a.time) > a.time { }",
     "window, aborting": (
@@ -62,7 +63,7 @@ def test_a_table_past_its_budget_is_said_to_be_stepped() -> None:
 FIRST_USE = """
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.kernels import key_numbers
+from ensue.engine.batch.input import keys
 from ensue.engine.core.stepping import walk
 from ensue.events.event import Event
 for within in ("", "within 5 s"):
@@ -72,7 +73,7 @@ for within in ("", "within 5 s"):
     )
     engine = BatchEngine(library.checked)
     engine.read_all([Event("1", "s", "T", 1, {"k": "x"}), Event("2", "s", "T", 2, {"k": "x"})])
-compiled = [key_numbers.number_texts, walk.walk_table, walk.walk_window]
+compiled = [keys.number_texts, walk.walk_table, walk.walk_window]
 print(sum(len(each.stats.cache_misses) for each in compiled))
 """
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ensue
-from ensue.engine.core.instances.running import running
 from ensue.engine.core.relating.form import Asked
+from ensue.engine.core.relating.running import running
 from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.scopes import MISSING

@@ -13,7 +13,7 @@ import pytest
 
 import ensue
 from ensue.engine.run import Run
-from ensue.engine.step.dispatch import indexed
+from ensue.engine.step.dispatch import asking
 from ensue.errors import EventError
 from ensue.events.event import Event
 
@@ -175,8 +175,8 @@ def test_many_rules_that_are_looked_up_together_fire_as_the_definitions_say(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also for values that are null, or converted to their type."""
-    monkeypatch.setitem(indexed.MANY, "pattern", 3)
-    monkeypatch.setitem(indexed.MANY, "plain", 3)
+    monkeypatch.setitem(asking.MANY, "pattern", 3)
+    monkeypatch.setitem(asking.MANY, "plain", 3)
     random = Random(seed)
     texts = [each.strip() for each in MANY.split(";")]
     rules = "".join(
@@ -196,3 +196,27 @@ def test_many_rules_that_are_looked_up_together_fire_as_the_definitions_say(
         event = Event(str(number), "test", "E", number, data)
 
         assert step.push(event) == reference.push(event)
+
+
+@pytest.mark.parametrize("engine", ["reference", "step", "batch"])
+@pytest.mark.parametrize("clauses", ["by k", "by k bind first"])
+def test_an_event_that_only_binds_or_does_nothing_counts_as_the_last_of_its_key(
+    clauses: str, engine: str
+) -> None:
+    """Of two keys whose timers are due together the key whose last event is older goes first."""
+    text = f"""
+        eventtype A {{ attribute string k; }};
+        eventtype Out {{ attribute string k; }};
+        Out correlation R (A a, every 10 s t) a ; t {clauses}
+        {{ case true: push new Out {{ k = a.k }}; }}
+    """
+    run = Run(ensue.parse(text).checked, engine)
+    made = []
+    for number, (key, time) in enumerate([("x", 0), ("y", 0), ("x", 5), ("z", 10), ("z", 21)]):
+        made += run.push(Event(str(number), "s", "A", time * 1_000_000, {"k": key}))
+
+    assert [(each.data["k"], each.time // 1_000_000) for each in made] == [
+        ("y", 10),
+        ("x", 10),
+        ("z", 20),
+    ]

@@ -43,6 +43,7 @@ AIM = 0.5
 TYPES = ("Near", "Far", "Out")
 _SECONDS_TO_START = 60.0
 _SECONDS_TO_CROSS = 60.0
+"""No measured work takes as long: something has gone wrong, and is told."""
 _numbers = count(1)
 
 
@@ -80,15 +81,29 @@ class Client:
         """The same, with the publication at another service."""
         listening = asyncio.Event()
         received = asyncio.create_task(getattr(self, f"_{self.kind}_in")(len(bodies), listening))
-        await listening.wait()
-        begin = time.perf_counter()
-        await getattr(source, f"_{source.kind}_out")(bodies)
-        await received
-        return time.perf_counter() - begin
+        begun = asyncio.create_task(listening.wait())
+        try:
+            async with asyncio.timeout(_SECONDS_TO_CROSS):
+                await asyncio.wait((received, begun), return_when=asyncio.FIRST_COMPLETED)
+                begin = time.perf_counter()
+                if begun.done():
+                    await getattr(source, f"_{source.kind}_out")(bodies)
+                await received
+                return time.perf_counter() - begin
+        except TimeoutError:
+            raise UsageError(
+                f"{len(bodies)} events from `{source.kind}` to `{self.kind}` have not arrived"
+                f" within {_SECONDS_TO_CROSS:g} s"
+            ) from None
+        finally:
+            begun.cancel()
+            received.cancel()
 
     async def _mqtt_out(self, bodies: list[bytes]) -> None:
         aiomqtt = driver("aiomqtt", "mqtt")
-        async with aiomqtt.Client(self._host, self._port, max_inflight_messages=1000) as client:
+        async with aiomqtt.Client(
+            self._host, self._port, max_inflight_messages=1000, timeout=_SECONDS_TO_CROSS
+        ) as client:
             client.pending_calls_threshold = 1 << 30
             for begin in range(0, len(bodies), 200):
                 calls = [
@@ -98,7 +113,7 @@ class Client:
 
     async def _mqtt_in(self, wanted: int, listening: asyncio.Event) -> None:
         aiomqtt = driver("aiomqtt", "mqtt")
-        async with aiomqtt.Client(self._host, self._port) as client:
+        async with aiomqtt.Client(self._host, self._port, timeout=_SECONDS_TO_CROSS) as client:
             await client.subscribe(self.address, qos=1)
             listening.set()
             async for _ in client.messages:
@@ -198,12 +213,25 @@ class Client:
         kafka = driver("confluent_kafka", "kafka")
         admin = driver("confluent_kafka.admin", "kafka")
         topic = admin.NewTopic(self.address, 1, 1)
-        made = admin.AdminClient({"bootstrap.servers": self._servers}).create_topics([topic])
-        made[self.address].exception(30)
-        settings = {"bootstrap.servers": self._servers, "group.id": f"bench{next(_numbers)}"}
+        client = admin.AdminClient({"bootstrap.servers": self._servers})
+        client.create_topics([topic])[self.address].exception(30)
+        settings = {
+            "bootstrap.servers": self._servers,
+            "group.id": f"bench{next(_numbers)}",
+            "log_level": 0,
+        }
         consumer = kafka.Consumer(settings)
         place = kafka.TopicPartition(self.address, 0)
-        place.offset = consumer.get_watermark_offsets(place, timeout=30)[1]
+        until = time.monotonic() + _SECONDS_TO_START
+        while place.offset < 0:
+            # A topic that was just made has no leader for a moment.
+            try:
+                consumer.list_topics(self.address, timeout=30)
+                place.offset = consumer.get_watermark_offsets(place, timeout=30)[1]
+            except kafka.KafkaException:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
         consumer.assign([place])
         loop.call_soon_threadsafe(listening.set)
         while wanted > 0:

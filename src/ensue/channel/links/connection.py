@@ -225,8 +225,9 @@ class TcpConnection(asyncio.Protocol):
         elif isinstance(frame, Acknowledge):
             session.acknowledged(frame.received)
         elif isinstance(frame, Advert | Statement):
-            if blocked := session.receive_news(frame):
-                self._wait_for(wait_all(blocked))
+            blocked = session.receive_news(frame)
+            # Reading predicates takes its time: other links have their turn before the next ones.
+            self._wait_for(wait_all(blocked) if blocked else asyncio.sleep(0))
         elif isinstance(frame, Bye):
             session.over()
         elif not isinstance(frame, Heartbeat):

@@ -34,6 +34,7 @@ from ensue.channel.links.messages import (
     Route,
     as_want,
     compacted,
+    within_reading,
 )
 from ensue.channel.links.routes import PendingRoutes, Routes
 from ensue.channel.lookup.index import Index
@@ -249,10 +250,11 @@ class Federation:
         if not isinstance(news, Advert):
             # At the other end is a broker.
             raise LinkFaultError(LinkFault.UNEXPECTED)
-        for route in news.routes:
+        advert = within_reading(news)
+        for route in advert.routes:
             _check_wants(route.wants)
         with self._lock:
-            changed = self._routes.learn(neighbour, link, news)
+            changed = self._routes.learn(neighbour, link, advert)
             links = self._apply(changed)
         self._tell(changed, links)
         return ()

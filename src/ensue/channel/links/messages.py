@@ -27,7 +27,11 @@ PREDICATES_A_KIND = 32
 """A channel that wants one kind of event by more predicates than this wants all of that kind."""
 LONGEST_NAME = 512
 LONGEST_PREDICATE = 4_096
-LONGEST_REMEMBERED = 256
+LONGEST_REMEMBERED = 1_024
+PREDICATES_A_ROUTE = 16 * 1024
+PREDICATES_AN_ADVERT = 64 * 1024
+"""Characters of predicates that are read: reading holds up the thread of all links. A want beyond
+is taken without its predicate, so that the channel is sent more than it wants."""
 LONGEST_PATH = 64
 """The most channels that an event may pass on its way; a longer route is none."""
 WANTS_A_CHANNEL = 4_096
@@ -166,7 +170,28 @@ def _parse(text: str) -> Expression:
     return parse_expression(text)
 
 
-_parsed = lru_cache(maxsize=4_096)(_parse)
+_parsed = lru_cache(maxsize=1_024)(_parse)
+
+
+def within_reading(advert: Advert) -> Advert:
+    """An advert of a neighbour with no more predicates than may be read at once."""
+    if sum(_characters(route) for route in advert.routes) <= PREDICATES_A_ROUTE:
+        return advert
+    routes: list[Route] = []
+    left = PREDICATES_AN_ADVERT
+    for route in advert.routes:
+        size = _characters(route)
+        if size > min(left, PREDICATES_A_ROUTE):
+            kinds = dict.fromkeys(RemoteWant(each.type, each.source, None) for each in route.wants)
+            routes.append(msgspec.structs.replace(route, wants=tuple(kinds)))
+        else:
+            routes.append(route)
+            left -= size
+    return msgspec.structs.replace(advert, routes=tuple(routes))
+
+
+def _characters(route: Route) -> int:
+    return sum(len(each.where) for each in route.wants if each.where is not None)
 
 
 def _text(predicate: Expression) -> str:

@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from ensue.cli.libraries import OntologyFiles
 from ensue.cli.terminal import say
 from ensue.errors import UsageError
 
 
 def lsp(
+    ontology: OntologyFiles = None,
     tcp: Annotated[
         int | None,
         typer.Option(
@@ -31,6 +33,7 @@ def lsp(
     Example:
       ensue lsp
       ensue lsp --tcp 2087
+      ensue lsp --ontology wine.ttl
 
     \b
     Exit codes:
@@ -45,7 +48,7 @@ def lsp(
         raise UsageError(
             "`ensue lsp` needs the language server's library: pip install 'ensue[lsp]'"
         ) from None
-    server = editor_server()
+    server = editor_server(ontology or ())
     if tcp is None:
         server.start_io()
         return

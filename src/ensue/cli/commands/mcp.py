@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ensue.cli.deadlines import seconds_of
+from ensue.cli.libraries import OntologyFiles
 from ensue.errors import UsageError
 
 
@@ -28,6 +29,7 @@ def mcp(
             help="A history that may be asked beside files under the roots, as postgresql://...",
         ),
     ] = None,
+    ontology: OntologyFiles = None,
     deadline: Annotated[
         str, typer.Option("--deadline", metavar="D", help="The time that one call may take.")
     ] = "30s",
@@ -56,6 +58,9 @@ def mcp(
     for given in roots:
         if not given.is_dir():
             raise UsageError(f"`{given}` is no folder: give `--root` a folder with rules")
+    missing = [f"`{each}`" for each in ontology or () if not each.is_file()]
+    if missing:
+        raise UsageError(f"there is no file {', '.join(missing)}: give `--ontology` a file")
     seconds = seconds_of(deadline)
     try:
         from ensue.assistants.reach import Reach
@@ -66,7 +71,13 @@ def mcp(
         raise UsageError(
             "`ensue mcp` needs the protocol's library: pip install 'ensue[mcp]'"
         ) from None
-    reach = Reach(tuple(roots), tuple(history or ()), most_rows=limit, seconds=seconds)
+    reach = Reach(
+        tuple(roots),
+        tuple(history or ()),
+        tuple(each.resolve() for each in ontology or ()),
+        most_rows=limit,
+        seconds=seconds,
+    )
     server, worker = assistants_server(reach)
     try:
         server.run("stdio")

@@ -105,7 +105,9 @@ class Arrangement:
             form = form_of(correlation, types)
             assert isinstance(form, Form)
             assert isinstance(correlation, FilterCorrelation)
-            return RelatedCorrelation(correlation, form, types, self._counts)
+            if form.after is None or self._depth == 1:
+                return RelatedCorrelation(correlation, form, types, self._counts, number)
+            path = Path("events", "it waits for the clock beside rules that feed others")
         if machine is None or path.name == "timed":
             reason = path.reason or "its timers run in a cell only while no other rule feeds it"
             by_event = Path("events", reason)

@@ -24,9 +24,8 @@ from ensue.engine.batch.input.batches import Batch, EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.ordered_pass import OrderedPass
-from ensue.engine.batch.output.forms import OutputForms
+from ensue.engine.batch.output.forms import BatchOutputs, Output, OutputForms
 from ensue.engine.batch.output.schema import OutputSchema
-from ensue.engine.batch.output.whole import BatchOutputs, Output
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
     FORMAT,
@@ -120,11 +119,11 @@ class BatchEngine:
         """Whether time alone can make outputs."""
         return any(each.has_timers for each in self._timed())
 
-    def _timed(self) -> Iterator[EventCorrelation | CellGroup]:
-        """What can have timers: rules that run event by event, and groups."""
-        yield from (
-            each for each in self.correlations.values() if isinstance(each, EventCorrelation)
-        )
+    def _timed(self) -> Iterator[EventCorrelation | RelatedCorrelation | CellGroup]:
+        """What can have timers: rules by event or by related events, and groups."""
+        for each in self.correlations.values():
+            if isinstance(each, EventCorrelation | RelatedCorrelation):
+                yield each
         yield from self._arranged.groups
 
     # --- tables -----------------------------------------------------------------------------------
@@ -142,6 +141,7 @@ class BatchEngine:
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[pa.Table]:
         """What `push_batch` returns, in parts as they are made, each with the columns it needs."""
+        self._make_room()
         for batch in self._intake.batches(table, source, self.clock, mapping):
             yield from self._counted(self._run_in_steps(batch, self._forms.table))
         self._clear_up()
@@ -167,6 +167,7 @@ class BatchEngine:
 
         Rows that lie too far ahead are in `rejected` afterwards.
         """
+        self._make_room()
         for near in self._intake.in_reach(batch):
             for found in self._run_in_steps(near, self._forms.whole):
                 self.counts.outputs += len(found)
@@ -178,10 +179,6 @@ class BatchEngine:
         for found in self._advance_in_steps(time, self._forms.whole):
             self.counts.outputs += len(found)
             yield found
-
-    def no_outputs(self) -> pa.Table:
-        """A table of outputs without any: the columns that outputs of this library have."""
-        return self._forms.empty()
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -201,6 +198,7 @@ class BatchEngine:
         return [output for part in self.read_all_in_parts(events) for output in part]
 
     def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]:
+        self._make_room()
         batch = EventBatch(events, self._types)
         yield from self._run_in_steps(batch, self._forms.events, OUTPUTS_OF_A_STEP)
         self._clear_up()
@@ -360,21 +358,28 @@ class BatchEngine:
         return self._pass.run(batch, first, self.clock)
 
     def _clear_up(self) -> None:
+        """Let go of events, and of keys whose windows and timeouts have passed."""
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
-        sweeps, keys, clock = self._sweeps, self._key_count(), self.clock
-        if clock is None:
+        if self.clock is None:
             return
-        if sweeps.due == -ENDLESS:
-            sweeps.begin(clock)
-        is_due = clock >= sweeps.due and keys > KEYS_BEFORE_A_TIMED_SWEEP
-        if is_due or keys > sweeps.most_keys:
-            # Keys keep their numbers as long as a run goes on, also those that hold nothing.
-            states = self._states()
-            self._set_up(self._library)
-            self._take_over(states)
-            sweeps.done(keys, self._key_count(), clock)
+        if self._sweeps.due == -ENDLESS:
+            self._sweeps.begin(self.clock)
+        if self.clock >= self._sweeps.due and self._key_count() > KEYS_BEFORE_A_TIMED_SWEEP:
+            self._sweep(self.clock)
+
+    def _make_room(self) -> None:
+        """Let go of keys that hold nothing where there are many: before more is read, if it is."""
+        if self.clock is not None and self._key_count() > self._sweeps.most_keys:
+            self._sweep(self.clock)
+
+    def _sweep(self, clock: int) -> None:
+        # Keys keep their numbers as long as a run goes on, also those that hold nothing.
+        before, states = self._key_count(), self._states()
+        self._set_up(self._library)
+        self._take_over(states)
+        self._sweeps.done(before, self._key_count(), clock)
 
     def _new_sweeps(self) -> Sweeps:
         return Sweeps(KEYS_BEFORE_A_SWEEP, longest_wait(self._library.correlations), growth=4)

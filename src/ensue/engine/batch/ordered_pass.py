@@ -17,14 +17,15 @@ from ensue.engine.batch.arrangement import Arrangement
 from ensue.engine.batch.input.batches import Batch, EventBatch
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.output.columns import Made, MadeInTurn
+from ensue.engine.batch.output.forms import Output
 from ensue.engine.batch.output.order import (
+    Places,
+    Roots,
     depth_of,
     event_positions,
     output_positions,
     reading_order,
 )
-from ensue.engine.batch.output.placing import Places, Roots
-from ensue.engine.batch.output.whole import Output
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation, Positions, Segment
@@ -67,7 +68,9 @@ class OrderedPass:
                 continue
             number = self._numbers[name]
             if not self.is_linked:
-                outputs.append((made, rows.places(read, number, is_timed)))
+                is_only = len(self._numbers) == 1
+                where = _NOWHERE if is_only else rows.places(read, number, is_timed)
+                outputs.append((made, where))
                 continue
             positions = output_positions(read, number)
             outputs.append((made, positions))
@@ -94,7 +97,7 @@ class OrderedPass:
         except LeavesColumnsError as error:
             running = self.arranged.leave_columns(name, str(error))
             made, read = _read(running, rows, done, fed)
-        return made, read, isinstance(running, EventCorrelation)
+        return made, read, running.is_timed
 
     def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
         """The outputs of a group. `own` gets the rows that members which left it have read."""

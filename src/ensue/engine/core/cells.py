@@ -21,10 +21,9 @@ import numpy.typing as npt
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, Rows, taller
 from ensue.engine.core.packed import CELL, DUE, LAST_READ, NEXT_DUE, TIMED, WINDOW, PackedTables
-from ensue.engine.core.rule_table import NOWHERE, RuleTable
+from ensue.engine.core.rule_table import NOT_STARTED, NOWHERE, RuleTable
 from ensue.engine.core.stepping.arrays import CellArrays
 from ensue.engine.core.stepping.visits import drop_expired
-from ensue.engine.core.table import NOT_STARTED
 from ensue.engine.core.window_table import ALWAYS
 from ensue.machine.model import Machine
 

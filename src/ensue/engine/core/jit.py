@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
 from ensue.events.kernels.compiling import compiled, uncounted
 
-__all__ = ["FAR", "compiled", "inlined", "lowered", "uncounted"]
+__all__ = ["FAR", "compiled", "inlined", "lowered", "prefetch", "uncounted"]
 
 FAR = 2**62
 """The start of what needs no earlier event; its negative says that a state is not active."""
@@ -24,3 +26,22 @@ FAR = 2**62
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 inlined: Decorator = njit(inline="always")
 lowered: Decorator = intrinsic
+
+
+@lowered
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
+    """Have an item of an array in the cache soon, to be read and written."""
+    signature = types.void(array, index)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        held = context.make_array(signature.args[0])(context, builder, arguments[0])
+        at = builder.gep(held.data, [arguments[1]])
+        word = ir.IntType(32)
+        pointer = builder.bitcast(at, ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
+        name = "llvm.prefetch.p0"
+        function = get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+        builder.call(function, [pointer, word(1), word(3), word(1)])
+        return context.get_dummy_value()
+
+    return signature, generate

@@ -1,4 +1,4 @@
-"""Integers to small numbers: a compiled hash table, and a look-up by value.
+"""Integers to small numbers: a compiled hash table.
 
 In come integers, many at a time; out goes a number for each, from 0 in the order in which values
 first come. The numbers of texts, and of keys of any kind, are for `ensue.engine.batch.input.keys`.
@@ -69,17 +69,6 @@ def place_integers(slots: Any, known: Any, count: int) -> None:
         while slots[slot] != 0:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = number + 1
-
-
-@compiled
-def look_up(patterns: Any, numbers: Any, found: Any) -> Any:
-    """Write the number of each pattern; returns the lowest, which is -1 if one has none."""
-    lowest = np.int32(0)
-    for at in range(patterns.size):
-        number = numbers[np.uint64(patterns[at])]
-        found[at] = number
-        lowest = min(lowest, number)
-    return lowest
 
 
 class IntegerNumbers:

@@ -7,12 +7,14 @@ of their timers share one table. How entries are laid out for kernels is told in
 
 A *symbol* is a set of atoms that an event satisfies, or the firing of timers. A *state* is a set of
 states of the machine; with a window also which register holds which start, and in which order the
-registers are (`window_table`). State 0 is that of a key that has read nothing.
+registers are (`window_table`). State 0 is that of a key that has read nothing. `Symbols` numbers
+the bits of events (which ports and predicates of a rule they match) as they occur; `Patience` says
+when a table that keeps growing is left for the form that is linear in the expression.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,16 +22,22 @@ import numpy.typing as npt
 
 from ensue.engine.core.bit_table import BitTable
 from ensue.engine.core.effects import Action, EclActions, Entry, FilterActions
-from ensue.engine.core.jit import FAR
-from ensue.engine.core.table import NOT_STARTED, Symbols
+from ensue.engine.core.jit import FAR, compiled
+from ensue.engine.core.numbering import IntegerNumbers
 from ensue.engine.core.timer_table import Timers
 from ensue.engine.core.window_table import ALWAYS, OrderedState, OrderedTable, settled_state
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.determinise import TableState
-from ensue.machine.model import Machine, State
+from ensue.machine.model import AnyAtom, Machine, State
 
+NOT_STARTED = 0
+"""The state of a key that has not read anything."""
+NOWHERE = -3
+"""Where the start of a state that is not active is said to be."""
 TABLE_STATES = 20_000
 """Past so many states a table is left, for a form that is linear in the expression."""
+FREE_MOVES = 1024
+EVENTS_A_MOVE = 64
 
 
 class Move(NamedTuple):
@@ -224,9 +232,6 @@ class RuleTable:
         return homes
 
 
-NOWHERE = -3
-
-
 def place_count(machine: Machine) -> int:
     return max((p for branch in machine.branches for p, _, _ in branch.places), default=-1) + 1
 
@@ -242,3 +247,100 @@ def moving_states(machine: Machine) -> list[int]:
     """The states whose starts change: with labels that are aborted, their marks too."""
     fixed = frozenset[int]() if machine.switches else machine.constant
     return [state for state in range(len(machine.names)) if state not in fixed]
+
+
+@compiled
+def _look_up(patterns: Any, numbers: Any, found: Any) -> Any:
+    """Write the number of each pattern; returns the lowest, which is -1 if one has none."""
+    lowest = np.int32(0)
+    for at in range(patterns.size):
+        number = numbers[np.uint64(patterns[at])]
+        found[at] = number
+        lowest = min(lowest, number)
+    return lowest
+
+
+class Symbols:
+    """Numbers the bit patterns that occur, each with the atoms that it stands for."""
+
+    def __init__(self, machine: Machine, bit_of: dict[Any, int]) -> None:
+        self.atoms: list[frozenset[int]] = []
+        self._always = [n for n, atom in enumerate(machine.atoms) if isinstance(atom, AnyAtom)]
+        self._atoms_of_bit: dict[int, list[int]] = {}
+        for number, atom in enumerate(machine.atoms):
+            if atom in bit_of and not isinstance(atom, AnyAtom):
+                self._atoms_of_bit.setdefault(bit_of[atom], []).append(number)
+        self._number_of: dict[int, int] = {}
+        self._numbers: list[IntegerNumbers] = []
+        self._symbol_of_pattern: list[int] = []
+        self._lut = np.empty(0, np.int32)
+
+    def number(self, bits: Any) -> Any:
+        if bits.dtype.itemsize > 2:
+            return self._number_many(bits if bits.ndim == 2 else bits[:, None])
+        if not self._lut.size:
+            self._lut = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
+        numbers = np.empty(len(bits), np.int32)
+        if _look_up(bits, self._lut, numbers) < 0:
+            self._add(int(each) for each in np.unique(bits))
+            for pattern, number in self._number_of.items():
+                self._lut[pattern] = number
+            _look_up(bits, self._lut, numbers)
+        return numbers
+
+    def _number_many(self, words: Any) -> Any:
+        """Number patterns of many bits: the words of each, one after the other, by hash tables."""
+        found = np.zeros(len(words), np.int32)
+        for place in range(words.shape[1]):
+            if len(self._numbers) <= 2 * place:
+                self._numbers += [IntegerNumbers(), IntegerNumbers()]
+            of_word, of_pair = self._numbers[2 * place : 2 * place + 2]
+            one = of_word.number(words[:, place].astype(np.int64))
+            found = of_pair.number(found.astype(np.int64) << 32 | one)
+        known = len(self._symbol_of_pattern)
+        if found.size and int(found.max()) >= known:
+            # Written from the end, so that the first row of each number is what stays.
+            first = np.empty(1 + int(found.max()), np.int64)
+            first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
+            for row in first[known:].tolist():
+                pattern = sum(int(word) << 64 * n for n, word in enumerate(words[row]))
+                self._add([pattern])
+                self._symbol_of_pattern.append(self._number_of[pattern])
+        return np.array(self._symbol_of_pattern, np.int32)[found]
+
+    def add(self, atoms: frozenset[int]) -> int:
+        """A symbol that no event has: the firing of a timer."""
+        self.atoms.append(atoms)
+        return len(self.atoms) - 1
+
+    def _add(self, patterns: Iterable[int]) -> None:
+        for pattern in patterns:
+            if pattern not in self._number_of:
+                self._number_of[pattern] = len(self.atoms)
+                self.atoms.append(self._atoms_in(pattern))
+
+    def _atoms_in(self, pattern: int) -> frozenset[int]:
+        """As `atoms_of_bits`, for a machine of many atoms of which a pattern has few."""
+        found = set(self._always)
+        while pattern:
+            bit = pattern & -pattern
+            pattern ^= bit
+            found.update(self._atoms_of_bit.get(bit.bit_length() - 1, ()))
+        return frozenset(found)
+
+
+class Patience:
+    """How many moves of a table may be worked out for the events that have been read.
+
+    A move costs about as much as stepping the machine for some hundreds of events. A table that is
+    still growing after its first moves is better left, if that is possible.
+    """
+
+    def __init__(self, free: int = FREE_MOVES, events_a_move: int = EVENTS_A_MOVE) -> None:
+        self.free = free
+        self._events_a_move = events_a_move
+        self.events = 0
+
+    def is_over(self, table: RuleTable, more: int) -> bool:
+        """Asked when so many events have been read on top of those that were counted before."""
+        return table.moves_made > self.free + (self.events + more) // self._events_a_move

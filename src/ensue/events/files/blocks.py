@@ -11,7 +11,7 @@ from ensue.errors import UsageError
 from ensue.events import overlong
 from ensue.events.files.chunk import Mask
 
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 23
 """How much of a file is scanned at once. A record that is longer makes its block longer."""
 
 VALUES_AT_ONCE = 1 << 24
@@ -92,12 +92,12 @@ def records_at_once(values: int) -> int:
 
 def in_lines(block: bytes, most: int) -> Iterator[bytes]:
     """A block in parts of so many lines."""
-    breaks = np.frombuffer(block, np.uint8) == LINE_BREAK
-    if int(np.count_nonzero(breaks)) <= most:
+    if block.count(b"\n") <= most:
         yield block
         return
     begin = 0
-    for end in (np.flatnonzero(breaks)[most - 1 :: most] + 1).tolist():
+    breaks = np.flatnonzero(np.frombuffer(block, np.uint8) == LINE_BREAK)
+    for end in (breaks[most - 1 :: most] + 1).tolist():
         yield block[begin:end]
         begin = end
     if begin < len(block):

@@ -8,7 +8,7 @@ found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, NamedTuple
 
@@ -21,26 +21,20 @@ from ensue.events import overlong
 from ensue.events.cloudevents import VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
+from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.blocks import LINE_BREAK, Blocks, not_utf8, records_at_once
+from ensue.events.files.blocks import Blocks, not_utf8, records_at_once
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
 from ensue.events.kernels.scanned import Records, Values
+from ensue.events.kernels.words import words_of
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
 
 _STAND_IN = b"x\n"
 _ENDING = 2
-
-
-class _Found(NamedTuple):
-    """A chunk, how many bytes of its block it has, and whether more would need further bytes."""
-
-    chunk: Chunk
-    used: int
-    is_all: bool
 
 
 class CellChunks:
@@ -69,16 +63,23 @@ class CellChunks:
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
         blocks = Blocks(file, path)
-        block = self._after_header(blocks)
+        first = self._after_header(blocks)
+        # While columns are made of one block, the next is scanned.
+        with closing(ahead(self._scanned(first, blocks))) as scanned:
+            for each in scanned:
+                chunk = self._made(each) if isinstance(each, _Scanned) else self._refused(each)
+                if len(chunk):
+                    yield chunk
+
+    def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_Scanned | _TooLong]:
         most = records_at_once(len(self._header))
         while True:
             found = self._scan(block, blocks.is_last, most)
             if not found.used and len(block) > overlong.RECORD_BYTES + _ENDING:
-                cut, block = self._cut(block, blocks)
+                cut, block = _cut(block, blocks)
                 yield cut
                 continue
-            if len(found.chunk):
-                yield found.chunk
+            yield found
             if found.is_all and blocks.is_last:
                 return
             block = block[found.used :]
@@ -86,22 +87,14 @@ class CellChunks:
                 blocks.keep(block)
                 block = blocks.next()
 
-    def _cut(self, block: bytes, blocks: Blocks) -> tuple[Chunk, bytes]:
-        """A chunk of one record that is too long, and what follows the line in which that shows.
-
-        That is where a reader of single records goes on, too (`CsvRecords`).
-        """
-        record = overlong.refused(self._lines + 1, block)
-        end = overlong.end_of_line_too_far(block)
-        self._lines += block.count(b"\n", 0, end if end >= 0 else len(block)) + 1
-        while end < 0 and not blocks.is_last:
-            block = blocks.next()
-            end = block.find(b"\n")
-        lines = self._lines
-        chunk = self._scan(_STAND_IN, True, 1).chunk
-        self._lines = lines
+    def _refused(self, cut: _TooLong) -> Chunk:
+        """A chunk of one record that is too long."""
+        record = overlong.refused(self._lines + 1, cut.begin)
+        after = self._lines + cut.lines
+        chunk = self._made(self._scan(_STAND_IN, True, 1))
+        self._lines = after
         chunk.doubtful[:] = True
-        return replace(chunk, singly=lambda _: [record]), block[end + 1 :] if end >= 0 else b""
+        return replace(chunk, singly=lambda _: [record])
 
     def use_header(self, header: list[str]) -> None:
         """Read records under these names. Raises `UsageError` if they make no events."""
@@ -139,22 +132,19 @@ class CellChunks:
 
         `numbers_of_rows` stand in for ids, if not the numbers that follow.
         """
-        found = self._scan(block, is_last, None, numbers_of_rows)
-        return found.chunk, found.used
+        scanned = self._scan(block, is_last, None)
+        return self._made(scanned, numbers_of_rows), scanned.used
 
-    def _scan(
-        self, block: bytes, is_last: bool, most: int | None, numbers_of_rows: Rows | None = None
-    ) -> _Found:
+    def _scan(self, block: bytes, is_last: bool, most: int | None) -> _Scanned:
         """The first records of a block, `most` of them, up to one that is too long."""
-        assert self._reader is not None
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
-        count = int(np.count_nonzero(data == LINE_BREAK)) + 1
+        count = block.count(b"\n") + 1
         count = count if most is None else min(count, most)
         values = Values.room(width, count)
         room = Records.room(count)
         rows, lines, used = scan_records(
-            data, len(block), ord(self._delimiter), width, is_last, room, values
+            data, words_of(block), len(block), ord(self._delimiter), width, is_last, room, values
         )
         is_all = rows < count
         records = room.first(rows)
@@ -167,21 +157,27 @@ class CellChunks:
             lines = int(records.lines[row]) - 1
             records = room.first(rows)
             break
+        quoted, begins, ends = (each[:, :rows] for each in values)
+        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
+        return _Scanned(block, records, cells, lines, used, is_all)
+
+    def _made(self, scanned: _Scanned, numbers_of_rows: Rows | None = None) -> Chunk:
+        """The columns of what was scanned."""
+        assert self._reader is not None
+        block, records, cells = scanned.block, scanned.records, scanned.cells
         source = _RecordSource(
             block,
             records.begins,
             records.ends,
             records.lines + self._lines,
-            np.empty(rows, np.int64),
+            np.empty(len(records.begins), np.int64),
             self._delimiter,
             self._reader,
         )
-        self._lines += lines
+        self._lines += scanned.lines
         kept = self._number(source, records.flagged)
         if numbers_of_rows is not None:
             source.row_numbers[:] = numbers_of_rows
-        quoted, begins, ends = (each[:, :rows] for each in values)
-        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
         doubtful = (records.flagged != 0) | not_utf8(
             block, source.begins, source.ends, (records.notes & BEYOND_ASCII) != 0
         )
@@ -189,7 +185,7 @@ class CellChunks:
         cells.present &= ~doubtful
         if kept is not None:
             source, cells, doubtful = source.at(kept), cells.at(kept), doubtful[kept]
-        return _Found(self._chunk(cells, source, doubtful), used, is_all)
+        return self._chunk(cells, source, doubtful)
 
     def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
         """Number the rows; and those that are records at all, if not every one is."""
@@ -275,13 +271,29 @@ class CellChunks:
 
 def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
     """Give rows without an id or a source the ones that stand in for them."""
-    own = pa.array(numbers).cast(pa.string())
     given = columns.get("id")
-    columns["id"] = own if given is None else pc.coalesce(given, own)
+    if given is None or given.null_count:
+        own = pa.array(numbers).cast(pa.string())
+        columns["id"] = own if given is None else pc.coalesce(given, own)
     given = columns.get("source")
-    columns["source"] = (
-        pa.repeat(pa.scalar(source), len(numbers)) if given is None else pc.fill_null(given, source)
-    )
+    if given is None:
+        columns["source"] = pa.repeat(pa.scalar(source), len(numbers))
+    elif given.null_count:
+        columns["source"] = pc.fill_null(given, source)
+
+
+def _cut(block: bytes, blocks: Blocks) -> tuple[_TooLong, bytes]:
+    """A record that is too long, and what follows the line in which that shows.
+
+    That is where a reader of single records goes on, too (`CsvRecords`).
+    """
+    begin = block[: overlong.KEPT_BYTES]
+    end = overlong.end_of_line_too_far(block)
+    lines = block.count(b"\n", 0, end if end >= 0 else len(block)) + 1
+    while end < 0 and not blocks.is_last:
+        block = blocks.next()
+        end = block.find(b"\n")
+    return _TooLong(begin, lines), block[end + 1 :] if end >= 0 else b""
 
 
 class _Lines:
@@ -326,6 +338,25 @@ class _Cells:
         taken = _Cells(self.data, self.begins[:, rows], self.ends[:, rows], self.quoted[:, rows])
         taken.present = self.present[:, rows]
         return taken
+
+
+class _Scanned(NamedTuple):
+    """What the scanner has found in a block: records with their cells, how many lines and bytes
+    they have, and whether more would need further bytes."""
+
+    block: bytes
+    records: Records
+    cells: _Cells
+    lines: int
+    used: int
+    is_all: bool
+
+
+class _TooLong(NamedTuple):
+    """A record that is too long: its first bytes, and how many lines it has."""
+
+    begin: bytes
+    lines: int
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ not show is read singly.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -19,6 +20,7 @@ from ensue.events import overlong
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED, Event, Rejected
+from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import Declared, DeclaredAttributes
 from ensue.events.files.blocks import Blocks, in_lines, not_utf8, records_at_once, whole_lines
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
@@ -27,6 +29,7 @@ from ensue.events.files.places import Places
 from ensue.events.kernels import json_lines
 from ensue.events.kernels.json_lines import new_stacks, scan_lines
 from ensue.events.kernels.scanned import Records, Values
+from ensue.events.kernels.words import words_of
 from ensue.events.mapping import Mapping
 from ensue.events.nesting import path_of
 from ensue.events.singly import LineReader
@@ -47,10 +50,18 @@ class _Scanned:
     def __init__(self, block: bytes, tree: Any, data_node: int, slots: int, strict: bool) -> None:
         self.block = block
         self.data = np.frombuffer(block, np.uint8)
-        count = int(np.count_nonzero(self.data == 10)) + 1
+        count = block.count(b"\n") + 1
         values, room = Values.room(slots, count), Records.room(count)
         self.count, self.lines = scan_lines(
-            self.data, len(block), tree, new_stacks(), data_node, strict, room, values
+            self.data,
+            words_of(block),
+            len(block),
+            tree,
+            new_stacks(),
+            data_node,
+            strict,
+            room,
+            values,
         )
         self.kinds, self.begins, self.ends = values
         records = room.first(self.count)
@@ -101,17 +112,28 @@ class LineChunks:
         self._tree, self._data_node = tree.arrays(DATA_COLUMN)
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
-        most = records_at_once(self._slots)
-        for block in whole_lines(Blocks(file, path)):
-            for lines in in_lines(block, most):
-                chunk = self.chunk(lines)
+        # While columns are made of one block, the next is scanned.
+        with closing(ahead(map(self._scan, self._blocks(file, path)))) as scanned:
+            for each in scanned:
+                chunk = self._made(each)
                 if len(chunk):
                     yield chunk
 
+    def _blocks(self, file: BinaryIO, path: str) -> Iterator[bytes]:
+        most = records_at_once(self._slots)
+        for block in whole_lines(Blocks(file, path)):
+            yield from in_lines(block, most)
+
     def chunk(self, block: bytes, numbers: Rows | None = None) -> Chunk:
         """The lines of a block; `numbers` stand in for ids, if not those that follow."""
-        is_plain = self._mapping.is_plain
-        scanned = _Scanned(block, self._tree, self._data_node, self._slots, not is_plain)
+        return self._made(self._scan(block), numbers)
+
+    def _scan(self, block: bytes) -> _Scanned:
+        strict = not self._mapping.is_plain
+        return _Scanned(block, self._tree, self._data_node, self._slots, strict)
+
+    def _made(self, scanned: _Scanned, numbers: Rows | None = None) -> Chunk:
+        is_plain, block = self._mapping.is_plain, scanned.block
         line_numbers = scanned.numbers + self._lines
         row_numbers = np.arange(self._rows + 1, self._rows + 1 + scanned.count)
         if numbers is not None:

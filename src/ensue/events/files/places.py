@@ -19,6 +19,7 @@ from ensue.events.arrow_types import arrow_type
 from ensue.events.files.chunk import Mask
 from ensue.events.kernels import json_lines, texts
 from ensue.events.kernels.values import parse_whole_numbers
+from ensue.events.kernels.words import WORD, words_of
 from ensue.events.mapping.instants import TIME, instants_in, times_in_text
 from ensue.events.types import ValueType
 
@@ -138,9 +139,18 @@ class Places:
         else:
             how = self.quoted.astype(np.uint8) * texts.DOUBLED_QUOTES
         size = texts.total_length(self.begins, self.ends, wanted)
-        out, offsets = np.empty(size, np.uint8), np.empty(len(self) + 1, np.int32)
+        out, offsets = np.empty(size + WORD, np.uint8), np.empty(len(self) + 1, np.int32)
         wrong = np.zeros(len(self), np.bool_)
-        used = texts.copy_texts(self.data, self.begins, self.ends, wanted, how, out, offsets, wrong)
+        used = texts.copy_texts(
+            (self.data, words_of(self.data)),
+            self.begins,
+            self.ends,
+            wanted,
+            how,
+            (out, words_of(out)),
+            offsets,
+            wrong,
+        )
         valid = None
         if not wanted.all() or wrong.any():
             valid = pa.array(wanted & ~wrong).buffers()[1]

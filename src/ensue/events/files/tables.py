@@ -22,7 +22,7 @@ from ensue.events.event import Event, Rejected
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.chunk import ROW, Chunk, Mask, Rows
 from ensue.events.mapping import Mapping
-from ensue.events.mapping.instants import TIME, instants_in, is_text
+from ensue.events.mapping.instants import TIME, instants_in, is_text, null_rows
 from ensue.events.mapping.tables import apply_table
 from ensue.events.nesting import is_nested
 from ensue.events.plain_columns import plain_rows
@@ -114,9 +114,9 @@ class _PlainRows:
         columns["id"] = self._id(context.get("id"), numbers)
         if "source" in context:
             source = self._text(context["source"])
-            empty = pc.fill_null(pc.equal(source, ""), True)
-            if pc.any(empty).as_py():
-                source = pc.if_else(empty, pa.scalar(self._source), source)
+            lacking = is_empty(source) | null_rows(source)
+            if lacking.any():
+                source = pc.if_else(pa.array(lacking), pa.scalar(self._source), source)
             columns["source"] = source
         else:
             columns["source"] = pa.repeat(pa.scalar(self._source), len(numbers))
@@ -125,7 +125,7 @@ class _PlainRows:
                 fits = pc.fill_null(pc.equal(_decoded(version), VERSION), True)
                 self._doubtful |= ~np.asarray(fits)
             else:
-                self._doubtful |= ~np.asarray(version.is_null())
+                self._doubtful |= ~null_rows(version)
         for name, at in self._layout.extensions:
             self._add_extension(name, self._rows.column(at), columns)
         self._add_attributes(columns)
@@ -142,26 +142,26 @@ class _PlainRows:
 
     def _time(self, column: pa.Array) -> pa.Array:
         found = instants_in(column, None, None)
-        self._doubtful |= found.unread | found.missing
         gone = found.unread | found.missing
+        self._doubtful |= gone
         held = pa.array(found.values, pa.int64(), mask=gone if gone.any() else None)
         return held.cast(TIME)
 
     def _type(self, column: pa.Array) -> pa.Array:
         """The types, as a dictionary if they are one: there are few of them."""
         if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
-            self._doubtful |= np.asarray(column.is_null())
+            self._doubtful |= null_rows(column)
             return column
         return self._text(column, needed=True)
 
     def _text(self, column: pa.Array, needed: bool = False) -> pa.Array:
         """A column of text; rows that are not text, or lack what is needed, are doubtful."""
         if not is_text(_plain_type(column.type)):
-            self._doubtful |= True if needed else ~np.asarray(column.is_null())
+            self._doubtful |= True if needed else ~null_rows(column)
             return pa.nulls(len(column), pa.string())
         text = _decoded(column)
         if needed:
-            self._doubtful |= np.asarray(text.is_null())
+            self._doubtful |= null_rows(text)
         return text
 
     def _add_extension(self, name: str, column: pa.Array, columns: dict[str, pa.Array]) -> None:
@@ -172,7 +172,7 @@ class _PlainRows:
         ):
             columns[extension_column(name)] = _decoded(column)
         elif not pa.types.is_null(type_):
-            self._doubtful |= ~np.asarray(column.is_null())
+            self._doubtful |= ~null_rows(column)
 
     def _add_attributes(self, columns: dict[str, pa.Array]) -> None:
         given = {name: self._rows.column(at) for name, at in self._layout.attributes}
@@ -183,7 +183,7 @@ class _PlainRows:
                 self.has_other_data = True
                 known = declared.get(name)
                 if known is not None:
-                    self._doubtful |= ~np.asarray(column.is_null())
+                    self._doubtful |= ~null_rows(column)
                     if known.is_apart and known.type is not None:
                         columns[name] = pa.nulls(len(column), known.field.type)
                 continue
@@ -205,14 +205,14 @@ class _PlainRows:
             if found is None:
                 continue
             if pa.types.is_nested(found.type):
-                self._doubtful |= ~np.asarray(found.is_null())
+                self._doubtful |= ~null_rows(found)
                 continue
             own = columns.get(name)
             if own is None:
                 columns[name] = _held_array(found, name, self._where)
             else:
                 # Both say something of it: the column goes before the data, row by row.
-                self._doubtful |= np.asarray(own.is_null()) & ~np.asarray(found.is_null())
+                self._doubtful |= null_rows(own) & ~null_rows(found)
         for name, known in declared.items():
             if known.type is not None and known.type.name == "timestamp" and name in columns:
                 self._read_timestamps(name, columns)
@@ -226,7 +226,7 @@ class _PlainRows:
         self.has_other_data = True
         if not pa.types.is_struct(data.type):
             # JSON text or a map is read with its row.
-            self._doubtful |= ~np.asarray(data.is_null())
+            self._doubtful |= ~null_rows(data)
             return {}
         fields = dict(zip((each.name for each in data.type), data.flatten(), strict=True))
         found = {}
@@ -237,7 +237,7 @@ class _PlainRows:
                 found[each.name] = inside
         if found:
             # A row without data lacks what it must have.
-            self._doubtful |= np.asarray(data.is_null())
+            self._doubtful |= null_rows(data)
         return found
 
     def _at_path(self, columns: dict[str, pa.Array], name: str) -> pa.Array | None:
@@ -251,7 +251,7 @@ class _PlainRows:
             column = column.flatten()[names.index(part)] if part in names else None
         if column is not None and outer is not None:
             # Where the outermost is null, the event has nothing of that name.
-            self._doubtful |= np.asarray(outer.is_null())
+            self._doubtful |= null_rows(outer)
         return column
 
     def _read_timestamps(self, name: str, columns: dict[str, pa.Array]) -> None:
@@ -266,7 +266,7 @@ class _PlainRows:
 
 
 def _has_any(column: pa.Array | None, count: int) -> Any:
-    return np.zeros(count, np.bool_) if column is None else ~np.asarray(column.is_null())
+    return np.zeros(count, np.bool_) if column is None else ~null_rows(column)
 
 
 def _plain_type(type_: pa.DataType) -> pa.DataType:
@@ -279,6 +279,16 @@ def _decoded(column: pa.Array) -> pa.Array:
     if is_text(column.type) and not pa.types.is_string(column.type):
         return column.cast(pa.string())
     return column
+
+
+def is_empty(texts: pa.Array) -> Mask:
+    """Which rows of a column of text, without a dictionary, are empty; null is not."""
+    _, offsets, _ = texts.buffers()
+    if offsets is None or not len(texts):
+        return np.zeros(len(texts), np.bool_)
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    empty: Mask = ends[1:] == ends[:-1]
+    return empty & ~null_rows(texts) if texts.null_count else empty
 
 
 def _held_array(column: pa.Array, name: str, where: str) -> pa.Array:
@@ -303,7 +313,7 @@ def _not_utf8(rows: pa.RecordBatch) -> Mask:
             for row in range(len(column)):
                 try:
                     column[row].as_py()
-                except UnicodeDecodeError:
+                except (UnicodeDecodeError, pa.ArrowException):
                     wrong[row] = True
     return wrong
 

@@ -10,14 +10,70 @@ from __future__ import annotations
 
 from typing import Any
 
-from ensue.events.kernels.compiling import uncounted
+import numpy as np
+
+from ensue.events.kernels.compiling import inner, uncounted
+from ensue.events.kernels.words import HIGHEST, ONES, first_marked, marks_of, repeated
 
 BEYOND_ASCII = 4
 
 
+_LINE_BREAKS, _RETURNS, _QUOTES = map(repeated, b'\n\r"')
+
+
+@inner
+def end_of_cell(data: Any, words: Any, place: int, size: int, delimiter: int) -> Any:
+    """The next byte that may end a cell without quotes, or is a NUL or beyond ASCII."""
+    delimiters = ONES * np.uint64(delimiter)
+    while place + 8 <= size:
+        word = words[place]
+        marks = (
+            word
+            | (word - ONES) & ~word
+            | marks_of(word, delimiters)
+            | marks_of(word, _LINE_BREAKS)
+            | marks_of(word, _RETURNS)
+        )
+        if marks & HIGHEST != 0:
+            return place + first_marked(marks)
+        place += 8
+    while place < size:
+        sign = data[place]
+        if sign == delimiter or sign == 10 or sign == 13 or sign == 0 or sign >= 128:
+            break
+        place += 1
+    return place
+
+
+@inner
+def end_of_quoted(data: Any, words: Any, place: int, size: int) -> Any:
+    """The next byte of a cell in quotes that is a quote, a line break, a NUL or beyond ASCII."""
+    while place + 8 <= size:
+        word = words[place]
+        marks = (
+            word | (word - ONES) & ~word | marks_of(word, _QUOTES) | marks_of(word, _LINE_BREAKS)
+        )
+        if marks & HIGHEST != 0:
+            return place + first_marked(marks)
+        place += 8
+    while place < size:
+        sign = data[place]
+        if sign == 34 or sign == 10 or sign == 0 or sign >= 128:
+            break
+        place += 1
+    return place
+
+
 @uncounted
 def scan_records(
-    data: Any, size: int, delimiter: int, width: int, is_last: bool, records: Any, values: Any
+    data: Any,
+    words: Any,
+    size: int,
+    delimiter: int,
+    width: int,
+    is_last: bool,
+    records: Any,
+    values: Any,
 ) -> tuple[int, int, int]:
     """Scan whole records, as many as there is room for. Returns how many, how many lines they
     have, and where they end.
@@ -44,7 +100,10 @@ def scan_records(
             if place < size and data[place] == 34:
                 place += 1
                 cell_begin = place
-                while place < size:
+                while True:
+                    place = end_of_quoted(data, words, place, size)
+                    if place >= size:
+                        break
                     sign = data[place]
                     if sign == 34:
                         if place + 1 < size and data[place + 1] == 34:
@@ -69,7 +128,10 @@ def scan_records(
                 place += 1
             else:
                 cell_begin = place
-                while place < size:
+                while True:
+                    place = end_of_cell(data, words, place, size, delimiter)
+                    if place >= size:
+                        break
                     sign = data[place]
                     if sign == delimiter or sign == 10 or sign == 13:
                         break

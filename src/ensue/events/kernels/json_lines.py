@@ -13,11 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from ensue.events.kernels.compiling import uncounted
+from ensue.events.kernels.compiling import inner, uncounted
 from ensue.events.kernels.texts import hex_digits
+from ensue.events.kernels.words import HIGHEST, first_marked, marks_of, repeated
 
 ABSENT, NULL, TRUE, FALSE, WHOLE, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
 """Kinds of values. A text is `ESCAPED` if a backslash stands in it."""
+
+_LINE_BREAKS, _SPACES, _QUOTES, _BACKSLASHES = map(repeated, b'\n "\\')
+_IS_PLAIN = np.array([32 <= sign < 128 and sign not in b'"\\' for sign in range(256)])
+
+MIXED = 0x9E3779B97F4A7C15
+_MIXED = np.uint64(MIXED)
 
 DEEPEST = 60
 MOST_NAMES = 1024
@@ -32,14 +39,59 @@ NO_SLOT, CLASHING = -1, -2
 """In place of a slot: the value is not asked for, or the name may not stand there."""
 
 
-@uncounted
+@inner
 def skip_space(data: Any, place: int, end: int) -> int:
     while place < end and (data[place] == 32 or data[place] == 9 or data[place] == 13):
         place += 1
     return place
 
 
-@uncounted
+@inner
+def end_of_plain(data: Any, words: Any, place: int, end: int) -> Any:
+    """The next byte of a text that is a quote, a backslash, a control or beyond ASCII."""
+    while place + 8 <= end:
+        word = words[place]
+        marks = (
+            word | (word - _SPACES) & ~word | marks_of(word, _QUOTES) | marks_of(word, _BACKSLASHES)
+        )
+        if marks & HIGHEST != 0:
+            return place + first_marked(marks)
+        place += 8
+    while place < end and _IS_PLAIN[data[place]]:
+        place += 1
+    return place
+
+
+@inner
+def end_of_line(data: Any, words: Any, place: int, size: int) -> Any:
+    """The next line break, or the end of the block."""
+    while place + 8 <= size:
+        marks = marks_of(words[place], _LINE_BREAKS)
+        if marks & HIGHEST != 0:
+            return place + first_marked(marks)
+        place += 8
+    while place < size and data[place] != 10:
+        place += 1
+    return place
+
+
+@inner
+def digest_of(data: Any, words: Any, begin: int, end: int) -> Any:
+    """A number for a name; names of at most eight bytes have one each, others may share one."""
+    length = end - begin
+    if begin >= words.size:
+        digest = np.uint64(0)
+        for place in range(length):
+            digest |= np.uint64(data[begin + place]) << np.uint64(8 * place)
+        return digest
+    if length < 8:
+        return words[begin] & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+    if length == 8:
+        return words[begin]
+    return words[begin] ^ (words[end - 8] * _MIXED)
+
+
+@inner
 def end_of_number(data: Any, place: int, end: int) -> int:
     """The end of a number; negative for a real, 0 if there is none that can be relied on."""
     begin = place
@@ -75,7 +127,7 @@ def end_of_number(data: Any, place: int, end: int) -> int:
     return -place if is_real else place
 
 
-@uncounted
+@inner
 def after_escape(data: Any, place: int, end: int) -> int:
     """The end of an escape in a text that begins with its backslash; negative if it is none."""
     if place + 1 >= end:
@@ -106,7 +158,7 @@ def after_escape(data: Any, place: int, end: int) -> int:
     return place + 12
 
 
-@uncounted
+@inner
 def child_of(node: int, digest: int, data: Any, begin: int, end: int, tree: Any) -> int:
     """The child of a node with the name that stands in the data; 0 if there is none."""
     child_begins, digests, name_begins, names, _, hints, _, _ = tree
@@ -121,7 +173,7 @@ def child_of(node: int, digest: int, data: Any, begin: int, end: int, tree: Any)
         name = name_begins[place]
         if name_begins[place + 1] - name != end - begin:
             continue
-        at = 0
+        at = 0 if end - begin > 8 else end - begin
         while at < end - begin and names[name + at] == data[begin + at]:
             at += 1
         if at == end - begin:
@@ -133,12 +185,16 @@ def child_of(node: int, digest: int, data: Any, begin: int, end: int, tree: Any)
 def new_stacks() -> tuple[Any, ...]:
     """Room for what is open while a line is scanned."""
     levels, names = DEEPEST + 2, MOST_NAMES
-    return tuple(np.empty(count, np.int64) for count in (levels, levels, levels, *[names] * 3))
+    nodes, slots, firsts, begins, ends = (
+        np.empty(count, np.int64) for count in (levels, levels, levels, names, names)
+    )
+    return nodes, slots, firsts, np.empty(names, np.uint64), begins, ends
 
 
 @uncounted
 def scan_lines(
     data: Any,
+    words: Any,
     size: int,
     tree: Any,
     stacks: Any,
@@ -162,9 +218,7 @@ def scan_lines(
     nodes, own_slots, names_from, seen_digests, seen_begins, seen_ends = stacks
     rows, line, position = 0, 0, 0
     while position < size:
-        line_end = position
-        while line_end < size and data[line_end] != 10:
-            line_end += 1
+        line_end = end_of_line(data, words, position, size)
         line += 1
         begin, end = position, line_end
         position = line_end + 1
@@ -209,15 +263,17 @@ def scan_lines(
                     break
                 place += 1
                 name_begin = place
-                digest = 0
-                while place < end and data[place] != 34 and data[place] != 92 and data[place] >= 32:
-                    digest = digest * 31 + data[place]
-                    note |= 4 if data[place] >= 128 else 0
+                while True:
+                    place = end_of_plain(data, words, place, end)
+                    if place >= end or data[place] < 128:
+                        break
+                    note |= 4
                     place += 1
                 if place >= end or data[place] != 34 or seen >= MOST_NAMES:
                     is_good = False
                     break
                 name_end = place
+                digest = digest_of(data, words, name_begin, name_end)
                 for other in range(names_from[depth - 1], seen):
                     if (
                         seen_digests[other] == digest
@@ -296,17 +352,18 @@ def scan_lines(
             if sign == 34:
                 place += 1
                 kind = 6
-                while place < end and data[place] != 34:
-                    if data[place] < 32:
+                while True:
+                    place = end_of_plain(data, words, place, end)
+                    if place >= end or data[place] == 34 or data[place] < 32:
                         break
                     if data[place] == 92:
                         kind = 7
                         place = after_escape(data, place, end)
                         if place < 0:
                             break
-                        continue
-                    note |= 4 if data[place] >= 128 else 0
-                    place += 1
+                    else:
+                        note |= 4
+                        place += 1
                 if place < 0 or place >= end or data[place] != 34:
                     is_good = False
                     break

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ensue.events.kernels.compiling import uncounted
+from ensue.events.kernels.compiling import inner, uncounted
 
 _DAY = 86_400_000_000
 
@@ -67,7 +67,7 @@ def write_strings(data: Any, begins: Any, ends: Any, missing: Any, out: Any, off
     return at
 
 
-@uncounted
+@inner
 def write_digits(value: int, count: int, out: Any, at: int) -> int:
     """A number with so many digits; returns where it ends."""
     for place in range(at + count - 1, at - 1, -1):

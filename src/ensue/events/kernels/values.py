@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ensue.events.kernels.compiling import uncounted
+import numpy as np
+
+from ensue.events.kernels.compiling import inner, uncounted
 
 UNREAD, READ, LOCAL = 0, 1, 2
 """How a time was read: not, with its offset, or without one."""
@@ -17,7 +19,7 @@ UNREAD, READ, LOCAL = 0, 1, 2
 _DAY = 86_400_000_000
 
 
-@uncounted
+@inner
 def digits(data: Any, begin: int, count: int) -> int:
     """The number that so many digits make; negative if there is anything else."""
     number = 0
@@ -29,7 +31,7 @@ def digits(data: Any, begin: int, count: int) -> int:
     return number
 
 
-@uncounted
+@inner
 def days_from_civil(year: int, month: int, day: int) -> int:
     """Days from 1970 to a date of the Gregorian calendar."""
     # Years begin in March, so that the leap day is the last of its year.
@@ -40,7 +42,7 @@ def days_from_civil(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-@uncounted
+@inner
 def days_in_month(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
@@ -54,6 +56,8 @@ def parse_times(
     """RFC 3339 texts as microseconds since 1970, and how each was read. Returns how many were."""
     read = 0
     date_of, days = -1, 0
+    # A part is compiled anew for each number that is written out where it is called.
+    two, four = np.int64(2), np.int64(4)
     for row in range(len(begins)):
         begin, end = begins[row], ends[row]
         how[row] = 0
@@ -70,12 +74,12 @@ def parse_times(
         joint = data[begin + 10]
         if joint != 84 and joint != 116 and joint != 32:
             continue
-        year = digits(data, begin, 4)
-        month = digits(data, begin + 5, 2)
-        day = digits(data, begin + 8, 2)
-        hour = digits(data, begin + 11, 2)
-        minute = digits(data, begin + 14, 2)
-        second = digits(data, begin + 17, 2)
+        year = digits(data, begin, four)
+        month = digits(data, begin + 5, two)
+        day = digits(data, begin + 8, two)
+        hour = digits(data, begin + 11, two)
+        minute = digits(data, begin + 14, two)
+        second = digits(data, begin + 17, two)
         if year < 1 or month < 1 or month > 12 or day < 1 or hour < 0 or hour > 23:
             continue
         if minute < 0 or minute > 59 or second < 0 or second > 59:
@@ -110,7 +114,7 @@ def parse_times(
         elif sign == 43 or sign == 45:
             if place + 6 != end or data[place + 3] != 58:
                 continue
-            hours, minutes = digits(data, place + 1, 2), digits(data, place + 4, 2)
+            hours, minutes = digits(data, place + 1, two), digits(data, place + 4, two)
             if hours < 0 or hours > 23 or minutes < 0 or minutes > 59:
                 continue
             offset = (hours * 60 + minutes) * 60_000_000

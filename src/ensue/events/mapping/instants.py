@@ -56,7 +56,7 @@ def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> In
     type_ = column.type
     if kind.is_dictionary(type_):
         return _of_dictionary(column, unit, zone)
-    missing = np.asarray(column.is_null())
+    missing = null_rows(column)
     if kind.is_null(type_):
         return Instants(np.zeros(len(column), np.int64), missing, np.zeros(len(column), np.bool_))
     if is_text(type_):
@@ -67,12 +67,18 @@ def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> In
     else:
         assert unit is not None
         values, unread = _of_numbers(column, unit)
-    return Instants(values, missing, unread & ~missing)
+    return Instants(values, missing, unread & ~missing if column.null_count else unread)
+
+
+def null_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which rows of a column are null."""
+    # Most columns have none, and know it.
+    return np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
 
 
 def _of_dictionary(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> Instants:
     known = instants_in(column.dictionary, unit, zone)
-    missing = np.asarray(column.is_null())
+    missing = null_rows(column)
     if not len(known.values):
         return Instants(np.zeros(len(column), np.int64), missing, ~missing)
     places = pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)
@@ -126,8 +132,7 @@ def _of_numbers_in_text(text: pa.Array, unit: str) -> tuple[Any, Any]:
 
 
 def _of_timestamps(column: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
-    numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-    values, unread = _scaled(numbers, column.type.unit)
+    values, unread = _scaled(_filled(column.cast(pa.int64()), 0), column.type.unit)
     if zone is not None and column.type.tz is None:
         values, wrong = in_zone(values, zone)
         unread = unread | wrong
@@ -151,7 +156,8 @@ def _of_numbers(column: pa.Array, unit: str) -> tuple[Any, Any]:
 
 
 def _filled(column: pa.Array, zero: Any) -> Any:
-    return pc.fill_null(column, zero).to_numpy(zero_copy_only=False)
+    held = pc.fill_null(column, zero) if column.null_count else column
+    return held.to_numpy(zero_copy_only=False)
 
 
 def _scaled(numbers: Any, unit: str) -> tuple[Any, Any]:
@@ -160,7 +166,12 @@ def _scaled(numbers: Any, unit: str) -> tuple[Any, Any]:
         values = np.floor_divide(numbers, 1_000)
         return values, (values < EARLIEST) | (values > LATEST)
     factor = WHOLE_FACTORS[unit]
-    wrong = (numbers < -(-EARLIEST // factor)) | (numbers > LATEST // factor)
+    earliest, latest = -(-EARLIEST // factor), LATEST // factor
+    if len(numbers) and earliest <= numbers.min() and numbers.max() <= latest:
+        # As nearly always: two numbers tell it of all.
+        wrong = np.zeros(len(numbers), np.bool_)
+        return numbers if factor == 1 else numbers * factor, wrong
+    wrong = (numbers < earliest) | (numbers > latest)
     return np.where(wrong, 0, numbers) * factor, wrong
 
 

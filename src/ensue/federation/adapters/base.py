@@ -103,6 +103,17 @@ class Service:
     gateway: str = "gateway"
     options: Any = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        """Refuse an address in which a password ends too early: drivers would quote the rest."""
+        rest = self.url.partition("://")[2]
+        place = rest.partition("/")[0].partition("?")[0].partition("#")[0]
+        last = place.rpartition(":")[2]
+        if "@" in rest[len(place) :] and "@" not in place and ":" in place and not last.isdigit():
+            raise UsageError(
+                f"service `{self.name}`: its `url` cannot be read: write `/`, `?` and `#` in a"
+                " password as `%2F`, `%3F` and `%23`, or give `user` and `password` apart"
+            )
+
     @property
     def control_address(self) -> str:
         return self.control or f"ensue.control.{self.name}"

@@ -8,6 +8,10 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+MOST_CONTROL = 5_000
+MOST_CONTROL_BYTES = 32 * 1024 * 1024
+"""What control messages of one service may wait."""
+
 
 class Inbox(Generic[T]):
     """`put` from callbacks of the loop, `take` from one task. `fail` ends the waiting."""
@@ -59,4 +63,25 @@ class Inbox(Generic[T]):
             await self._filled.wait()
         taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
         self._emptied.set()
+        return taken
+
+
+class ControlInbox(Inbox[bytes]):
+    """Control messages, which any client of a service can send as fast as it likes.
+
+    What finds no room is let go: gateways say everything again, and clients ask again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bytes = 0
+
+    def put(self, item: bytes) -> None:
+        if len(self) < MOST_CONTROL and self._bytes + len(item) <= MOST_CONTROL_BYTES:
+            self._bytes += len(item)
+            super().put(item)
+
+    async def take(self, most: int = 500) -> list[bytes]:
+        taken = await super().take(most)
+        self._bytes -= sum(map(len, taken))
         return taken

@@ -19,7 +19,14 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ensue.errors import EnsueError, EventError, LinkError, UsageError
-from ensue.federation.adapters.base import Adapter, Incoming, Outgoing, RefusedError, Service
+from ensue.federation.adapters.base import (
+    Adapter,
+    Incoming,
+    Outgoing,
+    RefusedError,
+    Service,
+    broken,
+)
 from ensue.federation.ending import end
 from ensue.federation.links.counts import Counts
 from ensue.federation.links.outbox import Outbox, Queued
@@ -145,7 +152,7 @@ class Link:
                 self._note(error)
             # A driver's own mistake must not end the link; it is told like any other trouble.
             except Exception as error:
-                self._note(LinkError(f"service `{self.name}`: {type(error).__name__}: {error}"))
+                self._note(broken(self.service, type(error).__name__, error))
             finally:
                 self.is_connected.clear()
                 self._adapter = None

@@ -6,10 +6,11 @@ address, or missing for it, is said as `UsageError`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from ensue.errors import UsageError
+from ensue.errors import HistoryError, UsageError
 from ensue.history.store import Store
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def open_store(url: str) -> Store:
         _require("sqlalchemy", "history", url)
         from ensue.history.stores.parquet import ParquetStore
 
-        return ParquetStore(_file(url, rest))
+        return _opened(lambda: ParquetStore(_file(url, rest)), url)
     raise UsageError(f"`{scheme}` is no kind of history: write {EXAMPLES}")
 
 
@@ -66,16 +67,22 @@ def _server_engine(url: str, scheme: str, rest: str) -> Engine:
 
 def _database(make: Any, url: str) -> Store:
     _require("sqlalchemy", "history", url)
-    from sqlalchemy.exc import ArgumentError, DatabaseError
-
     from ensue.history.stores.sql import SqlStore
 
+    return _opened(lambda: SqlStore(make()), url)
+
+
+def _opened(make: Callable[[], Store], url: str) -> Store:
+    """Raises `UsageError` for an address that is none, and for a store that is damaged."""
+    from sqlalchemy.exc import ArgumentError, DatabaseError
+
     try:
-        return SqlStore(make())
+        return make()
     except ArgumentError as error:
         raise UsageError(f"`{url}` is no address of a history: {error}") from None
-    except DatabaseError as error:
-        reason = str(error.orig).strip().splitlines()[0]
+    except (DatabaseError, HistoryError, UnicodeDecodeError) as error:
+        said = error.orig if isinstance(error, DatabaseError) else error
+        reason = (str(said).strip() or type(said).__name__).splitlines()[0]
         raise UsageError(
             f"the history `{_without_password(url)}` cannot be opened: {reason}"
         ) from None

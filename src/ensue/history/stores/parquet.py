@@ -20,7 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ensue.errors import EventError, UsageError
+from ensue.errors import EventError, HistoryError, UsageError
 from ensue.events.cloudevents import read_json, write_json
 from ensue.events.columns import EXTENSION_PREFIX
 from ensue.events.event import Event
@@ -148,16 +148,19 @@ class ParquetStore(SqlStore):
 
     def _files(self) -> dict[int, Path]:
         found = sorted(self._folder.glob("part-*.parquet"))
-        return {int(each.stem.removeprefix("part-")): each for each in found}
+        numbers = ((each.stem.removeprefix("part-"), each) for each in found)
+        return {int(number): each for number, each in numbers if number.isdecimal()}
 
     def _catch_up(self) -> None:
         """Bring the index up to the files: after a crash, or where it is missing."""
         files = self._files()
         for number, path in list(files.items()):
-            schema = pq.read_schema(path)
-            first = (schema.metadata or {}).get(FIRST_KEY)
+            with _readable(path):
+                schema = pq.read_schema(path)
+                first = (schema.metadata or {}).get(FIRST_KEY)
+                first = None if first is None else int(first)
             # A merged file stands for those before it; a crash may have left them.
-            for stale in [each for each in files if first and int(first) <= each < number]:
+            for stale in [each for each in files if first and first <= each < number]:
                 files.pop(stale).unlink(missing_ok=True)
             for field in schema:
                 if field.name not in dict(_OWN):
@@ -171,14 +174,16 @@ class ParquetStore(SqlStore):
                         # The writer of the file has brought it into the index meanwhile.
                         continue
                     self._state = {**self._state, "version": number}
-                    keep(self, [publication_of(event) for event in _read(path)])
+                    with _readable(path):
+                        found = [publication_of(event) for event in _read(path)]
+                    keep(self, found)
 
     def _tidy(self) -> None:
         """Merge small files that follow each other, once there are many."""
         files = self._files()
         if len(files) <= MOST_SMALL:
             return
-        rows = {number: pq.read_metadata(path).num_rows for number, path in files.items()}
+        rows = {number: _row_count(path) for number, path in files.items()}
         small = [number for number, count in rows.items() if count < SMALL]
         if len(small) <= MOST_SMALL:
             return
@@ -226,10 +231,34 @@ def _column(extension: str) -> str:
     return extension if extension in _TEXT_COLUMNS else EXTENSION_PREFIX + extension
 
 
-def _read(path: Path) -> Iterator[Event]:
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Says in a sentence that a file is damaged."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, EventError) as error:
+        reason = " ".join(str(error).split())
+        raise HistoryError(
+            f"the file `{path.name}` of the history is damaged ({reason}): put a copy from before"
+            " in its place"
+        ) from None
+
+
+def _row_count(path: Path) -> int:
+    with _readable(path):
+        return int(pq.read_metadata(path).num_rows)
+
+
+def _read(path: Path) -> list[Event]:
+    with _readable(path):
+        return list(_rows_of(path))
+
+
+def _rows_of(path: Path) -> Iterator[Event]:
     for row in pq.read_table(path).to_pylist():
         data, time = row.pop("data"), row.pop("time")
-        assert isinstance(time, datetime)
+        if not isinstance(time, datetime):
+            raise TypeError("an event has no time")
         identity, source, type_ = (row.pop(name) for name in ("id", "source", "type"))
         extensions = {
             name.removeprefix(EXTENSION_PREFIX): value

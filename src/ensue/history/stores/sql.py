@@ -23,7 +23,7 @@ from sqlalchemy import (
     insert,
     update,
 )
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, NoResultFound
 
 from ensue.errors import HistoryError, UsageError
 from ensue.events.event import Event
@@ -143,7 +143,7 @@ class SqlStore:
 
     def _read_state(self, locking: bool) -> Mapping[str, int]:
         statement = statements.STATE.with_for_update() if locking else statements.STATE
-        return dict(self._open.execute(statement).one()._mapping)
+        return _whole(dict(self._open.execute(statement).one()._mapping))
 
     def _prepare(self) -> None:
         with self._engine.begin() as connection:
@@ -155,7 +155,7 @@ class SqlStore:
                 connection.execute(
                     insert(schema.state), [{**zeros, "id": 1, "format": schema.FORMAT}]
                 )
-            elif found.format < schema.FORMAT:
+            elif _whole({"format": found.format})["format"] < schema.FORMAT:
                 migrate(connection)
             elif found.format > schema.FORMAT:
                 raise UsageError(
@@ -477,13 +477,25 @@ class SqlStore:
         return [low for low, _ in ranges] if all(low == high for low, high in ranges) else []
 
 
+def _whole(state: dict[str, Any]) -> dict[str, int]:
+    """Raises `HistoryError` unless the state of a history is all numbers, as it was written."""
+    for name, value in state.items():
+        if type(value) is not int:
+            raise HistoryError(
+                f"the history is damaged: its `{name}` is {value!r:.40} and no integer; put a copy"
+                " from before in its place"
+            )
+    return state
+
+
 @contextmanager
 def _in_words(what: str) -> Iterator[None]:
     """Says what a database complains of in a sentence."""
     try:
         yield
-    except DBAPIError as error:
-        reason = str(error.orig).strip().splitlines()[0]
+    except (DBAPIError, NoResultFound, UnicodeDecodeError) as error:
+        said = error.orig if isinstance(error, DBAPIError) else error
+        reason = (str(said).strip() or type(said).__name__).splitlines()[0]
         raise HistoryError(
             f"the history cannot be {what} now: {reason}; what was acknowledged before is kept, so"
             " try again once that is put right"

@@ -12,7 +12,6 @@ Names and types are not looked at here: that is the checker's part.
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -26,6 +25,7 @@ from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.limits import DEFAULT_LIMITS, Limits, report_limit
 from ensue.lang.parsing import cutting, recovering
 from ensue.lang.parsing.cutting import Piece
+from ensue.lang.parsing.deceiving import report_deceiving
 from ensue.lang.parsing.files import read_source
 from ensue.lang.parsing.kept_parser import parser_of
 from ensue.lang.parsing.reading import LibraryReading
@@ -83,10 +83,6 @@ _NESTING = frozenset(
 _BRACKETS = frozenset({"grouped", "bracket"})
 
 
-TURNS_TEXT = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""The bidirectional controls of Unicode."""
-
-
 def parse_tree(
     source: Source, diagnostics: Diagnostics, limits: Limits = DEFAULT_LIMITS
 ) -> LibraryTree:
@@ -96,7 +92,7 @@ def parse_tree(
     if size > limits.bytes:
         report_limit(diagnostics, limits, "bytes", size, Span(0, 1))
         return LibraryTree()
-    _report_directions(text, diagnostics)
+    report_deceiving(text, diagnostics)
     pieces = cutting.by_depth(text, limits.nesting)
     if len(pieces) > limits.definitions:
         first_beyond = pieces[limits.definitions].start
@@ -245,19 +241,6 @@ def _parses(text: str) -> bool:
     except UnexpectedInput:
         return False
     return True
-
-
-def _report_directions(text: str, diagnostics: Diagnostics) -> None:
-    """Characters that turn the direction of text let it read otherwise than it is."""
-    for found in TURNS_TEXT.finditer(text):
-        name = f"U+{ord(found[0]):04X}"
-        diagnostics.error(
-            "text-direction",
-            f"the character {name} turns the direction in which text is shown, so that a reader"
-            " sees another rule than this one",
-            Span(*found.span()),
-            "take it out; no rule needs it, not even in a text or a comment",
-        )
 
 
 def _report_words(

@@ -8,6 +8,7 @@ of terminals never leave this module.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import cast
 
@@ -198,6 +199,10 @@ def _accepted(error: UnexpectedInput) -> frozenset[str]:
 def _shown(found: str) -> str:
     if found.isspace() or not found.isprintable():
         return f"the character U+{ord(found[0]):04X}"
+    if not found[0].isascii():
+        # A letter of another script may look like one that would do.
+        name = unicodedata.name(found[0], "").lower()
+        return f"`{found[0]}` (U+{ord(found[0]):04X}{', ' if name else ''}{name})"
     shortened = found if len(found) <= _LONGEST_SHOWN else f"{found[: _LONGEST_SHOWN - 3]}..."
     return f"`{shortened}`"
 

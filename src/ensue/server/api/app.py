@@ -17,6 +17,7 @@ from ensue.server.api import console, status
 from ensue.server.api.description.openapi import openapi_document
 from ensue.server.api.requests import problems
 from ensue.server.api.requests.gate import Gate
+from ensue.server.api.requests.turns import Turns
 from ensue.server.api.v1 import (
     audit,
     channels,
@@ -104,4 +105,5 @@ def application(settings: Settings, hosted: Channels, gateway: Any = None) -> St
     app.state.retoken = retoken
     app.state.gateway = gateway
     app.state.is_ready = False
+    app.state.turns = Turns()
     return app

@@ -17,7 +17,8 @@ function add(element, what) {
     for (const [name, value] of Object.entries(what)) {
       if (value === null || value === undefined || value === false) continue;
       if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-      else if (name in element && typeof value !== "string") element[name] = value;
+      // Properties take only what cannot be markup: `innerHTML` would take a list of texts.
+      else if (name in element && ["boolean", "number"].includes(typeof value)) element[name] = value;
       else element.setAttribute(name, value === true ? "" : value);
     }
   } else element.append(String(what));

@@ -19,8 +19,10 @@ export function playground(main, { query }) {
   let abort = new AbortController();
   const run = later(250, play);
   const changed = () => { remember(); run(); };
-  const rules = new Editor("rules", "", changed, { rows: 22 });
-  const events = new Editor("events", "", changed, { rules: false, rows: 16 });
+  // On a phone what follows is below: the nearer, the better.
+  const isNarrow = matchMedia("(max-width: 44rem)").matches;
+  const rules = new Editor("rules", "", changed, { rows: isNarrow ? 14 : 22 });
+  const events = new Editor("events", "", changed, { rules: false, rows: isNarrow ? 9 : 16 });
   const until = h("input", { size: "8", placeholder: "last event", "aria-label": "time at the end", id: "until", oninput: changed });
   const choose = h("select", { "aria-label": "examples", onchange: () => take(EXAMPLES[choose.selectedIndex]) },
     EXAMPLES.map((each) => h("option", each.name)));
@@ -37,9 +39,10 @@ export function playground(main, { query }) {
   }
 
   function take(given) {
+    if (typeof given?.library !== "string") throw new TypeError("no rules");
     rules.text = given.library;
-    events.text = given.events;
-    until.value = given.until || "";
+    events.text = String(given.events ?? "");
+    until.value = String(given.until ?? "");
     changed();
   }
 

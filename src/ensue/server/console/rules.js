@@ -91,7 +91,7 @@ function one(main, library, rule, query) {
       if (!drawing) {
         fill(text, h("h2", "The rule"), h("pre.code", highlighted(found.text)),
           h("p", h("a", { href: `#/libraries/${encodeURIComponent(library)}` }, "change it")));
-        drawing = found.svg ? machine(found.svg) : h("p.note", found.form === "memory" ? `There is no machine to draw, since the rule runs from the events that it remembers: ${words(found.why_form)}. ${number(found.keys)} keys are under way.` : "The machine is too large to be drawn.");
+        drawing = found.svg ? machine(found.svg) : h("p.note", found.form === "memory" ? `There is no machine to draw, since the rule runs from the events that it remembers: ${words(found.why_form)}.` : "The machine is too large to be drawn.");
         fill(picture, h("h2", "The machine, with its keys"), h("div.scroll", drawing), found.svg ? legend(found.keys) : null);
       }
       if (found.svg) {

@@ -25,16 +25,13 @@ export function system(main) {
 
   function draw(found) {
     const samples = found.samples;
-    fill(facts, h("dl.facts.many",
-      h("dt", "version"), h("dd", found.version),
-      h("dt", "up for"), h("dd", `${number(Math.round(found.uptime))} s`),
-      h("dt", "events"), h("dd", number(found.events)),
-      h("dt", "outputs"), h("dd", number(found.outputs)),
-      h("dt", "late"), h("dd", number(found.late)),
-      h("dt", "rejected"), h("dd", number(found.rejected)),
-      h("dt", "sent again"), h("dd", number(found.duplicates)),
-      h("dt", "subscribers"), h("dd", number(found.subscribers)),
-      h("dt", "position"), h("dd", `${number(found.first_position)} to ${number(found.position)}`)));
+    const told = [
+      ["version", found.version], ["up for", `${number(Math.round(found.uptime))} s`], ["events", number(found.events)],
+      ["outputs", number(found.outputs)], ["late", number(found.late)], ["rejected", number(found.rejected)],
+      ["sent again", number(found.duplicates)], ["subscribers", number(found.subscribers)],
+      ["positions", `${number(found.first_position)} to ${number(found.position)}`],
+    ];
+    fill(facts, h("dl.facts.many", told.map(([name, value]) => h("div", h("dt", name), h("dd", value)))));
     fill(plots,
       plot("Throughput", "a second", samples, [["events", "events", (each) => each.events], ["outputs", "outputs", (each) => each.outputs], ["delivered", "delivered", (each) => each.delivered]]),
       plot("From publishing to acknowledgement", "ms", samples, [["median", "median", (each) => each.median_ms], ["p99", "99th of 100", (each) => each.p99_ms]]),

@@ -42,6 +42,7 @@ class Demonstration:
         self._random = random.Random(seed)
         self._celsius = dict.fromkeys(VANS, 4.0)
         self._warming: dict[str, int] = {}
+        self._open: set[str] = set()
         self._number = 0
         self._run = f"{time.time_ns() // 1_000_000:x}"
 
@@ -87,7 +88,10 @@ class Demonstration:
 
     def _door(self) -> dict[str, Any]:
         van = self._random.choice(VANS)
-        kind = self._random.choices(("DoorOpened", "DoorClosed"), (3, 4))[0]
+        # A door is opened only if it is closed, so that the one event which a rule shows as the
+        # cause is the one from which its time runs.
+        kind = "DoorClosed" if van in self._open else "DoorOpened"
+        self._open ^= {van}
         return self._made(kind, f"sensors/{van}", {"van": van})
 
     def _login(self) -> dict[str, Any]:

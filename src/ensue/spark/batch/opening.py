@@ -161,8 +161,8 @@ def _parquet(spark: SparkSession, paths: Sequence[str], reading: Reading) -> Inp
     place: Column = sf.monotonically_increasing_id()
     if len(files) < MOST_RANKED:
         decoded = sf.coalesce(sf.try_url_decode(_file()), _file())
-        name = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
-        found = sf.array_position(sf.array(*map(sf.lit, files)), name)
+        path = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
+        found = sf.array_position(sf.array(*map(sf.lit, files)), path)
         rank = sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
         place = rank * sf.lit(PLACES_A_FILE) + sf.col("_metadata.row_index")
     arrival = place.cast("bigint").alias(ARRIVAL)

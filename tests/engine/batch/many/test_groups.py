@@ -12,12 +12,12 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.many import combinations, visits
 from ensue.engine.batch.many import group as group_module
+from ensue.engine.batch.many import visits
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
-from ensue.engine.core import patience
+from ensue.engine.core.rule_table import Patience
 from ensue.engine.core.shapes import shape_of
 from ensue.engine.core.timer_table import Timers
 from ensue.errors import SnapshotError
@@ -70,8 +70,8 @@ def test_rules_of_every_kind_agree_with_the_reference(kind: str) -> None:
 def test_combinations_of_ports_are_forgotten_and_found_again(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(combinations, "MOST_COMBINATIONS", 2)
-    monkeypatch.setattr(combinations, "FEWEST_COMBINATIONS", 2)
+    monkeypatch.setattr(visits, "MOST_COMBINATIONS", 2)
+    monkeypatch.setattr(visits, "FEWEST_COMBINATIONS", 2)
 
     agrees(SEEDS, kind)
 
@@ -92,7 +92,7 @@ def test_rules_whose_table_keeps_growing_leave_in_the_middle_of_a_batch(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They read the rest of the batch alone, and the others go on without them."""
-    monkeypatch.setattr(patience.Patience.__init__, "__defaults__", (8, 1000))
+    monkeypatch.setattr(Patience.__init__, "__defaults__", (8, 1000))
     monkeypatch.setattr(visits, "FREE_MOVES", 6)
     monkeypatch.setattr(visits, "FIRST_ROWS", 16)
     alone = 0

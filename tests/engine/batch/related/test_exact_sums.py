@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ensue.engine.batch.kernels import exact_sums
-from ensue.engine.batch.related.counting import _Powers
+from ensue.engine.batch.related.sums import Powers
 
 
 def any_real(random: Random) -> float:
@@ -39,7 +39,7 @@ def bits_of(value: float) -> int:
 def test_reals_that_come_and_go_sum_to_what_is_nearest(seed: int) -> None:
     random = Random(seed)
     values = [any_real(random) for _ in range(random.choice([1, 2, 5, 40]))]
-    powers = _Powers().including(np.array(values))
+    powers = Powers().including(np.array(values))
     held = np.zeros((1, powers.limbs), np.int64)
     digits = np.zeros(exact_sums.MOST_LIMBS, np.uint64)
     there: list[float] = []

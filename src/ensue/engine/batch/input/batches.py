@@ -1,14 +1,15 @@
 """Many events at once: from an Arrow table, or from events that are in Python already.
 
-In come rows; out goes a `Batch`, which can be asked for a name's values as a column, for which rows
-a predicate holds (once, however many ports ask), and for a row as an event. Whether the columns of
-a table can be read so, and which rows fit, is for `table_reading` to say.
+In come rows, or the firings of timers, which are remembered as events are; out goes a `Batch`. It
+can be asked for a name's values as a column, for which rows a predicate holds (once, however many
+ports ask), and for a row as an event. Whether the columns of a table can be read so, and which rows
+fit, is for `table_reading` to say.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +23,7 @@ from ensue.engine.batch.input.table_reading import (
     TableReading,
     attribute_column,
     plain_text,
+    present_codes,
 )
 from ensue.events.event import CONTEXT, Event
 from ensue.events.files.chunk import Chunk
@@ -72,8 +74,11 @@ class Batch(ABC):
             self._columns[parts] = self._column(parts)
         return self._columns[parts]
 
-    def holds(self, predicate: Expression, wanted: Mask) -> Mask:
-        """The rows of which a predicate holds; only what it says of the wanted rows counts."""
+    def holds(self, predicate: Expression, wanted: Callable[[], Mask]) -> Mask:
+        """The rows of which a predicate holds; only what it says of the wanted rows counts.
+
+        Which rows are wanted is asked for where the predicate is evaluated row by row.
+        """
         held = self._held.get(predicate)
         if held is None:
             try:
@@ -91,10 +96,10 @@ class Batch(ABC):
             self._held[predicate] = held
         asked = self._asked.get(predicate)
         if asked is not None:
-            rows = np.flatnonzero(wanted & ~asked)
+            rows = np.flatnonzero(wanted() & ~asked)
             values = values_by_row(predicate, self.column, rows)
             held[rows] = [value is True for value in values]
-            asked |= wanted
+            asked[rows] = True
         return held
 
     def rows_of_types(self, accepted: npt.NDArray[np.bool_]) -> Mask:
@@ -165,10 +170,9 @@ class TableBatch(Batch):
         return self._context("id")
 
     @cached_property
-    def present_types(self) -> list[str]:
-        known = list(self.types.types)
-        found = np.bincount(self.type_codes + 1, minlength=len(known) + 1)[1:]
-        return [name for name, count in zip(known, found, strict=True) if count]
+    def _present_types(self) -> list[str]:
+        present = present_codes(self.type_codes, len(self.types.types))
+        return [name for name, is_there in zip(self.types.types, present, strict=True) if is_there]
 
     def _column(self, parts: Parts) -> Column:
         name = ".".join(parts)
@@ -209,10 +213,10 @@ class TableBatch(Batch):
         column = attribute_column(array)
         if column is None:
             return None
-        kinds = {
-            declared[name].kind if name in declared else column.kind
-            for declared in (self.types.attributes(each) for each in self.present_types)
-        }
+        # What holds of all declared types holds of those that are there.
+        if self._kinds(name, column.kind, self.types.types) <= {column.kind}:
+            return column
+        kinds = self._kinds(name, column.kind, self._present_types)
         if kinds <= {column.kind}:
             return column
         if kinds == {"real"} and column.kind == "integer":
@@ -221,6 +225,11 @@ class TableBatch(Batch):
             with np.errstate(invalid="ignore"):
                 return Column("integer", column.values.astype(np.int64), column.missing)
         return None
+
+    def _kinds(self, name: str, given: str, types: Iterable[str]) -> set[str]:
+        """The kinds that types give to a name; a type that does not declare it has the given."""
+        every = (self.types.attributes(each) for each in types)
+        return {declared[name].kind if name in declared else given for declared in every}
 
     def _by_event(self, parts: Parts) -> Column:
         known = self.type_codes >= 0
@@ -250,3 +259,32 @@ class TableBatch(Batch):
 
     def events(self, rows: Rows) -> list[Event]:
         return [each for each in self._chunk.singly(self._places[rows]) if isinstance(each, Event)]
+
+
+class AlarmBatch(Batch):
+    """Firings of timers. Each has a time, and nothing else."""
+
+    def __init__(self, times: Instants, types: TypeSystem) -> None:
+        super().__init__()
+        self.times = times
+        self.types = types
+
+    @cached_property
+    def type_codes(self) -> npt.NDArray[np.int32]:
+        return np.full(len(self), -1, np.int32)
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        return pa.nulls(len(self), pa.string())
+
+    def _column(self, parts: Parts) -> Column:
+        if len(parts) == 1 and parts[0].lower() == "time":
+            return Column("timestamp", self.times)
+        return absent(len(self))
+
+    def since(self, row: int, end: int | None = None) -> AlarmBatch:
+        return AlarmBatch(self.times[row:end], self.types)
+
+    def event(self, row: int) -> Event:
+        """Stands in the place of an event; it is never sent on."""
+        return Event("", "", "", int(self.times[row]))

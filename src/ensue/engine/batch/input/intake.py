@@ -8,7 +8,7 @@ that columns do not show are read by themselves, and put back among the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,24 +108,14 @@ class Intake:
         chunks = TableChunks(table.schema, self._types, source, "the table", mapping)
         numbers = np.arange(self.rows_read + 1, self.rows_read + 1 + len(table))
         self.rows_read += len(table)
-        checked = list(self._checked(chunks, table, numbers))
-        for each in checked:
-            self.rejected += each.rejected
-        if not _in_order([each.batch for each in checked]):
-            kept, times = [], []
-            first = 0
-            for each, size in zip(checked, _sizes(table), strict=True):
-                kept.append(each.kept + first)
-                times.append(each.batch.times)
-                first += size
-            order = np.concatenate(kept)[np.argsort(np.concatenate(times), kind="stable")]
-            table, numbers = table.take(pa.array(order)).combine_chunks(), numbers[order]
-            checked = list(self._checked(chunks, table, numbers))
-        if clock is None and self._max_jump != UNBOUNDED:
-            runs = TimeRuns(self._max_jump)
-            for each in checked:
-                add_times(runs, each.batch.times, self._max_jump)
-            self.keep_to(runs.largest())
+        checked: Iterable[Checked] = self._checked(chunks, table, numbers)
+        if self._max_jump != UNBOUNDED or not _has_times_in_order(table, mapping):
+            checked = self._in_order(list(checked), chunks, table, numbers)
+            if clock is None and self._max_jump != UNBOUNDED:
+                runs = TimeRuns(self._max_jump)
+                for each in checked:
+                    add_times(runs, each.batch.times, self._max_jump)
+                self.keep_to(runs.largest())
         for each in checked:
             yield from self._in_time(each.batch, clock)
         self.keep_to(None)
@@ -133,8 +123,26 @@ class Intake:
     def _checked(self, chunks: TableChunks, table: pa.Table, numbers: Rows) -> Iterator[Checked]:
         first = 0
         for rows in _cut(table):
-            yield self.check(chunks.chunk(rows, numbers[first : first + len(rows)]))
+            found = self.check(chunks.chunk(rows, numbers[first : first + len(rows)]))
+            self.rejected += found.rejected
+            yield found
             first += len(rows)
+
+    def _in_order(
+        self, checked: list[Checked], chunks: TableChunks, table: pa.Table, numbers: Rows
+    ) -> list[Checked]:
+        """All events of a table by their times; rows that are no events have no place there."""
+        if _are_ascending([each.batch.times for each in checked]):
+            return checked
+        kept, times = [], []
+        first = 0
+        for each, size in zip(checked, _sizes(table), strict=True):
+            kept.append(each.kept + first)
+            times.append(each.batch.times)
+            first += size
+        order = np.concatenate(kept)[np.argsort(np.concatenate(times), kind="stable")]
+        sorted_table = table.take(pa.array(order)).combine_chunks()
+        return list(self._checked(chunks, sorted_table, numbers[order]))
 
     def _in_time(self, batch: Batch, clock: int | None) -> Iterator[Batch]:
         """The rows that do not come too late, or lie too far ahead."""
@@ -231,11 +239,19 @@ def _sizes(table: pa.Table) -> list[int]:
     return [len(rows) for rows in _cut(table)]
 
 
-def _in_order(batches: Sequence[Batch]) -> bool:
-    """Whether rows come by their times, as in most tables."""
+def _has_times_in_order(table: pa.Table, mapping: ColumnMapping | None) -> bool:
+    """Whether a column of instants shows that rows come by their times, as in most tables."""
+    if mapping is not None and not mapping.is_default:
+        return False
+    column = table.column("time")
+    if not pa.types.is_timestamp(column.type) or column.null_count:
+        return False
+    return _are_ascending([each.cast(pa.int64()).to_numpy() for each in column.chunks])
+
+
+def _are_ascending(parts: Iterable[Instants]) -> bool:
     before: Any = None
-    for batch in batches:
-        times = batch.times
+    for times in parts:
         if not len(times):
             continue
         if (before is not None and times[0] < before) or (times[1:] < times[:-1]).any():

@@ -9,12 +9,13 @@ that several ports or correlations share are made once a batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ensue.engine.batch.input.batches import Batch
-from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.column import Rows, marked
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.core.numbering import Numbers
 from ensue.events.nesting import path_of
@@ -99,9 +100,9 @@ class Matcher:
         bits = self._by_type[batch.type_codes]
         for bit, port in enumerate(self._ports):
             for test in port_tests(port):
-                held = batch.holds(test, batch.rows_of_types(self._accepted[bit]))
+                held = batch.holds(test, partial(batch.rows_of_types, self._accepted[bit]))
                 self._keep(bits, bit, held)
-        rows = np.flatnonzero(bits.any(axis=1) if self._is_wide else bits)
+        rows = np.flatnonzero(bits.any(axis=1) if self._is_wide else bits != 0)
         if not rows.size:
             return Matches(rows, self.no_bits, np.empty(0, np.int32), 0)
         read = bits if rows.size == len(bits) else bits[rows]
@@ -160,8 +161,7 @@ class Matcher:
     def _with_predicates(self, batch: Batch, found: Matches) -> Matches:
         if not self._predicates or not found.rows.size:
             return found
-        wanted = np.zeros(len(batch), np.bool_)
-        wanted[found.rows] = True
+        wanted = partial(marked, found.rows, len(batch))
         bits = found.bits.copy()
         for bit, predicate in enumerate(self._predicates, len(self._ports)):
             held = batch.holds(predicate, wanted)[found.rows]

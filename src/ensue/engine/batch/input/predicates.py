@@ -9,7 +9,7 @@ name, and else event by event, by the evaluation itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import Column, Mask, Rows, column_of
-from ensue.engine.batch.input.concatenation import concatenated
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING, evaluate
 from ensue.lang.expressions.names import Parts, names_in
@@ -373,3 +372,21 @@ def _compute_integers(
     if sign == "%":
         return remainder, zero
     return (x - remainder) // divisor, zero | past
+
+
+def concatenated(arguments: Sequence[tuple[str, Any]], count: int) -> pa.Array | None:
+    """The arguments, each with its kind, as one text for each row."""
+    texts: list[Any] = [_texts(kind, values) for kind, values in arguments]
+    if any(each is None for each in texts) or all(len(each) != count for each in texts):
+        return None
+    # Constants are single values.
+    spread = [each if len(each) == count else each[0] for each in texts]
+    return pc.binary_join_element_wise(*spread, "")
+
+
+def _texts(kind: str, values: Any) -> pa.Array | None:
+    if kind == "string":
+        return pc.fill_null(values, "")
+    if kind == "integer":
+        return pa.array(values).cast(pa.string())
+    return None

@@ -10,6 +10,7 @@ else they ask for, of the rows of their texts alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ensue.engine.batch.input.batches import Batch
-from ensue.engine.batch.input.column import Mask
+from ensue.engine.batch.input.column import Mask, marked
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.input.matching import port_tests
 from ensue.engine.batch.kernels import row_combinations
@@ -86,7 +87,7 @@ class RowLists:
                 continue
             mask = of_type[name]
             for test in tests:
-                mask = mask & batch.holds(test, mask)
+                mask = mask & batch.holds(test, mask.copy)
             found.append(np.flatnonzero(mask).astype(np.int32))
         return found
 
@@ -94,9 +95,7 @@ class RowLists:
 def _narrowed(batch: Batch, rows: RowNumbers, tests: Sequence[Expression]) -> RowNumbers:
     """The rows for which all tests hold."""
     for test in tests:
-        wanted = np.zeros(len(batch), np.bool_)
-        wanted[rows] = True
-        rows = rows[batch.holds(test, wanted)[rows]]
+        rows = rows[batch.holds(test, partial(marked, rows, len(batch)))[rows]]
     return rows
 
 

@@ -1,6 +1,6 @@
 """The compiled loops that say which rules want which rows of a batch.
 
-What the arrays mean stands with `combinations` and `row_lists`.
+What the arrays mean stands with `many.visits` and `row_lists`.
 """
 
 from __future__ import annotations

@@ -44,8 +44,9 @@ from ensue.engine.core.jit import inlined, lowered, uncounted
 from ensue.engine.core.numbering import MULTIPLIER
 
 DONE, LACKS_ROOM, LACKS_TABLE = 0, 1, 2
-FAR_AHEAD, AHEAD = 16, 8
-"""So many events before its turn the registers of a key, and what they point to, are fetched."""
+FAR_AHEAD, AHEAD, NEAR = 24, 16, 8
+"""So many events before its turn the registers of a key, what they point to, and what comes next
+are fetched."""
 
 
 class CountedEvents(NamedTuple):
@@ -123,6 +124,13 @@ def look_ahead(keys: Any, row: int, number: int, stretches: Any, store: Any, hel
         fetch_ahead(first + (held[key, TAIL] - base) * width)
         for port in range(len(ports)):
             fetch_ahead(first + (held[key, ports[port, 2] + LOW] - base) * width)
+        # Mostly one event leaves as another comes, and the time of the next is asked.
+        key = np.int64(keys[row + NEAR])
+        for port in range(len(ports)):
+            low = held[key, ports[port, 2] + LOW]
+            if low != 0:
+                fetch_ahead(first + (events[low - base, NEXT] - base) * width)
+        key = np.int64(keys[row + AHEAD])
         aggregates, table = stretches.aggregates, store.table
         for each in range(len(aggregates)):
             if aggregates[each, KIND] == DISTINCT:
@@ -147,6 +155,10 @@ def age(held: Any, key: int, time: int, stretches: Any, store: Any) -> None:
     events, base = store.events, store.base
     edge = time - stretches.window
     begins, bits, ends = stretches.begins, stretches.bits, stretches.ends
+    row = held[key, HEAD]
+    while row != 0 and events[row - base, TIME] < edge:
+        row = events[row - base, NEXT]
+    held[key, HEAD] = row
     if stretches.has_pointers:
         end = np.int64(0)
         for group in range(begins.size - 1):
@@ -310,17 +322,31 @@ def read_stretches(
 
 
 @uncounted
-def list_remembered(
-    held: Any, events: Any, base: int, oldest: int, keys: Any, rows: Any, writes: bool
-) -> int:
+def age_all(held: Any, time: int, stretches: Any, store: Any) -> Any:
+    """Let all keys lose what has left the window by a time; returns the first event that counts.
+
+    It is 0 if there is none. What came before it is not asked for again.
+    """
+    first = np.int64(0)
+    for key in range(len(held)):
+        age(held, key, time, stretches, store)
+        head = held[key, HEAD]
+        if head == 0:
+            held[key, TAIL] = 0
+        elif first == 0 or head < first:
+            first = head
+    return first
+
+
+@uncounted
+def list_remembered(held: Any, events: Any, base: int, oldest: int, keys: Any, rows: Any) -> int:
     """The remembered events that came at a time or later, by key; returns how many there are."""
     count = 0
     for key in range(len(held)):
         row = held[key, HEAD]
         while row != 0:
             if events[row - base, TIME] >= oldest:
-                if writes:
-                    keys[count], rows[count] = key, row
+                keys[count], rows[count] = key, row
                 count += 1
             row = events[row - base, NEXT]
     return count

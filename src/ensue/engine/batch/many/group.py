@@ -18,18 +18,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.alarm_batch import AlarmBatch
+from ensue.engine.batch.input.batches import AlarmBatch
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.keys import Keys
-from ensue.engine.batch.input.ranks import distinct
 from ensue.engine.batch.input.row_lists import RowLists, RowNumbers
 from ensue.engine.batch.many.group_tables import GroupTables
 from ensue.engine.batch.many.visits import TimedFirings, VisitedCells
 from ensue.engine.batch.output.build import OutputMaker, Readings
 from ensue.engine.batch.output.columns import Made, MadeInTurn
 from ensue.engine.batch.output.firings import Firings
-from ensue.engine.batch.output.placing import Roots
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.order import Roots
+from ensue.engine.batch.output.remembered import Remembered, distinct
 from ensue.engine.batch.single.correlation import (
     SMALLEST_CLEARING,
     Path,

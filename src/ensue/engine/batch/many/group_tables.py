@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ensue.engine.batch.output.firings import TIMER_PORT
 from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.rule_table import RuleTable
 from ensue.engine.renaming import numbered_ports, with_ports
 from ensue.lang.syntax import Correlation, PushNew, TimerPort
-
-_TIMER = "timer "
 
 
 class GroupTables(PackedTables):
@@ -65,12 +64,7 @@ class GroupTables(PackedTables):
 
 def _numbered_timers(correlation: Correlation) -> dict[str, str]:
     return {
-        port.name: f"{_TIMER}{number}"
+        port.name: f"{TIMER_PORT}{number}"
         for number, port in enumerate(correlation.ports)
         if isinstance(port, TimerPort)
     }
-
-
-def is_timer(port: str) -> bool:
-    """Whether a port that goes by its number is a timer."""
-    return port.startswith(_TIMER)

@@ -1,11 +1,12 @@
 """The cells of many rules, each of which is visited by the events that it reads.
 
 In come the lists that the rows of a batch are in (`row_lists`), their keys and their times; out go
-firings, a limited number at a time. Of a combination of lists (`combinations`) it is known which
-rules read it, and by which letter; an event goes through their cells, and all other rules cost it
-nothing. The events of one key go one after the other, as its cells are in the cache then; firings
-are put in the order of the stream afterwards (`firing_order`). Where rules have timers, an alarm
-waits until an event visits its cell, or until the rows that go through at once are at their end.
+firings, a limited number at a time. Rows in the same lists are one *combination*, of which it is
+worked out once which rules read it, and by which *letter*: a bit for each port of the rule that the
+event matches. An event goes through the cells of these rules, and all others cost it nothing. The
+events of one key go one after the other, as its cells are in the cache then; firings are put in the
+order of the stream afterwards (`firing_order`). Where rules have timers, an alarm waits until an
+event visits its cell, or until the rows that go through at once are at their end.
 """
 
 from __future__ import annotations
@@ -17,19 +18,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.column import Rows, read_only
 from ensue.engine.batch.input.row_lists import RowNumbers
-from ensue.engine.batch.input.texts import read_only
 from ensue.engine.batch.kernels import firing_order, row_combinations
-from ensue.engine.batch.many.combinations import Combinations
 from ensue.engine.batch.many.group_tables import GroupTables
 from ensue.engine.batch.output.firings import Firings, Room
 from ensue.engine.core.cells import Cells, Instants
-from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.packed import SLOTS
-from ensue.engine.core.patience import EVENTS_A_MOVE, FREE_MOVES, Patience
-from ensue.engine.core.rule_table import TABLE_STATES
-from ensue.engine.core.stepping.arrays import DONE, LACKS_ROOM, Reached, VisitedEvents
+from ensue.engine.core.rule_table import EVENTS_A_MOVE, FREE_MOVES, TABLE_STATES, Patience
+from ensue.engine.core.stepping.arrays import DONE, LACKS_ROOM, Reached, VisitedEvents, Visits
 from ensue.engine.core.stepping.visits import advance, visit_table, visit_timed, visit_window
 
 FIRINGS_AT_ONCE = 1 << 17
@@ -37,8 +35,71 @@ FEWEST_ROWS, FIRST_ROWS, MOST_ROWS = 1 << 7, 1 << 12, 1 << 18
 """How many rows go through at once: more of them as long as little fires and tables are full."""
 MOST_NUMBERS = 1 << 27
 """Past so many numbers in the cells of all keys and rules, most are of rules that are idle."""
+MOST_COMBINATIONS = 1 << 14
+FEWEST_COMBINATIONS = 16
+MOST_VISITS = 1 << 24
+"""Past so many visits of all combinations, fewer combinations are kept."""
 _SHARED_MOVES = 8
 """A move serves all rules of a shape: where there are several, there may be so many more."""
+
+
+class Combinations:
+    """`lists` are those of the ports of each rule; a number past all lists stands for no port."""
+
+    def __init__(self, lists: npt.NDArray[np.int64], list_count: int) -> None:
+        rules, ports = lists.shape
+        order = np.argsort(lists.ravel(), kind="stable")
+        counts = np.bincount(lists.ravel(), minlength=list_count)
+        self._reader_from = np.r_[0, np.cumsum(counts)].astype(np.int64)
+        self._readers = np.column_stack([order // ports, order % ports])
+        self._letters = np.zeros(rules, np.uint8)
+        self._words = -(-list_count // 64)
+        self.most = MOST_COMBINATIONS
+        self._count = 0
+        self.visits = Visits(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+        self._forget(rules)
+
+    def _forget(self, visits: int) -> None:
+        """Begin anew, with room for as many combinations as fit if each has so many visits."""
+        self._room = max(FEWEST_COMBINATIONS, min(self.most, MOST_VISITS // max(1, visits)))
+        self._count = self._listed = 0
+        self._slots = np.zeros(1 << (2 * self._room).bit_length(), np.int32)
+        self._known = np.zeros((self._room, self._words), np.uint64)
+        self._hashes = np.zeros(self._room, np.uint64)
+        begins = np.zeros(self._room + 1, np.int64)
+        self.visits = Visits(begins, self.visits.rules, self.visits.letters)
+
+    def mark(self, lists: Sequence[RowNumbers], rows: int) -> Any:
+        """For each row, the lists that it is in, as bits."""
+        marks = np.zeros((rows, self._words), np.uint64)
+        for number, each in enumerate(lists):
+            row_combinations.mark_rows(marks, each, number)
+        return marks
+
+    def number(self, marks: Any, first: int, out: Numbers) -> int:
+        """Number the rows from `first` on, as far as there is room; returns how far that was."""
+        if self._count == self._room:
+            self._forget(-(-int(self.visits.begins[self._count]) // self._count))
+        end, self._count = row_combinations.number_marks(
+            marks, first, out, self._slots, self._known, self._hashes, self._count
+        )
+        while self._listed < self._count:
+            self._listed = row_combinations.list_visits(
+                self._known, self._listed, self._count, self._reader_from, self._readers,
+                self._letters, self.visits,
+            )  # fmt: skip
+            if self._listed < self._count:
+                begins, rules, letters = self.visits
+                room = 2 * (int(begins[self._listed]) + len(self._letters))
+                self.visits = Visits(begins, taller(rules, room), taller(letters, room))
+        return int(end)
+
+    def count_without_key(
+        self, numbers: Numbers, keys: Numbers, first: int, end: int, counts: Any
+    ) -> None:
+        """Count for each rule the rows that it would read, if they had a key."""
+        begins, rules, _ = self.visits
+        row_combinations.count_without_key(numbers, keys, first, end, begins, rules, counts)
 
 
 @dataclass(frozen=True, slots=True)

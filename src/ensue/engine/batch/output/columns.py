@@ -16,8 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import Column, Rows
-from ensue.engine.batch.input.texts import Texts, constant
+from ensue.engine.batch.input.column import Column, Rows, Texts, constant
 from ensue.engine.batch.output.schema import PROVENANCE, OutputSchema, struct_of
 from ensue.events.arrow import CONTEXT_FIELDS, TIME, extension_values, undeclared_data
 from ensue.events.arrow_types import arrow_type, field_of

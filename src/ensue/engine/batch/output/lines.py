@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import Column
-from ensue.engine.batch.input.texts import Texts
+from ensue.engine.batch.input.column import Column, Texts
 from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made, MadeInTurn
 from ensue.events.cloudevents import VERSION, encode, write_json
 from ensue.events.event import Event

@@ -8,16 +8,26 @@ out is read by others, and what those put out by others again, first in, first o
 and rows compared from the left are in the order of `ensue.engine.stream`: alarms due at a time
 before its events; of one root, whole levels one after the other; within a level first by what was
 read, then by the correlation that read it, then as it put out.
+
+Where no correlation feeds another, two numbers say as much, within one batch (`Places`): a *slot*,
+which is that of a row or lies before it, for the alarms that come before it; and for the outputs of
+an event the correlation, which comes after that of another event. Of alarms in one slot the time
+counts, then the correlation, then which key has read the oldest event last. In come the outputs of
+several sources, each in its own order; out goes the order of all of them (`order_of`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ensue.engine.batch.input.column import Rows
+
 Positions = npt.NDArray[np.int64]
+Instants = npt.NDArray[np.int64]
 
 ALARM = 0
 EVENT = 1
@@ -63,15 +73,6 @@ def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Pos
     return out
 
 
-def past_positions(
-    times: npt.NDArray[np.int64], roots: Sequence[tuple[int, int]], depth: int
-) -> Positions:
-    """The positions of earlier readings, from the kind and the number of each one's root."""
-    out = event_positions(times, 0, depth)
-    out[:, 1:3] = roots
-    return out
-
-
 def alarm_positions(
     due: npt.NDArray[np.int64],
     correlation: int | npt.NDArray[np.int64],
@@ -103,3 +104,118 @@ def output_positions(read: Positions, correlation: int | Positions) -> Positions
     out[rows, _HEAD + 2 * level + 1] = rows
     out[:, _LEVEL] = level + 1
     return out
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """The origins of outputs: rows of the batch, or -1 for alarms.
+
+    `numbers` are those of the correlations; of an alarm, `starts` says when its key has started
+    among the keys of its correlation.
+    """
+
+    rows: Rows
+    numbers: Rows
+    times: Instants
+    starts: Rows
+
+    @classmethod
+    def joined(cls, parts: Sequence[Roots]) -> Roots:
+        if len(parts) == 1:
+            return parts[0]
+        none = np.empty(0, np.int64)
+        rows, numbers, times, starts = (
+            np.concatenate([none, *held])
+            for held in (
+                [each.rows for each in parts],
+                [each.numbers for each in parts],
+                [each.times for each in parts],
+                [each.starts for each in parts],
+            )
+        )
+        return cls(rows, numbers, times, starts)
+
+    def later(self, rows: int) -> Roots:
+        """These roots after so many more rows."""
+        if not rows:
+            return self
+        moved = np.where(self.rows < 0, -1, self.rows + rows)
+        return Roots(moved, self.numbers, self.times, self.starts)
+
+    def positions(self, of_rows: Positions) -> Positions:
+        """Places for any stream, from those of the rows."""
+        out = np.zeros((len(self.rows), of_rows.shape[1]), np.int64)
+        alarms = np.flatnonzero(self.rows < 0)
+        events = np.flatnonzero(self.rows >= 0)
+        out[events] = of_rows[self.rows[events]]
+        out[alarms] = alarm_positions(
+            self.times[alarms],
+            self.numbers[alarms],
+            self.starts[alarms],
+            alarms,
+            depth_in(of_rows),
+        )
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Of the outputs of one source: `numbers` are those of the correlations.
+
+    `alarms` has the time and the number of the key, where there may be alarms among them.
+    """
+
+    slots: Rows
+    numbers: Rows
+    alarms: npt.NDArray[np.int64] | None = None
+
+    @classmethod
+    def of_rows(cls, rows: Rows, numbers: Rows | int) -> Places:
+        """Outputs that come from rows of the batch."""
+        return cls(2 * rows + 1, np.broadcast_to(numbers, len(rows)))
+
+    @classmethod
+    def of_roots(cls, roots: Roots, of_batch: Instants) -> Places:
+        """Outputs that come from rows of the batch or from alarms."""
+        slots = 2 * roots.rows + 1
+        alarms = np.flatnonzero(roots.rows < 0)
+        if not alarms.size:
+            return cls(slots, roots.numbers)
+        slots[alarms] = 2 * np.searchsorted(of_batch, roots.times[alarms])
+        return cls(slots, roots.numbers, np.column_stack([roots.times, roots.starts]))
+
+    @classmethod
+    def of_positions(
+        cls, positions: Positions, number: int, first: int, of_batch: Instants
+    ) -> Places:
+        """Places within a batch from `order.Positions`; `first` is the number of its first row."""
+        is_alarm = positions[:, 1] == ALARM
+        rows = np.where(is_alarm, -1, positions[:, 2] - first)
+        numbers = np.full(len(positions), number, np.int64)
+        return cls.of_roots(Roots(rows, numbers, positions[:, 0], positions[:, 3]), of_batch)
+
+
+def order_of(sources: Sequence[Places]) -> Rows:
+    """The order of all outputs, which are numbered from one source to the next."""
+    slots = np.concatenate([each.slots for each in sources])
+    seconds = np.concatenate([each.numbers for each in sources])
+    alarms = np.flatnonzero(slots % 2 == 0)
+    if alarms.size:
+        seconds[alarms] = 0
+        if sum(each.alarms is not None for each in sources) > 1:
+            seconds[alarms] = _ranks(sources, alarms)
+    last = 1 + int(seconds.max(initial=0))
+    # Each source is in order already, so most of this is merging.
+    return np.argsort(slots * last + seconds, kind="stable")
+
+
+def _ranks(sources: Sequence[Places], alarms: Rows) -> Rows:
+    """Of each of these outputs how many come before it, of all that are alarms."""
+    numbers = np.concatenate([each.numbers for each in sources])[alarms]
+    when = np.concatenate(
+        [np.zeros((len(e.slots), 2), np.int64) if e.alarms is None else e.alarms for e in sources]
+    )[alarms]
+    order = np.lexsort((when[:, 1], numbers, when[:, 0]))
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks

@@ -3,6 +3,10 @@
 A reading has a number; the last batches are at hand, and of older ones only those readings that
 some key still holds in a place, and of them only the names that an output may ask for. In come
 readings by number; out go columns.
+
+Readings are numbered one after the other, so those that are held somewhere are seldom far apart.
+Then a mark for each number between the first and the last tells what a sort would, many times as
+fast (`distinct`, `ranks_in`).
 """
 
 from __future__ import annotations
@@ -16,9 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.input.batches import Batch, TableBatch
-from ensue.engine.batch.input.column import Column, Mask, Rows, absent, joined
-from ensue.engine.batch.input.ranks import distinct
-from ensue.engine.batch.input.texts import NO_TEXTS, Texts
+from ensue.engine.batch.input.column import NO_TEXTS, Column, Mask, Rows, Texts, absent, joined
 from ensue.events import cloudevents
 from ensue.events.event import Event
 from ensue.lang.expressions.names import Parts
@@ -26,6 +28,8 @@ from ensue.lang.expressions.names import Parts
 ID: Parts = ("id",)
 HEAVY_BYTES = 1 << 26
 """So many bytes of batches are held on to for the sake of a few of their rows, and no more."""
+_MOST_MARKS = 8
+"""For each number, past which marks cost more than sorting."""
 _NO_ROWS = np.empty(0, np.int64)
 
 
@@ -204,6 +208,15 @@ class Remembered:
         self._recent_bytes = 0
         return first
 
+    def let_go(self, first: int) -> None:
+        """Let go of batches all of whose readings come before a number."""
+        ends = [*(part.first for part in self.parts[1:]), self.next]
+        left = [part for part, end in zip(self.parts, ends, strict=True) if end > first]
+        if len(left) < len(self.parts):
+            self.parts = left
+            recent = [each for each in left if isinstance(each, Recent)]
+            self._recent_bytes = sum(b.held_bytes for each in recent for b in each.batches)
+
     def forget_all_but(self, readings: Rows) -> None:
         """Keep these readings only, sorted by number."""
         self.parts = [self.taken(readings)] if readings.size else []
@@ -244,3 +257,30 @@ def events_of(batch: Batch, rows: Rows) -> list[Event]:
     if isinstance(batch, TableBatch):
         return batch.events(rows)
     return [batch.event(row) for row in rows.tolist()]
+
+
+def distinct(numbers: Rows) -> Rows:
+    """The numbers in their order, each once."""
+    if not numbers.size:
+        return numbers
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > _MOST_MARKS * numbers.size:
+        # Sorted by hand: for millions of them that is several times as fast as `np.unique`.
+        held = np.sort(numbers)
+        return held[np.r_[True, held[1:] != held[:-1]]]
+    seen = np.zeros(high - low + 1, np.bool_)
+    seen[numbers - low] = True
+    return np.flatnonzero(seen) + low
+
+
+def ranks_in(known: Rows, numbers: Rows) -> Rows:
+    """Of each number how many of the known ones come before it, if it is known itself.
+
+    The known ones are distinct and in order. What is not known has any rank.
+    """
+    if not known.size or int(known[-1] - known[0]) > _MOST_MARKS * known.size:
+        return np.searchsorted(known, numbers)
+    low, high = int(known[0]), int(known[-1])
+    rank_of = np.zeros(high - low + 1, np.int64)
+    rank_of[known - low] = np.arange(known.size)
+    return rank_of[np.clip(numbers, low, high) - low]

@@ -43,25 +43,6 @@ class OutputSchema:
         fields += [pa.field(name, struct_of(members)) for name, members in self.structs.items()]
         return pa.schema(fields)
 
-    def whole(self, table: pa.Table) -> pa.Table:
-        """A table of outputs with every column, null where it has none; others of its own last."""
-        if table.schema.names == self.schema.names:
-            return table
-        present = set(table.schema.names)
-        fields, columns = [], []
-        for field in self.schema:
-            if field.name in present:
-                columns.append(table.column(field.name))
-            else:
-                columns.append(pa.nulls(len(table), field.type))
-            fields.append(field)
-        known = set(self.schema.names)
-        for field in table.schema:
-            if field.name not in known:
-                fields.append(field)
-                columns.append(table.column(field.name))
-        return pa.Table.from_arrays(columns, schema=pa.schema(fields))
-
 
 def struct_of(members: Mapping[str, ValueType]) -> pa.DataType:
     return pa.struct([pa.field(name, arrow_type(type_)) for name, type_ in members.items()])

@@ -13,7 +13,7 @@ a snapshot is that list, and going on from it means to read it again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,16 @@ from ensue.engine.batch.input.column import Column, Rows, absent, column_of
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Matcher
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.kernels import match_links
+from ensue.engine.batch.kernels import match_links, moments
 from ensue.engine.batch.output.build import OutputMaker, Readings
 from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.output.order import alarm_positions
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
 from ensue.engine.batch.related.events import Events
+from ensue.engine.batch.related.waiting import Clock, FiringsOfClock, Waiting
 from ensue.engine.batch.single.correlation import (
-    SMALLEST_CLEARING,
     Gathered,
     Path,
     Positions,
@@ -43,6 +44,7 @@ from ensue.engine.batch.single.correlation import (
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.relating.form import COMPUTED, Form
+from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.names import Parts, names_in
@@ -51,6 +53,9 @@ from ensue.machine.model import PortAtom
 
 __all__ = ["LeavesColumnsError", "RelatedCorrelation"]
 
+SMALLEST_CLEARING = 1 << 18
+"""So many readings are at hand before it is worth letting go of those that count no longer."""
+
 
 class RelatedCorrelation:
     """One rule over one stream, with all of its keys."""
@@ -58,8 +63,16 @@ class RelatedCorrelation:
     machine = None
 
     def __init__(
-        self, correlation: FilterCorrelation, form: Form, types: TypeSystem, counts: Counts
+        self,
+        correlation: FilterCorrelation,
+        form: Form,
+        types: TypeSystem,
+        counts: Counts,
+        number: int = 0,
     ) -> None:
+        """`number` is its place in the library."""
+        self._number = number
+        self.is_timed = form.after is not None
         self.name = correlation.name
         self.correlation = correlation
         self.form = form
@@ -86,6 +99,7 @@ class RelatedCorrelation:
         self.maker = OutputMaker(
             [self.name], bind_first, self.keys, self.types, self.remembered, key_places={}
         )
+        self._enough = SMALLEST_CLEARING
         self._held = np.zeros((0, self._width), np.int64)
         self._floors = np.zeros(0, np.int64)
         self._counting = (
@@ -93,6 +107,11 @@ class RelatedCorrelation:
             if self.form.needs_stretches
             else None
         )
+        self._clock: Clock | None = None
+        if self.form.after is not None:
+            ports = [] if self.form.bind == "latest" else [self.bit_of(p) for p in self.form.slots]
+            bits = np.array(ports, np.uint64)
+            self._clock = Clock(self.form.after, len(self.form.places), bits)
         width = 2 if self._counting is None else self._counting.width
         self._events = Events(width, self.remembered.next)
 
@@ -107,7 +126,11 @@ class RelatedCorrelation:
         Raises `LeavesColumnsError` if it cannot read them; then nothing has changed but that it
         knows more keys.
         """
+        self.clear_up()
         found, missing = gathered(self._matcher, self.keys, segments, np.empty((0, 1), np.int64))
+        if self._clock is not None and clock is not None:
+            self._move_on(clock, missing)
+            return self._read_timed(self._clock, found, clock)
         if not found.rows.size:
             self._move_on(clock, missing)
             return Made(found.rows, []), found.positions()
@@ -118,6 +141,83 @@ class RelatedCorrelation:
         firings = self._triggers(letters, found.times, found.keys, number)
         made = self.maker.make(firings, Readings(number, found.times, found.keys))
         return made, found.positions(made.at)
+
+    # --- the clock --------------------------------------------------------------------------------
+
+    def _read_timed(self, of: Clock, found: Gathered, clock: int) -> tuple[Made, Positions]:
+        """What fires up to the clock, where a `timeout` stands behind the chain."""
+        number, letters = self.remembered.next, found.bits.astype(np.uint64)
+        if found.rows.size:
+            number = self._remember(found)
+            self._store(letters, found.times)
+        self._grow()
+        matches, at = self._matches(of, letters, found.times, found.keys, number)
+        fired = of.fire(matches, at, letters, found.times, found.keys, number, clock)
+        chosen = self._fired(letters, found.keys, number, fired)
+        of.forget_before(self._floors, self._window)
+        due, keys = fired.matches.due[chosen], fired.matches.keys[chosen]
+        if not chosen.size:
+            return Made(chosen, []), alarm_positions(due, 0, due, due, 1)
+        every = np.arange(chosen.size)
+        firings = Firings(
+            every, np.zeros(chosen.size, np.int64), fired.slots[chosen], [self.form.action]
+        )
+        readings = Readings(number, due, keys.astype(np.int32), clock, np.zeros_like(due))
+        made = self.maker.make(firings, readings)
+        places = alarm_positions(due, self._number, fired.last_read[chosen], every, 1)
+        return made, places[made.at]
+
+    def _matches(
+        self, of: Clock, letters: Any, times: Any, keys: Numbers, number: int
+    ) -> tuple[Waiting, Rows]:
+        """The matches that events complete, and which rows these are."""
+        at, starts, slots = self._link(letters, times, keys, number)
+        begun = self._events.times(starts)
+        return of.matches(times[at], keys[at], starts, begun, slots), at
+
+    def _fired(self, letters: Any, keys: Numbers, number: int, fired: FiringsOfClock) -> Rows:
+        """The firings that trigger."""
+        matches = fired.matches
+        holds = matches.begun >= matches.due - self._window
+        if self.form.condition is not None:
+            known, errors = self._operands(fired.slots)
+            holds &= (known[0] != 0) & ~errors[0]
+        unless = np.uint64(sum(1 << self.bit_of(port) for port in self.form.unless))
+        ends = np.flatnonzero(letters & unless)
+        out = np.empty(len(holds), np.int64)
+        count = moments.settle_firings(
+            fired.before, holds, matches.starts, matches.keys, ends + number, keys[ends],
+            self._floors, self.form.keep == "all", out,
+        )  # fmt: skip
+        return out[:count]
+
+    @property
+    def _window(self) -> int:
+        return FAR if self.form.window is None else self.form.window
+
+    @property
+    def has_timers(self) -> bool:
+        return self.is_timed
+
+    def next_due(self) -> int | None:
+        """When the first match that waits is due."""
+        if self._clock is None or not len(self._clock.waiting.due):
+            return None
+        return int(self._clock.waiting.due[0])
+
+    def last_read(self, key: int) -> int:
+        """When a key has read its last event, in the order of all events of the rule."""
+        return 0 if self._clock is None else int(self._clock.last_read[key])
+
+    def recall_reads(self, last_read: Mapping[int, int]) -> None:
+        """Take in from a snapshot when keys have read their last events."""
+        if self._clock is not None:
+            self._grow()
+            for key, number in last_read.items():
+                self._clock.last_read[key] = number
+            self._clock.read = 1 + max(last_read.values(), default=0)
+
+    # --- readings ---------------------------------------------------------------------------------
 
     def _remember(self, found: Gathered) -> int:
         """Have what was found at hand; returns the number of its first reading."""
@@ -187,7 +287,7 @@ class RelatedCorrelation:
         room = match_links.Candidates(
             np.empty(size, np.int64),
             np.empty(size, np.int64),
-            np.empty((size, len(self.form.slots)), np.int64),
+            np.empty((size, len(self._chain.ports) or len(self.form.places)), np.int64),
         )
         events = match_links.LinkedEvents(letters, times, keys, number)
         count = match_links.link(events, self._chain, self._held, self._match, room)
@@ -247,6 +347,8 @@ class RelatedCorrelation:
             self._floors = taller(self._floors, size)
         if self._counting is not None:
             self._counting.grow(len(self._held))
+        if self._clock is not None:
+            self._clock.grow(len(self._held))
 
     # --- what is remembered ---------------------------------------------------------------------
 
@@ -259,9 +361,44 @@ class RelatedCorrelation:
 
     def live(self) -> tuple[Rows, Rows]:
         """The readings that count for what may come, each with its key, by key and in order."""
-        if self._counting is not None:
+        if self._counting is not None and not self.form.is_running:
             return self._counting.remembered(self._events, self.oldest)
-        every_key, every_row = [], []
+        every_key, every_row = self._linked()
+        if self._counting is not None:
+            keys, rows = self._counting.kept()
+            every_key.append(keys)
+            every_row.append(rows)
+            is_live = self._counting.has_counted()
+            for keys in every_key:
+                is_live[keys] = True
+            for column in range(self._chain.last_at, self._width):
+                last = self._held[:, column]
+                keys = np.flatnonzero(is_live & (last > 0) & (last >= self._floors))
+                every_key.append(keys)
+                every_row.append(last[keys])
+        if self._clock is not None:
+            self._clock.forget_before(self._floors, self._window)
+            waiting = self._clock.waiting
+            for column in range(waiting.slots.shape[1]):
+                every_key.append(waiting.keys)
+                every_row.append(waiting.slots[:, column])
+            is_live = np.zeros(len(self._held), np.bool_)
+            for keys in every_key:
+                is_live[keys] = True
+            for column in range(self._clock.lasts.shape[1]):
+                last = self._clock.lasts[:, column]
+                keys = np.flatnonzero(is_live & (last > 0) & (last >= self._floors))
+                every_key.append(keys)
+                every_row.append(last[keys])
+        keys = np.concatenate(every_key) if every_key else np.empty(0, np.int64)
+        rows = np.concatenate(every_row) if every_row else np.empty(0, np.int64)
+        pairs = np.unique(np.column_stack([keys, rows]), axis=0)
+        return pairs[:, 0], pairs[:, 1]
+
+    def _linked(self) -> tuple[list[Rows], list[Rows]]:
+        """The readings of latest matches that count, each with its key, in no order."""
+        every_key: list[Rows] = []
+        every_row: list[Rows] = []
         before = self._chain.begins
         for group in range(len(self.form.groups)):
             for place in range(before[group], before[group + 1]):
@@ -277,10 +414,15 @@ class RelatedCorrelation:
                 for column in range(match_links.EVENTS, held.shape[1]):
                     every_key.append(keys)
                     every_row.append(held[keys, column])
-        keys = np.concatenate(every_key) if every_key else np.empty(0, np.int64)
-        rows = np.concatenate(every_row) if every_row else np.empty(0, np.int64)
-        pairs = np.unique(np.column_stack([keys, rows]), axis=0)
-        return pairs[:, 0], pairs[:, 1]
+        return every_key, every_row
+
+    def tallies(self) -> dict[int, SavedTallies]:
+        """What keys hold that does not follow from their readings."""
+        if self._counting is None or not self.form.is_running:
+            return {}
+        counting, tallies = self._counting, self._counting.tallies()
+        keys = np.flatnonzero(counting.has_counted()).tolist()
+        return {key: tallies.save(key, self.form) for key in keys}
 
     def facts_of(self, rows: Rows) -> tuple[Any, Any]:
         """The letters and the times of readings."""
@@ -300,22 +442,55 @@ class RelatedCorrelation:
         """Rebuild what keys hold from a choice of their readings, and forget all other readings."""
         keys, rows = live
         letters, times = self.facts_of(rows)
+        counting = self._counting if self.form.is_running else None
+        tallies = None if counting is None else counting.tallies()
         self.take_up(keys, letters, times, self.remembered.renumber(rows))
+        if counting is not None and tallies is not None:
+            counting.put_back(tallies)
 
-    def take_up(self, keys: Rows, letters: Any, times: Any, number: int) -> None:
-        """Read readings that are remembered already, from `number` on; nothing triggers."""
+    def take_up(
+        self,
+        keys: Rows,
+        letters: Any,
+        times: Any,
+        number: int,
+        tallies: Mapping[int, SavedTallies] | None = None,
+    ) -> None:
+        """Read readings that are remembered already, from `number` on; nothing triggers.
+
+        Raises `ValueError` if the tallies are not those of such a rule.
+        """
         self._held[:] = 0
         self._floors[:] = 0
         self._events.clear(number)
         if self._counting is not None and len(letters):
             self._counting.check(np.arange(number, number + len(letters)), letters)
             self._counting.widen()
+        if tallies:
+            if self._counting is None or not self.form.is_running:
+                raise ValueError
+            self._counting.widen_for(tallies.values())
         if self._counting is not None:
             self._counting.clear()
         self._grow()
-        if not len(letters):
-            return
+        if self._clock is not None:
+            self._clock.clear()
+        if len(letters):
+            self._read_silently(keys, letters, times, number)
+        if tallies and self._counting is not None:
+            self._counting.take_in(tallies)
+
+    def _read_silently(self, keys: Rows, letters: Any, times: Any, number: int) -> None:
         read_under = keys.astype(np.int32)
+        if self._clock is not None:
+            self._store(letters, times)
+            matches, _ = self._matches(self._clock, letters, times, read_under, number)
+            # These are read key by key, and moments come in their order.
+            self._clock.take_up(matches.at(np.argsort(matches.due, kind="stable")), self.clock)
+            for column, port in enumerate(self._clock.ports):
+                here = np.flatnonzero(letters >> port & np.uint64(1))
+                self._clock.lasts[read_under[here], column] = number + here
+            return
         self._link(letters, times, read_under, number)
         self._store(letters, times)
         if self._counting is not None:
@@ -324,9 +499,21 @@ class RelatedCorrelation:
 
     def clear_up(self) -> None:
         """Let go of readings that no key remembers any more, if there are enough of them."""
-        enough = max(SMALLEST_CLEARING, len(self._held))
-        if self.remembered.recent_rows > enough or self.remembered.is_heavy:
+        if self._counting is not None and self.form.window is not None:
+            self._slide(self._counting)
+        elif self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._held)):
             self.read_again(self.live())
+        if self.remembered.is_heavy:
+            self.read_again(self.live())
+
+    def _slide(self, counting: Counting) -> None:
+        """Let go of the readings before the first one that is in the window of its key."""
+        if self.clock is None or len(self._events) <= max(self._enough, len(self._held)):
+            return
+        first = counting.first_that_counts(self._events, self.clock) or self.remembered.next
+        self._events.let_go(first)
+        self.remembered.let_go(first)
+        self._enough = max(SMALLEST_CLEARING, 2 * len(self._events))
 
 
 class _Bound:
@@ -373,7 +560,9 @@ def _chain(form: Form, bit_of: Any) -> tuple[match_links.Chain, int]:
             # What comes last by itself holds nothing.
             blocks.append(at if is_held else -1)
             at += (match_links.EVENTS + int(begins[number]) + 1) if is_held else 0
-    ports = [] if form.bind == "latest" else [bit_of(port) for port in form.slots]
+    # Behind a chain that waits, the last events are those of the moment.
+    binds_match = form.bind == "latest" or form.after is not None
+    ports = [] if binds_match else [bit_of(port) for port in form.slots]
     masks = [sum(1 << bit_of(port) for port in set(group)) for group in form.groups]
     chain = match_links.Chain(
         begins,

@@ -9,7 +9,7 @@ of another kind than declared) raises `LeavesColumnsError` before anything has c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,12 +20,14 @@ import pyarrow as pa
 from ensue.engine.batch.input.column import Column, Rows, column_of
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.kernels import conditions, port_aggregates, stretches
-from ensue.engine.batch.kernels.exact_sums import EXPONENT_OF_ONE, LIMB, MOST_LIMBS
+from ensue.engine.batch.kernels.exact_sums import MOST_LIMBS
 from ensue.engine.batch.related.events import Events
+from ensue.engine.batch.related.sums import Powers, Tallies, put_back, tallies_in
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import IntegerNumbers, Numbers, taller
 from ensue.engine.core.relating.condition import MOST_REGISTERS, Condition
 from ensue.engine.core.relating.form import Asked, Form
+from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.lang.expressions.names import Parts
 
 _KINDS = {
@@ -40,9 +42,8 @@ _KINDS = {
 }
 _WHOLE_LIMBS = 4
 """So many limbs hold any sum of integers."""
-_ROOM_FOR_EVENTS = 31
-"""So many bits more than its values a sum may have."""
-_FRACTION = 53
+_WITH_EVENTS = (conditions.LEAST, conditions.GREATEST, conditions.FIRST, conditions.LAST)
+"""The aggregates whose register has the event that their value is of."""
 _SMALLEST_TABLE = 1 << 10
 _FEWEST_TRIGGERS = 1 << 10
 
@@ -61,39 +62,11 @@ class Found:
 
 
 @dataclass
-class _Powers:
-    """Between which powers of two the reals of an aggregate lie, so far."""
-
-    low: int = 0
-    high: int = 0
-    is_known: bool = False
-
-    def including(self, reals: npt.NDArray[np.float64]) -> _Powers:
-        bits = np.abs(reals).view(np.int64)
-        bits = bits[bits != 0]
-        if not bits.size:
-            return self
-        low = max(1, int(bits.min()) >> 52) - EXPONENT_OF_ONE
-        high = (int(bits.max()) >> 52) - EXPONENT_OF_ONE + _FRACTION
-        if self.is_known and self.low <= low and high <= self.high:
-            return self
-        if self.is_known:
-            low, high = min(low, self.low), max(high, self.high)
-        # More than is needed, so that it is seldom needed again.
-        return _Powers((low // LIMB - 1) * LIMB, (high // LIMB + 1) * LIMB, True)
-
-    @property
-    def limbs(self) -> int:
-        needed = (self.high - self.low + _ROOM_FOR_EVENTS) // LIMB + 2
-        return max(needed, (self.high - self.low - _FRACTION) // LIMB + 4)
-
-
-@dataclass
 class _Values:
     """How the values of one aggregate become numbers of 64 bits."""
 
     asked: Asked
-    powers: _Powers = field(default_factory=_Powers)
+    powers: Powers = field(default_factory=Powers)
     texts: TextNumbers = field(default_factory=TextNumbers)
     numbers: IntegerNumbers = field(default_factory=IntegerNumbers)
 
@@ -143,9 +116,7 @@ class Counting:
     def _lay_out(self) -> None:
         """Where everything stands in the registers of a key."""
         form = self._form
-        counted = list(dict.fromkeys(each.port for each in form.aggregates))
-        if form.rounds > 1:
-            counted = list(dict.fromkeys([form.places[0], *counted]))
+        counted = form.counted
         self._has_pointers = form.bind == "first" or len(form.groups) > 1
         at = port_aggregates.POINTERS + (len(form.places) if self._has_pointers else 0)
         ports = []
@@ -290,10 +261,7 @@ class Counting:
         given = stretches.CountedEvents(keys, number, candidates, starts, operands is None)
         at = done = fired = 0
         while True:
-            rows = events.rows
-            store = port_aggregates.Store(
-                rows, rows.view(np.float64), self._table, self._used, events.base
-            )
+            store = self._store(events)
             reached = stretches.Reached(at, done, fired)
             at, done, fired, lacks = stretches.read_stretches(
                 given, reached, rule, store, self.held, floors, program, room
@@ -314,6 +282,12 @@ class Counting:
         ]
         assert len(columns) == count
         return Found(room.candidates[:fired], room.slots[:fired], columns)
+
+    def _store(self, events: Events) -> port_aggregates.Store:
+        rows = events.rows
+        return port_aggregates.Store(
+            rows, rows.view(np.float64), self._table, self._used, events.base
+        )
 
     def _stretches(self) -> port_aggregates.Stretches:
         form = self._form
@@ -363,17 +337,73 @@ class Counting:
 
     # --- what is remembered ---------------------------------------------------------------------
 
+    def first_that_counts(self, events: Events, time: int) -> int:
+        """The number of the first event that counts from a time on; 0 if none does."""
+        store = self._store(events)
+        return int(stretches.age_all(self.held, time, self._stretches(), store))
+
     def remembered(self, events: Events, oldest: int | None) -> tuple[Rows, Rows]:
         """The readings that keys remember, each with its key, keys and readings in order."""
         since = -FAR if oldest is None else oldest
-        keys = rows = np.empty(0, np.int64)
-        for writes in (False, True):
-            count = stretches.list_remembered(
-                self.held, events.rows, events.base, since, keys, rows, writes
-            )
-            if not writes:
-                keys, rows = np.empty(count, np.int64), np.empty(count, np.int64)
-        return keys, rows
+        # An event is read under one key.
+        keys, rows = np.empty(len(events), np.int64), np.empty(len(events), np.int64)
+        count = stretches.list_remembered(self.held, events.rows, events.base, since, keys, rows)
+        return keys[:count], rows[:count]
+
+    def kept(self) -> tuple[Rows, Rows]:
+        """The readings that a rule without a window goes by, besides its latest matches.
+
+        They are in no order, each with its key: the first ones of ports and places, and those
+        whose values aggregates have.
+        """
+        registers = [at + port_aggregates.LOW for _, _, at in self._ports]
+        registers += [
+            row[conditions.OWN] for row in self._aggregates if row[conditions.KIND] in _WITH_EVENTS
+        ]
+        if self._has_pointers:
+            first = port_aggregates.POINTERS
+            registers += range(first, first + len(self._form.places))
+        found = self.held[:, registers]
+        keys, columns = np.nonzero(found)
+        return keys, found[keys, columns]
+
+    def has_counted(self) -> npt.NDArray[np.bool_]:
+        """For each key, whether any event counts."""
+        at = self._ports[:, 2] + port_aggregates.COUNTED
+        return np.asarray(self.held[:, at].any(axis=1))
+
+    # --- what does not follow from readings -------------------------------------------------------
+
+    def tallies(self) -> Tallies:
+        """Counts and sums of all keys."""
+        return tallies_in(self.held, self._ports, self._aggregates)
+
+    def put_back(self, tallies: Tallies) -> None:
+        """Go on from counts and sums of keys; what they are of has been read again."""
+        put_back(tallies, self.held, self._ports, self._aggregates)
+
+    def take_in(self, saved: Mapping[int, SavedTallies]) -> None:
+        """Go on from the tallies of some keys, for which `widen_for` has made room."""
+        tallies = self.tallies()
+        for key, each in saved.items():
+            tallies.take_in(key, each, self._form)
+        self.put_back(tallies)
+
+    def widen_for(self, saved: Iterable[SavedTallies]) -> None:
+        """Have room for sums that were saved. Raises `LeavesColumnsError`, `ValueError`."""
+        numbers = [n for n, each in enumerate(self._values) if each.asked.function == "SUM"]
+        for tallies in saved:
+            if not tallies.fit(self._form.counted, numbers):
+                raise ValueError
+            for number, each in tallies.sums.items():
+                values = self._values[number]
+                is_real = values.asked.kind == "real"
+                if each.fault or (each.whole if is_real else each.reals or each.fraction):
+                    raise LeavesColumnsError("it sums values that are not what was declared")
+                if each.fraction:
+                    values.powers = values.powers.holding(
+                        each.power, each.power + each.numerator.bit_length()
+                    )
 
 
 def _checked(column: Column, name: Parts, kind: str) -> Column:

@@ -36,6 +36,13 @@ class Events:
         """Hold nothing, in the same memory; the next event has the number `base`."""
         self.base, self._size = base, 0
 
+    def let_go(self, first: int) -> None:
+        """Hold only the events from a number on, in the same memory."""
+        cut = min(max(first - self.base, 0), self._size)
+        self._size -= cut
+        self.rows[: self._size] = self.rows[cut : cut + self._size]
+        self.base += cut
+
     def add(self, letters: Any, times: Any) -> npt.NDArray[np.int64]:
         """Put events behind the others; returns their rows, to be filled in."""
         size = self._size + len(letters)

@@ -21,6 +21,7 @@ from ensue.engine.batch.saved.to_step import event_of, saved_key
 from ensue.engine.batch.single.by_event import SavedEvents
 from ensue.engine.core.instances.rules import whole_key
 from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.core.saved.rules import (
     SavedBranch,
     SavedEvent,
@@ -61,6 +62,10 @@ def _saved(running: RelatedCorrelation) -> SavedEvents:
         if letter not in ports:
             ports[letter] = running.ports_of(letter)
         read.setdefault(key, []).append((time, ports[letter], save_event(event)))
+    after, clock = running.form.after, running.clock
+    if after is not None and clock is not None:
+        for readings in read.values():
+            _note_firing(readings, after, clock)
     made: dict[int, dict[str, int]] = {}
     maker = running.maker
     is_over = maker.counted_at is None or (
@@ -69,19 +74,31 @@ def _saved(running: RelatedCorrelation) -> SavedEvents:
     if not is_over:
         for (_, key, trigger), number in maker.counted.items():
             made.setdefault(key, {})[trigger] = number
+    tallies = running.tallies()
     every = running.keys.all()
     saved: list[tuple[SavedKey, int, list[SavedPlace]]] = []
     extras: dict[int, SavedExtra] = {}
-    for key in sorted(read.keys() | made.keys()):
+    for key in sorted(read.keys() | made.keys() | tallies.keys()):
         extras[len(saved)] = SavedExtra(
+            last_read=running.last_read(key),
             outputs_at=maker.counted_at if key in made else None,
             outputs_made=made.get(key, {}),
-            branches=[SavedBranch(read.get(key, []), [], {})],
+            branches=[SavedBranch(read.get(key, []), [], {}, tallies.get(key))],
         )
         saved.append((saved_key(every[key]), 0, []))
     states: list[list[int]] = [[]] if saved else []
     rule = SavedRule(running.name, "memory", None, states, saved, extras)
     return SavedEvents(running.clock, None, rule)
+
+
+def _note_firing(
+    readings: list[tuple[int, list[str], SavedEvent | None]], after: int, clock: int
+) -> None:
+    """Say among the readings of a key that the clock has fired: the moments up to then are over."""
+    come = [time + after for time, _, _ in readings if time + after <= clock]
+    if come:
+        readings.append((max(come), [], None))
+        readings.sort(key=lambda each: each[0])
 
 
 def _events(running: RelatedCorrelation, rows: Any, times: list[int]) -> list[Event]:
@@ -123,12 +140,20 @@ def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
     known = {port.name for port in running.correlation.ports}
     latest = max((each.outputs_at or 0 for each in rule.extras.values()), default=0)
     counted: dict[tuple[int, int, str], int] = {}
+    tallies: dict[int, SavedTallies] = {}
+    last_read: dict[int, int] = {}
     for at, key in enumerate(keys.tolist()):
         extra = rule.extras.get(at, SavedExtra())
         branches = extra.branches or []
         if len(branches) != 1:
             raise damaged("a rule has other branches")
+        if branches[0].tallies is not None:
+            tallies[key] = branches[0].tallies
+        last_read[key] = extra.last_read
         for time, ports, event in branches[0].readings:
+            if event is None and not ports and running.is_timed:
+                # What has fired is over, and nothing comes behind it.
+                continue
             if not known.issuperset(ports) or event is None:
                 raise damaged(f"`{running.name}` has other ports")
             read_under.append(key)
@@ -138,13 +163,18 @@ def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
         if extra.outputs_at is not None and extra.outputs_at == latest:
             counted |= {(0, key, id_): number for id_, number in extra.outputs_made.items()}
     running.maker.recall(latest if counted else None, counted)
+    running.recall_reads(last_read)
     number = running.remembered.next
     if events:
         batch = EventBatch(events, running.types)
         running.remembered.add([batch], np.arange(len(events)), None)
-    running.take_up(
-        np.array(read_under, np.int64),
-        np.array(letters, np.uint64),
-        np.array(times, np.int64),
-        number,
-    )
+    try:
+        running.take_up(
+            np.array(read_under, np.int64),
+            np.array(letters, np.uint64),
+            np.array(times, np.int64),
+            number,
+            tallies,
+        )
+    except ValueError:
+        raise damaged(f"`{running.name}` has other aggregates") from None

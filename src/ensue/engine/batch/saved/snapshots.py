@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.input.column import Column
-from ensue.engine.batch.input.ranks import distinct, ranks_in
 from ensue.engine.batch.many.group import Member
 from ensue.engine.batch.output.columns import present_or_none
+from ensue.engine.batch.output.remembered import distinct, ranks_in
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.related.saving import encode_related, restore_related
 from ensue.engine.batch.saved.column_state import (

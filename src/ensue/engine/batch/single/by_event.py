@@ -44,6 +44,8 @@ class SavedEvents(msgspec.Struct, frozen=True):
 class EventCorrelation:
     """`number` is its place in the library; `depth` how long a way through rules may get."""
 
+    is_timed = True
+
     def __init__(
         self,
         correlation: Correlation,

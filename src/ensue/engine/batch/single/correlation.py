@@ -20,17 +20,15 @@ from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Matcher, why_not_matched
-from ensue.engine.batch.input.ranks import distinct
 from ensue.engine.batch.output.build import OutputMaker, Readings
 from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings, Room
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.remembered import Remembered, distinct
 from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
 from ensue.engine.core.cells import Cells, RuleCells
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.packed import PackedTables
-from ensue.engine.core.patience import Patience
-from ensue.engine.core.rule_table import TABLE_STATES, RuleTable, place_count
+from ensue.engine.core.rule_table import TABLE_STATES, Patience, RuleTable, place_count
 from ensue.engine.core.shapes import company_of, statements_of
 from ensue.engine.core.stepping.arrays import WalkedEvents
 from ensue.engine.core.stepping.walk import walk_table, walk_window
@@ -119,6 +117,8 @@ def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path
 
 class ColumnCorrelation:
     """A correlation without timers, in compiled loops."""
+
+    is_timed = False
 
     def __init__(
         self,

@@ -32,8 +32,7 @@ from ensue.engine.batch.output.firings import Firings, Room
 from ensue.engine.core.effects import Action, emitted_types
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
-from ensue.engine.core.rule_table import first_starts
-from ensue.engine.core.table import Symbols
+from ensue.engine.core.rule_table import Symbols, first_starts
 from ensue.machine.model import Bind, Emit, Fire, Machine
 
 _ENDLESS = 2**61

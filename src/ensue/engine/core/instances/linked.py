@@ -1,9 +1,9 @@
-"""Filters that relate events along a chain, `a ; b ; c`, with the latest match of each part.
+"""Filters that relate events along a chain, `a ; (b + c) ; d`, with the latest match of each part.
 
-In come events by the mask of their ports; out come outputs. For each place of the chain the latest
-match up to it is held as a tuple of its events, which the next place goes on from: no other event
-can matter to a rule without aggregates. Whether a match is in the window is asked of its first
-event; at a trigger, and where `unless` says so, a key forgets by letting go of these tuples.
+In come events by the mask of their ports; out come outputs. A key holds the latest match up to
+each place of the chain (`links`): no other event can matter to a rule without aggregates. Whether
+a match is in the window is asked of its first event; at a trigger, and where `unless` says so, a
+key forgets by letting go of these matches.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from ensue.engine.core.instances.firing import IN_LIST, Firing, Noted
 from ensue.engine.core.instances.keys import Facts, FastKey, KeyInstance, whole_key
 from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.relating.having import Held, having_of
+from ensue.engine.core.relating.links import Linked, Match, chain_of
+from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
@@ -22,11 +24,6 @@ from ensue.events.types import TypeSystem
 from ensue.lang.derived.parts import labels_in
 from ensue.lang.syntax import EventPort, FilterCorrelation, TimerPort
 from ensue.machine.stepping import Fired
-
-Linked = tuple[int, Event]
-"""An event of a match: when it was read and, in the lowest bits of that, the mask of its ports."""
-
-Match = tuple[Linked, ...]
 
 NO_STEPS: dict[int, Any] = {}
 
@@ -50,8 +47,7 @@ class LinkedFacts(Facts):
         self._bit_of = {port: 1 << number for number, port in enumerate(self.ports)}
         self.width = len(self.ports)
         self.bits = [self._bit_of[port] for port in form.places]
-        self.inner = list(range(len(self.bits) - 2, 0, -1))
-        """The places that have others on both sides, from the last to the first."""
+        self.chain = chain_of(form.groups, self._bit_of)
         self.window = form.window
         self.binds_last = form.bind == "last"
         self.forgets = form.keep == "none"
@@ -80,7 +76,20 @@ class LinkedFacts(Facts):
 
     def may_begin(self, mask: int) -> bool:
         """Whether an event does anything to a key that has not started."""
-        return bool(mask & self.bits[0])
+        return bool(mask & self.chain.masks[0])
+
+    @property
+    def most_events(self) -> int | None:
+        """How many events a key has at most; None where there is no such number."""
+        # Up to each place of the chain the latest match, of one event more than the one before.
+        places = len(self.bits)
+        return places * (places + 1) // 2
+
+    def instance(
+        self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
+    ) -> LinkedFilter:
+        """A key that has read nothing."""
+        return LinkedFilter(self, timers, outputs, started)
 
     def ports_of(self, mask: int) -> list[str]:
         """The ports of a mask, or of a number that ends with one."""
@@ -88,19 +97,17 @@ class LinkedFacts(Facts):
 
 
 def linked_facts(correlation: FilterCorrelation, types: TypeSystem) -> LinkedFacts | None:
-    """The facts of a rule that is a chain of single ports and asks for its latest events only."""
-    form = form_of(correlation, types)
+    """The facts of a rule that is a chain of groups and asks for its latest events only."""
+    form = form_of(correlation, types, in_columns=False)
     if isinstance(form, str) or form.needs_stretches:
-        return None
-    if any(len(group) > 1 for group in form.groups):
         return None
     return LinkedFacts(correlation, form, types)
 
 
 class LinkedFilter(KeyInstance):
-    """One key. `matches` has the latest match up to each place but the last."""
+    """One key."""
 
-    __slots__ = ("_lasts", "_matches", "facts")
+    __slots__ = ("_lasts", "_links", "facts")
 
     row = NO_STEPS
     """No step of it is known beforehand."""
@@ -114,72 +121,50 @@ class LinkedFilter(KeyInstance):
     ) -> None:
         KeyInstance.__init__(self, timers, outputs, started)
         self.facts: LinkedFacts = facts
-        self._matches: list[Match | None] = [None] * (len(facts.bits) - 1)
+        self._links = facts.chain.links()
         self._lasts: list[Linked | None] = [None] * len(facts.bits) if facts.binds_last else []
+
+    def branches(self) -> Sequence[LinkedFilter]:
+        """The branches of the filter; this is the only one."""
+        return (self,)
 
     def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
         return []
 
     def read(self, reading: Reading) -> list[Event]:
         assert reading.event is not None, "such a rule has no timers"
-        numbers = [
-            each[0] for match in (*self._matches, self._lasts) for each in match or () if each
-        ]
+        numbers = [each[0] for match in (*self._links.all(), self._lasts) for each in match if each]
         noted = ((max(numbers, default=0) >> self.facts.width) + 1, reading.event)
         return self.step(self.facts.mask_of(reading.ports), reading.time, noted)
 
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
-        facts, matches = self.facts, self._matches
-        bits = facts.bits
+        facts = self.facts
         linked: Any = (noted[0] << facts.width | mask, noted[1])
-        match: Any = None
-        if mask & bits[-1]:
-            match = (linked,)
-            if matches:
-                before = matches[-1]
-                match = None if before is None else (*before, linked)
-            window = facts.window
-            if match is not None and window is not None and match[0][1].time < time - window:
-                match = None
-        self._link(mask, linked)
+        match: Any = self._links.read(mask, linked)
+        if facts.binds_last:
+            self._note_last(mask, linked)
         made: list[Event] = []
-        if match is not None:
+        if match is not None and (
+            facts.window is None or facts.chain.begun(match) >= time - facts.window
+        ):
             if facts.binds_last:
                 match = self._lasts
             having = facts.having
             if having is None or having(match):
                 made = facts.fire(self.outputs, match, time, linked[1].id)
                 if facts.forgets:
-                    self._matches = [None] * len(matches)
+                    self._links.forget()
                     return made
                 if facts.keeps_last:
-                    self._keep_only(mask, linked)
+                    self._links.keep_only(mask, linked)
         if mask & facts.unless:
-            self._keep_only(mask, linked)
+            self._links.keep_only(mask, linked)
         return made
 
-    def _link(self, mask: int, linked: Linked) -> None:
-        """Let an event go on from what was held before it."""
-        facts, matches = self.facts, self._matches
-        bits = facts.bits
-        for place in facts.inner:
-            if mask & bits[place]:
-                before = matches[place - 1]
-                if before is not None:
-                    matches[place] = (*before, linked)
-        if matches and mask & bits[0]:
-            matches[0] = (linked,)
-        if facts.binds_last:
-            for place, bit in enumerate(bits):
-                if mask & bit:
-                    self._lasts[place] = linked
-
-    def _keep_only(self, mask: int, linked: Linked) -> None:
-        """Forget all but the event just read."""
-        matches: list[Match | None] = [None] * len(self._matches)
-        if matches and mask & self.facts.bits[0]:
-            matches[0] = (linked,)
-        self._matches = matches
+    def _note_last(self, mask: int, linked: Linked) -> None:
+        for place, bit in enumerate(self.facts.bits):
+            if mask & bit:
+                self._lasts[place] = linked
 
     # --- what is remembered ---------------------------------------------------------------------
 
@@ -188,10 +173,8 @@ class LinkedFilter(KeyInstance):
 
     def _alive(self, now: int | None) -> Iterator[Match]:
         window = self.facts.window
-        for match in self._matches:
-            if match is not None and (
-                window is None or now is None or match[0][1].time >= now - window
-            ):
+        for match in self._links.all():
+            if window is None or now is None or self.facts.chain.begun(match) >= now - window:
                 yield match
 
     def readings(self, now: int | None) -> list[Reading]:
@@ -202,9 +185,21 @@ class LinkedFilter(KeyInstance):
             for number, (_, event) in sorted(events.items())
         ]
 
-    def take_up(self, readings: Sequence[Reading]) -> None:
-        """Read some readings again without any trigger."""
+    def tallies(self) -> SavedTallies | None:
+        """What it holds that does not follow from its readings."""
+        return None
+
+    def take_up(self, readings: Sequence[Reading], tallies: SavedTallies | None = None) -> None:
+        """Read some readings again without any trigger.
+
+        Raises `ValueError` if the tallies are not those of such a rule.
+        """
+        if tallies is not None:
+            raise ValueError
         for number, reading in enumerate(readings, 1 - len(readings)):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)
-            self._link(mask, (number << self.facts.width | mask, reading.event))
+            linked = (number << self.facts.width | mask, reading.event)
+            self._links.read(mask, linked)
+            if self.facts.binds_last:
+                self._note_last(mask, linked)

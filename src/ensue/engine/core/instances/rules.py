@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
+from ensue.engine.core.instances.branched import chain_facts
 from ensue.engine.core.instances.ecl import EclFacts, EclRunner
 from ensue.engine.core.instances.filters import (
     FilterFacts,
@@ -19,15 +20,8 @@ from ensue.engine.core.instances.filters import (
     WindowedFilter,
 )
 from ensue.engine.core.instances.keys import FastKey, fast_key, whole_key
-from ensue.engine.core.instances.linked import (
-    NOTHING,
-    LinkedFacts,
-    LinkedFilter,
-    Nothing,
-    linked_facts,
-)
+from ensue.engine.core.instances.linked import NOTHING, LinkedFacts, LinkedFilter, Nothing
 from ensue.engine.core.instances.rows import Move, RowTable, SharedTables
-from ensue.engine.core.instances.stretched import StretchedFilter, stretched_facts
 from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
@@ -131,12 +125,9 @@ class Rule:
             self.form, self.machine = saved
         if self.machine is None:
             assert isinstance(correlation, FilterCorrelation), "only filters run from memory"
-            self.linked = linked_facts(correlation, self._types)
+            self.linked = chain_facts(correlation, self._types)
             if self.linked is not None:
-                return partial(LinkedFilter, self.linked)
-            stretched = self.linked = stretched_facts(correlation, self._types)
-            if stretched is not None:
-                return partial(StretchedFilter, stretched)
+                return self.linked.instance
             return partial(FilterInstance, correlation)
         if isinstance(correlation, FilterCorrelation):
             facts = self.facts = FilterFacts(correlation, self.machine, self._types)

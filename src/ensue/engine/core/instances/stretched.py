@@ -5,6 +5,9 @@ ports, `(a + b) ; c`. A key holds, for each port, the events of its stretch: fro
 before it are complete, and inside the window. As time goes on a stretch only moves forward, so that
 events come in at its end and leave at its start, and aggregates go along with it. While the groups
 before a port are not complete, its events can never count, and are not held.
+
+Without a window a stretch never moves. Then a key holds what aggregates are so far (`tallies`), and
+of the events of a port only the first for each place and the last.
 """
 
 from __future__ import annotations
@@ -17,10 +20,12 @@ from typing import Any
 from ensue.engine.core.instances.emitting import statements_of
 from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
 from ensue.engine.core.instances.keys import FastKey
-from ensue.engine.core.instances.linked import Linked, LinkedFacts, LinkedFilter, Match
-from ensue.engine.core.instances.running import Running, running
+from ensue.engine.core.instances.linked import LinkedFacts, LinkedFilter
 from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.relating.having import having_of, scopes_of
+from ensue.engine.core.relating.links import Linked, Match
+from ensue.engine.core.relating.running import Running, running
+from ensue.engine.core.relating.tallies import CountTally, SavedTallies, SumTally, Tally, tally
 from ensue.engine.outputs import Outputs, Trigger, value_for
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
@@ -51,7 +56,6 @@ class StretchedFacts(LinkedFacts):
         """The bit of each port of the filter; there is a column for each."""
         self.groups = [[ports.index(port) for port in group] for group in form.groups]
         self.groups_before, self.last_group = self.groups[:-1], self.groups[-1]
-        self.first_mask = self.mask_of(form.groups[0])
         self.last_mask = self.mask_of(form.groups[-1])
         first_groups = [
             next(g for g, group in enumerate(form.groups) if port in group) for port in ports
@@ -63,6 +67,13 @@ class StretchedFacts(LinkedFacts):
         """For each group the columns whose stretches begin where it does."""
         self.first_groups = first_groups
         self.rounds = form.rounds
+        self.is_running = form.is_running
+        self.counted = [(port, ports.index(port)) for port in form.counted]
+        self.later_places = [
+            [column for column in set(group) if first_groups[column] < number]
+            for number, group in enumerate(self.groups)
+        ]
+        """For each group the columns of ports that an earlier group has, too."""
         self.binds_first = form.bind == "first"
         self.binds_latest = form.bind == "latest" and form.rounds == 1
         self.columns_of_places = [ports.index(port) for port in form.places]
@@ -92,8 +103,24 @@ class StretchedFacts(LinkedFacts):
         if assigned_aggregates(correlation):
             self.fire = self._fire_computed
 
-    def may_begin(self, mask: int) -> bool:
-        return bool(mask & self.first_mask)
+    @property
+    def most_events(self) -> int | None:
+        """The number of events of a key where stretches lose none.
+
+        The first one of each place and the last one of each port, those of the latest matches, and
+        the one of each value that aggregates have.
+        """
+        if not self.is_running:
+            return None
+        places = len(self.bits)
+        matches = places * (places - 1) // 2 if self.binds_latest else 0
+        values = sum(each.function not in ("COUNT", "SUM") for each in self.asked)
+        return places + len(self.column_bits) + matches + values
+
+    def instance(
+        self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
+    ) -> StretchedFilter:
+        return StretchedFilter(self, timers, outputs, started)
 
     def _fire_computed(
         self, outputs: Outputs, held: Any, time: int, event_id: str | None
@@ -121,10 +148,8 @@ class StretchedFacts(LinkedFacts):
 
 def stretched_facts(correlation: FilterCorrelation, types: TypeSystem) -> StretchedFacts | None:
     """The facts of a rule that is a chain of groups, where it needs the events of stretches."""
-    form = form_of(correlation, types)
+    form = form_of(correlation, types, in_columns=False)
     if isinstance(form, str) or not form.needs_stretches:
-        return None
-    if form.bind == "latest" and any(len(group) > 1 for group in form.groups):
         return None
     return StretchedFacts(correlation, form, types)
 
@@ -170,6 +195,9 @@ class Column:
         while self.start < len(self.events) and self.events[self.start][0] < number:
             self.leave()
 
+    def look_from(self, begin: int) -> None:
+        """A later place of the port looks for its first event from a number on."""
+
     def first_from(self, number: int) -> int:
         """The number of the first event from a number on."""
         events, start = self.events, self.start
@@ -177,6 +205,48 @@ class Column:
             return events[start][0]
         place = bisect_left(events, number, start, key=_number)
         return events[place][0] if place < len(events) else NEVER
+
+
+class LastingColumn(Column):
+    """The events of a port in a stretch that loses none: the first for each place, and the last.
+
+    `begins` says from where on later places of the port look for their first event.
+    """
+
+    __slots__ = ("begins", "count", "tallies")
+
+    def __init__(self, tallies: list[Tally]) -> None:
+        super().__init__([])
+        self.tallies = tallies
+        self.count = 0
+        self.begins: list[int] = []
+
+    def __len__(self) -> int:
+        return self.count
+
+    def append(self, linked: Linked) -> None:
+        self.count += 1
+        for each in self.tallies:
+            each.push(linked)
+        events = self.events
+        if len(events) < 2 or self._is_first(events[-2][0], events[-1][0]):
+            events.append(linked)
+        else:
+            events[-1] = linked
+
+    def look_from(self, begin: int) -> None:
+        if begin not in self.begins:
+            self.begins.append(begin)
+
+    def _is_first(self, before: int, number: int) -> bool:
+        """Whether an event is the first of a place; `before` is the one held before it."""
+        return any(before < begin <= number for begin in self.begins)
+
+    def clear(self) -> None:
+        if self.count:
+            self.events, self.begins, self.count = [], [], 0
+            for each in self.tallies:
+                each.clear()
 
 
 class StretchedFilter(LinkedFilter):
@@ -195,11 +265,22 @@ class StretchedFilter(LinkedFilter):
     ) -> None:
         super().__init__(facts, timers, outputs, started)
         pairs = zip(facts.asked, facts.paths, strict=True)
-        self._runs = [running(asked, path) for asked, path in pairs]
-        self._columns = [
-            Column([self._runs[number] for number in numbers])
-            for numbers in facts.aggregates_of_columns
-        ]
+        self._columns: Sequence[Column]
+        self._runs: Sequence[Running | Tally]
+        if facts.is_running:
+            tallies = [tally(asked, path) for asked, path in pairs]
+            self._runs = tallies
+            self._columns = [
+                LastingColumn([tallies[number] for number in numbers])
+                for numbers in facts.aggregates_of_columns
+            ]
+        else:
+            runs = [running(asked, path) for asked, path in pairs]
+            self._runs = runs
+            self._columns = [
+                Column([runs[number] for number in numbers])
+                for numbers in facts.aggregates_of_columns
+            ]
 
     def read(self, reading: Reading) -> list[Event]:
         assert reading.event is not None, "such a rule has no timers"
@@ -214,11 +295,11 @@ class StretchedFilter(LinkedFilter):
             for column in columns:
                 column.drop_before_time(edge)
         linked: Any = (noted[0] << facts.width | mask, noted[1])
-        before = self._matches[-1] if self._matches else ()
+        match = self._links.read(mask, linked) if facts.binds_latest else None
         last = self._take(mask, linked)
         made: list[Event] = []
         if mask & facts.last_mask and self._is_complete(last):
-            held = self._held(before, linked)
+            held = self._held(match)
             having = facts.having
             if having is None or having(held):
                 made = facts.fire(self.outputs, held, time, linked[1].id)
@@ -234,11 +315,9 @@ class StretchedFilter(LinkedFilter):
     def _take(self, mask: int, linked: Linked) -> int:
         """Hold an event where it can count; says from where on the last group begins."""
         facts, columns = self.facts, self._columns
-        if facts.binds_latest:
-            self._link(mask, linked)
         begin = ALWAYS
         for number, group in enumerate(facts.groups_before):
-            self._begin(facts.starts_here[number], begin, mask, linked)
+            self._begin(number, begin, mask, linked)
             begin = 1 + max([columns[column].first_from(begin) for column in group])
             if begin > linked[0]:
                 # Complete by this event at the earliest: nothing behind it has begun.
@@ -246,17 +325,20 @@ class StretchedFilter(LinkedFilter):
                     for column in later:
                         columns[column].clear()
                 return NEVER
-        self._begin(facts.starts_here[-1], begin, mask, linked)
+        self._begin(len(facts.groups_before), begin, mask, linked)
         return begin
 
-    def _begin(self, starting: Sequence[int], begin: int, mask: int, linked: Linked) -> None:
-        """Let stretches begin at a number, and take in an event that lies in them."""
-        for number in starting:
+    def _begin(self, group: int, begin: int, mask: int, linked: Linked) -> None:
+        """Let a group begin at a number, and take in an event that lies in its stretches."""
+        facts = self.facts
+        for number in facts.starts_here[group]:
             column = self._columns[number]
             if begin != ALWAYS:
                 column.drop_before(begin)
-            if mask & self.facts.column_bits[number]:
+            if mask & facts.column_bits[number]:
                 column.append(linked)
+        for number in facts.later_places[group]:
+            self._columns[number].look_from(begin)
 
     def _is_complete(self, begin: int) -> bool:
         """Whether the last group is, if it begins at a number."""
@@ -268,16 +350,16 @@ class StretchedFilter(LinkedFilter):
         # Of a group of one port the event itself is there.
         return len(group) == 1 or all(columns[each].first_from(begin) < NEVER for each in group)
 
-    def _held(self, before: Match | None, linked: Linked) -> list[Any]:
+    def _held(self, match: Match | None) -> list[Any]:
         """What the places hold at a trigger, and behind them the aggregates.
 
-        `before` is the latest match of all places but the last, before this event was read.
+        `match` is the latest match that this event completes, where that is bound.
         """
         facts, columns = self.facts, self._columns
         held: list[Any]
         if facts.binds_latest:
-            assert before is not None, "there is a match, so there is a latest one"
-            held = [*before, linked]
+            assert match is not None, "there is a match, so there is a latest one"
+            held = [*match]
         else:
             held = [
                 columns[each].events[columns[each].start if facts.binds_first else -1]
@@ -287,13 +369,14 @@ class StretchedFilter(LinkedFilter):
         return held
 
     def _forget(self) -> None:
-        self._matches = [None] * len(self._matches)
+        self._links.forget()
         for column in self._columns:
             column.clear()
 
     def _keep_only(self, mask: int, linked: Linked) -> None:
-        super()._keep_only(mask, linked)
         facts = self.facts
+        if facts.binds_latest:
+            self._links.keep_only(mask, linked)
         for number, column in enumerate(self._columns):
             column.clear()
             if mask & facts.column_bits[number] and facts.first_groups[number] == 0:
@@ -310,9 +393,47 @@ class StretchedFilter(LinkedFilter):
                 held = [each for each in held if each[1].time >= edge]
             if held:
                 yield tuple(held)
+        if self.facts.is_running:
+            yield from super()._alive(now)
+            for each in self._runs:
+                if isinstance(each, Tally) and (linked := tuple(each.held())):
+                    yield linked
 
-    def take_up(self, readings: Sequence[Reading]) -> None:
+    def tallies(self) -> SavedTallies | None:
+        if not self.facts.is_running or not any(map(len, self._columns)):
+            return None
+        counts = {port: len(self._columns[column]) for port, column in self.facts.counted}
+        sums = {
+            number: saved
+            for number, each in enumerate(self._runs)
+            if isinstance(each, Tally) and (saved := each.saved()) is not None
+        }
+        return SavedTallies(counts, sums)
+
+    def take_up(self, readings: Sequence[Reading], tallies: SavedTallies | None = None) -> None:
         for number, reading in enumerate(readings, 1 - len(readings)):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)
-            self._take(mask, (number << self.facts.width | mask, reading.event))
+            linked = (number << self.facts.width | mask, reading.event)
+            if self.facts.binds_latest:
+                self._links.read(mask, linked)
+            self._take(mask, linked)
+        if tallies is not None:
+            self._restore(tallies)
+
+    def _restore(self, tallies: SavedTallies) -> None:
+        """Put back what does not follow from the readings. Raises `ValueError`."""
+        facts = self.facts
+        sums = {number for number, each in enumerate(self._runs) if isinstance(each, SumTally)}
+        if not facts.is_running or not tallies.fit([port for port, _ in facts.counted], sums):
+            raise ValueError
+        for port, number in facts.counted:
+            column = self._columns[number]
+            assert isinstance(column, LastingColumn), "a running rule has such columns"
+            column.count = tallies.counts[port]
+            for each in column.tallies:
+                if isinstance(each, CountTally):
+                    each.count = column.count
+        for number, run in enumerate(self._runs):
+            if isinstance(run, SumTally):
+                run.restore(tallies.sums[number])

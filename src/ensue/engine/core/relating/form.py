@@ -9,6 +9,7 @@ that all labels are active at a trigger, and a port's last event always lies in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ensue.engine.core.effects import Action, Push, Sent, Shape
@@ -19,6 +20,7 @@ from ensue.lang.derived.label_logic import label_value
 from ensue.lang.derived.parts import parts_of
 from ensue.lang.derived.relating import aggregated_name, aggregates_of, relates_events
 from ensue.lang.expressions import Expression, Name
+from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.names import Parts
 from ensue.lang.expressions.rewriting import replaced
 from ensue.lang.syntax import (
@@ -33,6 +35,7 @@ from ensue.lang.syntax import (
     PushPort,
     Statement,
     Then,
+    Timeout,
     Times,
 )
 
@@ -41,6 +44,8 @@ MOST_PLACES = 8
 MOST_AGGREGATES = 64
 MOST_PORTS = 63
 """What an event matches has to have room in one word."""
+UNDECLARED = "undeclared"
+"""The kind of the values of an attribute that a type does not declare."""
 COMPUTED = "computed"
 """The first part of the name under which an output finds the value of an aggregate."""
 
@@ -80,8 +85,11 @@ class Form:
     bind: str
     unless: tuple[str, ...]
     aggregates: tuple[Asked, ...]
+    """Of any port of the rule; one that the filter does not ask for has no events."""
     condition: Condition | None
     action: Action
+    after: int | None = None
+    """The time of a `timeout` behind the chain, at which it triggers."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -98,6 +106,22 @@ class Form:
         return bool(self.aggregates) or self.rounds > 1 or self.bind == "first"
 
     @property
+    def is_running(self) -> bool:
+        """Whether its aggregates are those of all events since something was forgotten.
+
+        Then what they are so far is all that they need, and events are let go.
+        """
+        running = all(AGGREGATES[each.function].running for each in self.aggregates)
+        return self.window is None and running
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The ports of which it is asked how many events they have, or what these come to."""
+        rounds = self.places[:1] if self.rounds > 1 else ()
+        counted = (each.port for each in self.aggregates if each.port in self.places)
+        return tuple(dict.fromkeys([*rounds, *counted]))
+
+    @property
     def forgets(self) -> bool:
         """Whether a trigger or an event may make it forget something."""
         return self.keep != "all" or bool(self.unless)
@@ -109,15 +133,19 @@ def remembers_events(correlation: Correlation) -> bool:
     return relates_events(correlation) or (clauses.bind == "first" and clauses.within is not None)
 
 
-def form_of(correlation: Correlation, types: TypeSystem) -> Form | str:
-    """The form of a rule in columns, or why it has none."""
+def form_of(correlation: Correlation, types: TypeSystem, in_columns: bool = True) -> Form | str:
+    """The form of a rule, or why it has none.
+
+    In columns, `having` becomes a program, and aggregates are of declared numbers. Event by event
+    both are evaluated, and a form has no condition.
+    """
     try:
-        return _form(correlation, types)
+        return _form(correlation, types, in_columns)
     except NotInProgramError as error:
         return str(error)
 
 
-def _form(correlation: Correlation, types: TypeSystem) -> Form:
+def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> Form:
     if not isinstance(correlation, FilterCorrelation) or not remembers_events(correlation):
         raise NotInProgramError("it relates no events")
     if len(correlation.branches) > 1:
@@ -130,11 +158,16 @@ def _form(correlation: Correlation, types: TypeSystem) -> Form:
     if len(ports) > MOST_PORTS:
         raise NotInProgramError(f"it relates events of more than {MOST_PORTS} ports")
     clauses = correlation.clauses
-    groups, rounds = _groups(correlation.branches[0])
+    chain, after = _waiting(correlation.branches[0])
+    groups, rounds = _groups(chain)
     asked = _asked(correlation, ports, types)
+    if in_columns:
+        _check_in_columns(correlation, asked)
+    if after is not None and (asked or rounds > 1 or clauses.bind == "first" or not in_columns):
+        raise NotInProgramError("it relates events by `timeout`, and by more than the latest match")
     names = {port: types.attributes(each.type) for port, each in ports.items()}
     condition = None
-    if clauses.having is not None:
+    if clauses.having is not None and in_columns:
         numbers = {each: number for number, each in enumerate(asked)}
         results = [each.result for each in asked.values()]
         condition = condition_of(clauses.having, numbers, results, names)
@@ -153,10 +186,21 @@ def _form(correlation: Correlation, types: TypeSystem) -> Form:
         tuple(asked.values()),
         condition,
         _action(correlation, slots, list(asked)),
+        after,
     )
 
 
 # --- the expression -----------------------------------------------------------------------------
+
+
+def _waiting(x: Filter) -> tuple[Filter, int | None]:
+    """A chain without the `timeout` at its end, and the time of that."""
+    match _unlabelled(x):
+        case Then((*left, Timeout(after))) as chain:
+            return left[0] if len(left) == 1 else replace(chain, parts=tuple(left)), (
+                after.microseconds
+            )
+    return x, None
 
 
 def _groups(x: Filter) -> tuple[Groups, int]:
@@ -222,20 +266,23 @@ def _asked(
             found[call] = Asked("COUNT", port, (), "integer")
             continue
         declared = types.attributes(ports[port].type).get(".".join(path))
-        kind = None if declared is None else declared.kind
-        numeric = kind in ("integer", "real")
-        if call.function != "DISTINCT" and not numeric:
-            raise NotInProgramError(f"`{call.function.lower()}` of what is no declared number")
-        if kind not in ("integer", "real", "string", "boolean", "timestamp"):
-            raise NotInProgramError("an aggregate of what is no single declared value")
-        assert kind is not None
+        kind = UNDECLARED if declared is None else declared.kind
         found[call] = Asked(call.function, port, path_of(".".join(path)), kind)
-    in_filter = {each.name for each in parts_of(correlation.branches) if isinstance(each, PortRef)}
-    if any(each.port not in in_filter for each in found.values()):
-        raise NotInProgramError("an aggregate of a port that the filter does not ask for")
     if len(found) > MOST_AGGREGATES:
         raise NotInProgramError(f"it has more than {MOST_AGGREGATES} aggregates")
     return found
+
+
+def _check_in_columns(correlation: FilterCorrelation, asked: Mapping[Expression, Asked]) -> None:
+    """Raises `NotInProgramError` where loops cannot count what is asked."""
+    for each in asked.values():
+        if each.function not in ("COUNT", "DISTINCT") and each.kind not in ("integer", "real"):
+            raise NotInProgramError(f"`{each.function.lower()}` of what is no declared number")
+        if each.kind not in ("integer", "real", "string", "boolean", "timestamp"):
+            raise NotInProgramError("an aggregate of what is no single declared value")
+    in_filter = {each.name for each in parts_of(correlation.branches) if isinstance(each, PortRef)}
+    if any(each.port not in in_filter for each in asked.values()):
+        raise NotInProgramError("an aggregate of a port that the filter does not ask for")
 
 
 def _action(

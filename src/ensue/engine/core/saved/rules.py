@@ -21,6 +21,7 @@ from ensue.engine.core.instances.filters import FilterFacts, TabledFilter, Windo
 from ensue.engine.core.instances.firing import Noted
 from ensue.engine.core.instances.linked import LinkedFilter
 from ensue.engine.core.instances.rules import FastKey, Rule, Runner
+from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.core.saved.machines import PlainMachine
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
@@ -52,11 +53,15 @@ SavedPlace = tuple[int, int, int | str | SavedEvent]
 
 
 class SavedBranch(msgspec.Struct, array_like=True, frozen=True):
-    """The remembered readings of a branch, as (time, ports, event)."""
+    """The remembered readings of a branch, as (time, ports, event).
+
+    `tallies` are of the readings that a rule without a window has let go, and of those here.
+    """
 
     readings: list[tuple[int, list[str], SavedEvent | None]]
     aborted: list[str]
     revived: dict[str, int]
+    tallies: SavedTallies | None = None
 
 
 class SavedExtra(msgspec.Struct, array_like=True, frozen=True):
@@ -185,7 +190,10 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
 
 def _branches(instance: Runner, now: int | None) -> list[SavedBranch] | None:
     if isinstance(instance, LinkedFilter):
-        return [SavedBranch(_save_readings(instance.readings(now)), [], {})]
+        return [
+            SavedBranch(_save_readings(each.readings(now)), [], {}, each.tallies())
+            for each in instance.branches()
+        ]
     if not isinstance(instance, FilterInstance):
         return None
     return [
@@ -288,18 +296,26 @@ def _restore_memory(instance: FilterInstance, saved: list[SavedBranch]) -> None:
     if len(saved) != len(instance.branches):
         raise damaged("a rule has other branches")
     for branch, state in zip(instance.branches, saved, strict=True):
+        if state.tallies is not None:
+            raise damaged("a rule has lost events that it goes by")
         if not (set(state.aborted) | state.revived.keys()) <= branch.labels:
             raise damaged("a branch has other labels")
         branch.restore(_restore_readings(state), set(state.aborted), dict(state.revived))
 
 
 def _restore_linked(instance: LinkedFilter, saved: list[SavedBranch]) -> None:
-    if len(saved) != 1:
+    branches = instance.branches()
+    if len(saved) != len(branches):
         raise damaged("a rule has other branches")
     known = set(instance.facts.ports)
-    if not all(known.issuperset(ports) and event for _, ports, event in saved[0].readings):
-        raise damaged("a rule has other ports")
-    instance.take_up(_restore_readings(saved[0]))
+    for branch, state in zip(branches, saved, strict=True):
+        if not all(known.issuperset(ports) and event for _, ports, event in state.readings):
+            raise damaged("a rule has other ports")
+        readings = _restore_readings(state)
+        try:
+            branch.take_up(readings, state.tallies)
+        except ValueError:
+            raise damaged("a rule has other aggregates") from None
 
 
 def _restore_readings(saved: SavedBranch) -> list[Reading]:

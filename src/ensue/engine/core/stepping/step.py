@@ -57,6 +57,14 @@ class PackedRule(NamedTuple):
     window: int
 
 
+class PackedMove(NamedTuple):
+    """A move of a table: where it stands among the words, and its first two words."""
+
+    entry: np.uint64
+    first: np.uint64
+    bound: np.uint64
+
+
 class Timers(NamedTuple):
     """The timers of a cell: where their due times are, and what a rule says of them.
 
@@ -136,24 +144,31 @@ def step_cell(
     The first word is `UNKNOWN` where the move has not been worked out: then only the state is
     written. The last has the timers that the move sets, in its upper half.
     """
-    flat, at, moves = cell.flat, cell.at, rule.moves
     entry = entry_of(rule, state, letter)
-    move = moves[entry]
-    if move == UNKNOWN:
-        flat[at] = np.int64(state)
-        return move, U0
-    bound, last = moves[entry + U1], U0
+    first = rule.moves[entry]
+    if first == UNKNOWN:
+        cell.flat[cell.at] = np.int64(state)
+        return first, U0
+    move = PackedMove(entry, first, rule.moves[entry + U1])
+    return first, take_move(cell, rule, move, moment, reading, windowed)
+
+
+@inlined
+def take_move(cell: Any, rule: Any, move: Any, moment: Any, reading: Any, windowed: Any) -> Any:
+    """Write what a move that is known does to a cell; returns the last word of the move."""
+    flat, at, bound, last = cell.flat, cell.at, move.bound, U0
     flat[at + (bound & LOW)] = reading
-    if bound >> HALF != U0:
+    # The test that a walk has made already: where nothing more is bound, the loop is empty.
+    if (move.first | bound) >> HALF != U0:
         more = bound >> HALF
         for each in range(rule.more_from[more], rule.more_from[more + U1]):
             flat[at + np.uint64(rule.more_at[each])] = reading
     if windowed:
-        last = moves[entry + U2]
+        last = rule.moves[move.entry + U2]
         flat[at + (last & LOW)] = moment
     # The state is written last: what goes to no slot and no register went here.
-    flat[at] = np.int64(move & LOW)
-    return move, last
+    flat[at] = np.int64(move.first & LOW)
+    return last
 
 
 @inlined

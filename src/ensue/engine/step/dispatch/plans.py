@@ -3,7 +3,8 @@
 In come the running rules and the name of one event type; out goes `TypeRoutines`: every distinct
 test of the type's ports with a bit, and, for a combination of tests that hold, the plan: which
 rules read the event, by which mask of atoms and under which key. Plans are made when their
-combination first comes. Making the tests on an event is for `routines`, reading it for `stream`.
+combination first comes. To a group of rules in cells an event is a list of visits, made once for
+each plan. Making the tests on an event is for `routines`, reading it for `stream` and the group.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ from ensue.engine.core.instances.linked import Nothing
 from ensue.engine.core.instances.rows import Move
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.instances.windows import FirstMove
-from ensue.engine.step.dispatch.readings import GroupReading, GroupWant
 from ensue.engine.step.dispatch.type_tests import TypeTests
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort
-from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom
+from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom, Timer
 
 if TYPE_CHECKING:
-    from ensue.engine.step.many.group import CellGroup
+    from ensue.engine.step.many.group import CellGroup, Letters
 
 PLANS_REMEMBERED = 4096
 """How many combinations of tests are remembered with what follows from them, for each type."""
@@ -43,6 +43,59 @@ Entry = tuple[
 """Instances to look in, the row of keys that have none, the mask, which key, who reads it, and the
 ports that it matches."""
 Readers = tuple[Entry, ...]
+
+
+class GroupReading:
+    """What the events of a type of which certain tests hold are to a group.
+
+    `key` says which of the keys of the type the group reads by, `visits` has the rules with their
+    letters, and `is_noop` says that no rule leaves its start by such an event.
+    """
+
+    __slots__ = ("group", "is_noop", "key", "visits")
+
+    def __init__(self, group: CellGroup, key: int, visits: Any) -> None:
+        self.group = group
+        self.key = key
+        self.visits = visits
+        self.is_noop = group.is_noop(visits)
+
+
+class GroupWant:
+    """What a group wants of a type: for each set of tests, the rules and bits that need them."""
+
+    def __init__(self, group: CellGroup, key: int) -> None:
+        self._group = group
+        self._key = key
+        self._bits: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        self._letters: dict[int, Letters] = {}
+        self._by_test: dict[int, list[int]] = {}
+
+    def add(self, needed: int, rule: Rule, atom: PortAtom | PredicateAtom) -> None:
+        """A port or predicate of a rule, which matches where these tests hold."""
+        self._by_test.clear()
+        self._letters.clear()
+        bit = self._group.letter_bits(rule)[atom]
+        self._bits[needed][self._group.number_of(rule)] |= bit
+
+    def reading(self, tests: int) -> GroupReading | None:
+        """What an event of which exactly these tests hold is to the group."""
+        if not self._by_test:
+            self._index()
+        met = list(self._by_test.get(0, ()))
+        left = tests
+        while left:
+            test = left.bit_length()
+            left ^= 1 << (test - 1)
+            met += [each for each in self._by_test.get(test, ()) if each & tests == each]
+        visits = self._group.visits_of([self._letters[needed] for needed in met])
+        return GroupReading(self._group, self._key, visits) if len(visits) else None
+
+    def _index(self) -> None:
+        """Find sets of tests by their highest test: few of very many are met by an event."""
+        for needed, bits in self._bits.items():
+            self._by_test.setdefault(needed.bit_length(), []).append(needed)
+            self._letters[needed] = self._group.letters_of(bits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +161,7 @@ class TypeRoutines(TypeTests):
         """`groups` has the groups of rules that run in cells, by the names of these rules."""
         super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
+        self.has_timer_ports = False
         self._group_wants: dict[CellGroup, GroupWant] = {}
         self._wants: list[Want] = []
         self._everywhere: list[int] = []
@@ -152,6 +206,7 @@ class TypeRoutines(TypeTests):
             if place not in where[-1:]:
                 where.append(place)
         self._wants.append(Want(rule, tuple(ports), tuple(predicates), always))
+        self.has_timer_ports |= bool(rule.ports.timers)
 
     def _add_to_group(self, rule: Rule, group: CellGroup, matching: Sequence[EventPort]) -> None:
         want = self._group_wants.get(group)
@@ -199,6 +254,18 @@ class TypeRoutines(TypeTests):
         for _, _, bit in matched:
             mask |= bit
         key = self.keys[names.pop()]
-        if rule.has_clock or rule.looks_back:
+        if _sets_timers(rule) or rule.looks_back:
             return NEVER, NEVER, mask, key, rule, ports
         return rule.instances, rule.first_steps, mask, key, rule, ports
+
+
+def _sets_timers(rule: Rule) -> bool:
+    """Whether an event may set or stop a timer of the rule without an output.
+
+    The timer ports of a filter are set by triggers and by their own firings alone.
+    """
+    if not rule.has_clock:
+        return False
+    if rule.facts is None or rule.machine is None:
+        return True
+    return any(isinstance(each.input, Timer) for each in rule.machine.transitions)

@@ -73,6 +73,9 @@ def fit(event):
 
 _NOTED = "noted = (next(numbers), event)"
 
+_COUNT_READING = "if rule.has_clock: instance.last_read = next(numbers)"
+"""Of keys whose timers are due together, the key whose last event is the oldest goes first."""
+
 _READ = """
 instance = instances.get(key)
 if instance is None:
@@ -82,13 +85,16 @@ if instance is None:
     else: instance = rule.begin(key, time)
 else:
     step = instance.row.get(mask)
-    if step is not None and step.is_noop: {done}
+    if step is not None and step.is_noop:
+        {count_reading}
+        {done}
 if step is not None and step.is_quiet:
     instance.row = step.to
     bind = step.bind
     if bind is not None:
         {note}
         bind(instance, noted)
+    {count_reading}
     {done}
 if instance is not None and rule.is_direct:
     {note}
@@ -197,6 +203,7 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
         _PUSH,
         checks=checks,
         alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in around else [],
+        count_reading=[_COUNT_READING] if routines.has_timer_ports else [],
         exceptions=exceptions,
         answers=answers,
         tests=tests,

@@ -144,7 +144,9 @@ def visit(
                     rank = ranks[visited] << NUMBER_BITS | number
                     _set_alarm(cells, np.int64(cell.at), due, rank, heap, control)
                     earliest[0] = min(earliest[0], due)
-        if following == 0 and where[visited] != 0:
+        # A cell that is still in the heap is kept for the next start of its rule: an alarm that is
+        # put off costs far less than one that is taken out and set again.
+        if following == 0 and where[visited] != 0 and cells[cell.at - U1] == 0:
             _free_cell(cells, np.int64(where[visited]), control, alarms)
             where[visited] = 0
     control[VISIT] = control[COUNT] = control[BOUND] = 0

@@ -30,7 +30,7 @@ from ensue.federation.adapters.base import (
     broken,
     driver,
 )
-from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.messages.attributes import EXPIRY, PRIORITY, expiry_of, priority_of
 from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
@@ -79,7 +79,7 @@ class AmqpAdapter(Adapter):
         self._exchanges: dict[str, Any] = {}
         self._consumers: list[tuple[Any, str]] = []
         self._events: Inbox[Incoming] = Inbox()
-        self._control: Inbox[bytes] = Inbox()
+        self._control = ControlInbox()
 
     async def connect(self) -> None:
         service = self.service
@@ -87,7 +87,7 @@ class AmqpAdapter(Adapter):
             raise UsageError(
                 f"service `{service.name}`: its address is to begin with `amqp://` or `amqps://`"
             )
-        self._events, self._control = Inbox(), Inbox()
+        self._events, self._control = Inbox(), ControlInbox()
         self._consumers = []
         given: dict[str, Any] = {}
         if urlsplit(service.url).scheme == "amqps":

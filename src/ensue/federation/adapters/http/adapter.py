@@ -30,7 +30,7 @@ from ensue.federation.adapters.base import (
 )
 from ensue.federation.adapters.http.messages import write_batch, write_request
 from ensue.federation.adapters.http.server import Server
-from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.ending import end
 from ensue.federation.messages.bindings import read_structured
 from ensue.subscriptions import Filter
@@ -77,7 +77,7 @@ class HttpAdapter(Adapter):
         self._sockets: dict[str, Any] = {}
         self._readers: list[asyncio.Task[None]] = []
         self._events: Inbox[Incoming] = Inbox()
-        self._control: Inbox[bytes] = Inbox()
+        self._control = ControlInbox()
 
     async def connect(self) -> None:
         service, options = self.service, self._options
@@ -86,7 +86,7 @@ class HttpAdapter(Adapter):
                 f"service `{service.name}`: give `url` to post to, `listen` to be posted to, or"
                 " both"
             )
-        self._events, self._control = Inbox(), Inbox()
+        self._events, self._control = Inbox(), ControlInbox()
         if options.listen is not None:
             self._server = Server(service, options.listen, options.server_context(), options.admit)
             self._server.events, self._server.control = self._events, self._control

@@ -17,7 +17,7 @@ from ensue.errors import EventError, LinkError, UsageError
 from ensue.events.event import Event
 from ensue.federation.adapters.base import Incoming, Service, driver
 from ensue.federation.adapters.http.messages import read_request
-from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.messages.bindings import read_structured
 
 web: Any = driver("aiohttp.web", "http")
@@ -39,7 +39,7 @@ class Server:
         self._runner: Any = None
         self._sockets: dict[str, set[Any]] = {}
         self.events: Inbox[Incoming] = Inbox()
-        self.control: Inbox[bytes] = Inbox()
+        self.control = ControlInbox()
         self.is_listening: bool | None = None
         """None until the gateway has said whether it wants events: until then none are taken."""
 

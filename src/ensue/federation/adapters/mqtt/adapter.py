@@ -30,7 +30,7 @@ from ensue.federation.adapters.base import (
     broken,
     driver,
 )
-from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.adapters.mqtt.buffering import BufferedSocket
 from ensue.federation.messages.attributes import EXPIRY, expiry_of
 from ensue.federation.messages.bindings import STRUCTURED_TYPE, Binding, Message
@@ -75,7 +75,7 @@ class MqttAdapter(Adapter):
         self._unconfirmed: set[int] = set()
         self._confirmed = asyncio.Event()
         self._events: Inbox[Incoming] = Inbox()
-        self._control: Inbox[bytes] = Inbox()
+        self._control = ControlInbox()
 
     async def connect(self) -> None:
         service, options = self.service, self._options
@@ -109,7 +109,7 @@ class MqttAdapter(Adapter):
         paho.on_message = self._received
         paho.on_publish = self._published
         paho.on_log = self._logged
-        self._events, self._control = Inbox(), Inbox()
+        self._events, self._control = Inbox(), ControlInbox()
         self._unconfirmed = set()
         try:
             await self._client.__aenter__()

@@ -29,7 +29,7 @@ from ensue.federation.adapters.base import (
     broken,
     driver,
 )
-from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.ending import end
 from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
@@ -88,7 +88,7 @@ class NatsAdapter(Adapter):
         self._subscriptions: list[Any] = []
         self._noted: Exception | None = None
         self._events: Inbox[Incoming] = Inbox()
-        self._control: Inbox[bytes] = Inbox()
+        self._control = ControlInbox()
 
     async def connect(self) -> None:
         service, options = self.service, self._options
@@ -104,7 +104,7 @@ class NatsAdapter(Adapter):
         }
         if urlsplit(service.url).scheme in ("tls", "wss"):
             given["tls"] = options.tls_context()
-        self._events, self._control = Inbox(), Inbox()
+        self._events, self._control = Inbox(), ControlInbox()
         self._subscriptions = []
         try:
             async with asyncio.timeout(_SECONDS_TO_CONNECT):

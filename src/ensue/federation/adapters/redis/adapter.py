@@ -27,7 +27,7 @@ from ensue.federation.adapters.base import (
     broken,
     driver,
 )
-from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.ending import end
 from ensue.federation.messages.bindings import read_structured
 from ensue.subscriptions import Filter
@@ -63,7 +63,7 @@ class RedisAdapter(Adapter):
         self._client: Any = None
         self._subscriber: Any = None
         self._reader: asyncio.Task[None] | None = None
-        self._control: Inbox[bytes] = Inbox()
+        self._control = ControlInbox()
         self._events: Inbox[Incoming] = Inbox()
 
     async def connect(self) -> None:
@@ -87,7 +87,7 @@ class RedisAdapter(Adapter):
                 "ssl_cert_reqs": "required" if options.verify else "none",
                 "ssl_check_hostname": options.verify,
             }
-        self._control, self._events = Inbox(), Inbox()
+        self._control, self._events = ControlInbox(), Inbox()
         try:
             known = {name: value for name, value in given.items() if value is not None}
             self._client = redis.Redis.from_url(service.url, **known)

@@ -25,7 +25,7 @@ from ensue.federation.adapters.base import (
     broken,
     driver,
 )
-from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
 
@@ -62,11 +62,11 @@ class ZenohAdapter(Adapter):
         self._subscribers: list[Any] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._events: Inbox[Incoming] = Inbox()
-        self._control: Inbox[bytes] = Inbox()
+        self._control = ControlInbox()
 
     async def connect(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._events, self._control = Inbox(), Inbox()
+        self._events, self._control = Inbox(), ControlInbox()
         self._subscribers = []
         try:
             self._session = await asyncio.to_thread(zenoh.open, self._config())

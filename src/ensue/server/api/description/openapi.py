@@ -190,7 +190,7 @@ def paths() -> dict[str, Any]:
                 LIBRARY,
                 body=_body(ref("DryRunOf"), JSON),
                 problems=unusable,
-                role="rules",
+                role="rules` and `history",
             )
         },
         "/v1/rules": {
@@ -223,7 +223,7 @@ def paths() -> dict[str, Any]:
                     "how many of the latest events are read again",
                 ),
                 problems=(404, 422),
-                role="history",
+                role="rules` and `history",
             )
         },
         "/v1/history": {

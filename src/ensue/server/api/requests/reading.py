@@ -7,7 +7,7 @@ are refused too: a misspelt one that is silently ignored gives a wrong answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import HTTPConnection, Request
@@ -17,6 +17,7 @@ from ensue.events.times import parse_time
 from ensue.lang.diagnostics import did_you_mean
 from ensue.server.access.tokens import Principal
 from ensue.server.api.requests.problems import ProblemError
+from ensue.server.api.requests.turns import in_turn
 from ensue.server.channels.hosting import Channel, Channels
 from ensue.server.settings.tables import Role
 from ensue.server.station.feed import asks_of_history
@@ -25,6 +26,10 @@ from ensue.server.station.station import Station
 from ensue.subscriptions import Filter
 
 T = TypeVar("T")
+
+LONGEST_FILTER: Final = 16_384
+SHORT_FILTER: Final = 1_000
+"""Characters of a filter that is read at once."""
 
 
 def channel_of(request: HTTPConnection) -> Channel:
@@ -65,11 +70,20 @@ def require_subject(principal: Principal, subject: str, what: str) -> None:
         )
 
 
-def read_filter(principal: Principal, text: str | None) -> Filter | None:
+async def read_filter(
+    request: HTTPConnection, principal: Principal, text: str | None
+) -> Filter | None:
     """A filter that a caller gives. Raises `LibraryError`, or refuses what it must not ask."""
     if not text:
         return None
-    made = Filter.parse(text)
+    if len(text) > LONGEST_FILTER:
+        raise refused(
+            f"the filter has {len(text):,} characters, and {LONGEST_FILTER:,} are allowed: put a"
+            " rule on the server instead"
+        )
+    # Reading takes some microseconds a character, for which all other requests would wait.
+    is_short = len(text) <= SHORT_FILTER
+    made = Filter.parse(text) if is_short else await in_turn(request, Filter.parse, text)
     if principal.is_limited and asks_of_history(made):
         raise ProblemError(
             403,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
@@ -22,6 +21,7 @@ from ensue.server.api.requests.reading import (
     read_filter,
     station_of,
 )
+from ensue.server.api.requests.turns import in_turn
 from ensue.server.station.entries import OUTPUT
 from ensue.server.station.rules.libraries import UnknownError
 from ensue.server.station.rules.reasons import opened
@@ -38,12 +38,12 @@ async def history(request: Request) -> Response:
     principal = principal_of(request, "history")
     given = Parameters(request, ("filter", "since", "until", "limit"))
     station = station_of(request)
-    filter_ = read_filter(principal, given.text("filter"))
+    filter_ = await read_filter(request, principal, given.text("filter"))
     limit = given.number("limit", DEFAULT_LIMIT, 1, station.limits.answers)
     since, until = given.instant("since"), given.instant("until")
     await station.caught_up()
     query = _Query(station, principal, limit)
-    return answered(await asyncio.to_thread(query.answer, filter_, since, until))
+    return answered(await in_turn(request, query.answer, filter_, since, until))
 
 
 class _Query:
@@ -93,8 +93,8 @@ async def outputs(request: Request) -> Response:
     limit = given.number("limit", DEFAULT_LIMIT, 1, station.limits.answers)
     before = given.number("before", 2**62, 0, 2**62)
     key = given.text("key")
-    found = await asyncio.to_thread(
-        station.journal.outputs, library, correlation, before, limit, key, LARGEST_ANSWER
+    found = await in_turn(
+        request, station.journal.outputs, library, correlation, before, limit, key, LARGEST_ANSWER
     )
     is_cut = sum(len(each.body) for each in found) >= LARGEST_ANSWER
     shown = [
@@ -122,7 +122,7 @@ async def output(request: Request) -> Response:
         raise UnknownError(
             f"there is no output at position {position}: `/v1/outputs` lists what there is"
         )
-    made = await asyncio.to_thread(opened, station.journal, found)
+    made = await in_turn(request, opened, station.journal, found)
     allowed = [
         each
         for each in made.causes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -26,6 +25,7 @@ from ensue.server.api.requests.reading import (
     station_of,
     text_of,
 )
+from ensue.server.api.requests.turns import in_turn
 from ensue.server.station.record.registry import InForce, Version
 from ensue.server.station.rules.dry_run import dry_run
 from ensue.server.station.station import Station
@@ -93,8 +93,8 @@ async def put(request: Request) -> Response:
     given = Parameters(request, ("note",))
     text = await text_of(request)
     change = await libraries_of(request).put(name, text, principal.name, given.text("note") or "")
-    library = await asyncio.to_thread(libraries_of(request).library, name)
-    found = await asyncio.to_thread(warnings_of, library, text, name)
+    library = await in_turn(request, libraries_of(request).library, name)
+    found = await in_turn(request, warnings_of, library, text, name)
     status = 201 if change.is_new and change.version == 1 else 200
     return answered({**msgspec.to_builtins(change), "warnings": found}, status)
 
@@ -183,11 +183,11 @@ async def tried(request: Request) -> Response:
     wanted = await body_of(request, DryRunOf)
     station, libraries = station_of(request), libraries_of(request)
     known = {each.name for each in station.registry.in_force()}
-    in_force = await asyncio.to_thread(libraries.library, name) if name in known else None
+    in_force = await in_turn(request, libraries.library, name) if name in known else None
     if wanted.text is not None:
-        library = await asyncio.to_thread(station.read_library, wanted.text, name)
+        library = await in_turn(request, station.read_library, wanted.text, name)
     else:
-        library = await asyncio.to_thread(libraries.library, name)
+        library = await in_turn(request, libraries.library, name)
         in_force = None
     since, until = _instant(wanted.since, "since"), _instant(wanted.until, "until")
     if principal.is_limited:
@@ -196,8 +196,8 @@ async def tried(request: Request) -> Response:
         )
     await station.caught_up()
     seconds = station.limits.query_seconds
-    made = await asyncio.to_thread(
-        dry_run, station.history, library, in_force, since, until, seconds
+    made = await in_turn(
+        request, dry_run, station.history, library, in_force, since, until, seconds
     )
     return answered(made)
 

@@ -7,7 +7,6 @@ data) or as CloudEvents in JSON. Time is virtual: it stands where the last event
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -30,6 +29,7 @@ from ensue.server.api.requests.reading import (
     principal_of,
     station_of,
 )
+from ensue.server.api.requests.turns import in_turn
 from ensue.server.api.v1.libraries import warnings_of
 from ensue.server.api.v1.rules import drawn
 from ensue.server.station.station import Station
@@ -67,7 +67,7 @@ async def play(request: Request) -> Response:
             "limit",
             f"the playground takes {MOST_EVENTS:,} lines of events: use `ensue run` for more",
         )
-    made = await asyncio.to_thread(_played, station, wanted)
+    made = await in_turn(request, _played, station, wanted)
     return answered(made)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +25,7 @@ from ensue.server.api.requests.reading import (
     require_subject,
     station_of,
 )
+from ensue.server.api.requests.turns import in_turn
 from ensue.server.station.rules.hosted import Hosted
 from ensue.server.station.rules.libraries import UnknownError
 from ensue.server.station.rules.reasons import why_not
@@ -90,7 +90,7 @@ async def one(request: Request) -> Response:
     Parameters(request, ())
     station = station_of(request)
     states = await channel_of(request).occupancies.of(station, hosted)
-    about = await asyncio.to_thread(drawn, hosted.library, rule)
+    about = await in_turn(request, drawn, hosted.library, rule)
     state = states.get(rule)
     return Response(
         msgspec.json.encode(
@@ -128,12 +128,13 @@ def drawn(library: Library, rule: str) -> dict[str, Any]:
 
 async def why(request: Request) -> Response:
     """Why a rule has not fired: for a key, or for the keys that came nearest."""
-    hosted, rule = _found(request)
     principal_of(request, "history")
+    hosted, rule = _found(request)
     given = Parameters(request, ("key", "events"))
     station = station_of(request)
     events = given.number("events", 20_000, 1, station.limits.replay_events)
-    found = await asyncio.to_thread(
+    found = await in_turn(
+        request,
         why_not,
         station.journal,
         hosted.library,

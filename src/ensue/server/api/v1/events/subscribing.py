@@ -30,6 +30,7 @@ from ensue.server.api.requests.reading import (
     refused,
     station_of,
 )
+from ensue.server.api.requests.turns import in_turn
 from ensue.server.station.entries import KINDS, OUTPUT
 from ensue.server.station.feed import Delivery, GoneError, Subscriber, Wanted
 from ensue.server.station.line import BusyError
@@ -155,12 +156,12 @@ async def _subscriber(request: HTTPConnection, last_id: str | None) -> Subscribe
     station = station_of(request)
     rules, after = given.text("rules"), given.text("after") or last_id
     if rules is not None:
-        return await _private(station, principal, given, rules, after)
-    wanted = _wanted(request, principal, given)
+        return await _private(request, principal, given, rules, after)
+    wanted = await _wanted(request, principal, given)
     return await station.subscribe(wanted, _position(after, station))
 
 
-def _wanted(request: HTTPConnection, principal: Principal, given: Parameters) -> Wanted:
+async def _wanted(request: HTTPConnection, principal: Principal, given: Parameters) -> Wanted:
     libraries = given.texts("library")
     for name in libraries:
         libraries_of(request).in_force(name)
@@ -168,7 +169,7 @@ def _wanted(request: HTTPConnection, principal: Principal, given: Parameters) ->
     kinds = _kinds(given, bool(libraries or correlations))
     return Wanted(
         kinds,
-        read_filter(principal, given.text("filter")),
+        await read_filter(request, principal, given.text("filter")),
         frozenset(libraries) if libraries else None,
         frozenset(correlations) if correlations else None,
         allows=principal.may_read if principal.is_limited else None,
@@ -203,9 +204,10 @@ def _position(after: str | None, station: Station) -> int | None:
 
 
 async def _private(
-    station: Station, principal: Principal, given: Parameters, rules: str, after: str | None
+    request: HTTPConnection, principal: Principal, given: Parameters, rules: str, after: str | None
 ) -> Subscriber:
     """A library of the subscriber's own, which runs as long as it is connected."""
+    station = station_of(request)
     if any(given.text(name) for name in ("filter", "kinds", "library", "correlation")):
         raise refused("`rules` gives the outputs of its own rules: leave out the other parameters")
     private = sum(each.private is not None for each in station.feed.subscribers.values())
@@ -217,7 +219,7 @@ async def _private(
         )
     if len(rules.encode()) > station.limits.library_bytes:
         raise refused("`rules` is larger than limit `library_bytes` allows")
-    library = await asyncio.to_thread(station.read_library, rules, "<rules>")
+    library = await in_turn(request, station.read_library, rules, "<rules>")
     parts = after.split(".") if after else []
     if not all(each.isascii() and each.isdigit() and len(each) < 19 for each in parts):
         raise refused(f"`{(after or '')[:60]}` is no id of this subscription: give the last one")

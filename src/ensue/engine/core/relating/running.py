@@ -16,9 +16,10 @@ from datetime import datetime
 from typing import Any
 
 from ensue.engine.core.relating.form import Asked
-from ensue.events.event import CONTEXT, Event
+from ensue.engine.core.relating.tallies import plain_name, value_in
+from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
-from ensue.lang.expressions.scopes import MISSING, EventScope
+from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.values import (
     LARGEST_IN_DATA,
     LARGEST_INTEGER,
@@ -46,7 +47,7 @@ class Running:
     def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:
         self._asked, self._path = asked, path
         self._class = _CLASSES.get(asked.kind)
-        self._name = path[0] if len(path) == 1 and path[0].lower() not in CONTEXT else None
+        self._name = plain_name(path)
         self._values: deque[Any] = deque()
         self.clear()
 
@@ -56,11 +57,7 @@ class Running:
         self._present = 0
 
     def push(self, event: Event) -> None:
-        if self._name is not None and not event.extensions and event.data.__class__ is dict:
-            value = event.data.get(self._name, MISSING)
-            value = MISSING if value is None else value
-        else:
-            value = EventScope(event).lookup(self._path)
+        value = value_in(event, self._name, self._path)
         self._values.append(value)
         if value is MISSING:
             return

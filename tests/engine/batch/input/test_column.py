@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ensue.engine.batch.input.texts import NO_TEXTS, Texts, constant, written, written_if_there
-from ensue.engine.batch.kernels import cause_writing, text_writing
-from ensue.engine.batch.kernels.cause_writing import RecentPlaces
-from ensue.engine.batch.kernels.text_writing import IdParts
+from ensue.engine.batch.input.column import NO_TEXTS, Texts, constant, written, written_if_there
+from ensue.engine.batch.kernels import text_writing
+from ensue.engine.batch.kernels.text_writing import IdParts, RecentPlaces
 
 WORDS = ["", "a", "bc", "sevenXX", "eightXXX", "nineXXXXX", "ü", "日本語の長いテキスト", "x" * 100]
 
@@ -77,7 +76,7 @@ def test_causes_are_joined_in_their_order_and_each_once(width: int, old: int, ro
     first = Texts.of(pa.array(texts[:old])) if old else NO_TEXTS
 
     found = written(
-        cause_writing.join_texts, 300, room,
+        text_writing.join_texts, 300, room,
         first, Texts.of(pa.array(texts[old:])), np.array(places),
     )  # fmt: skip
 
@@ -104,7 +103,7 @@ def test_causes_of_few_ports_are_joined_in_the_same_way(
     columns = [3, 0, 2]
 
     found = written(
-        cause_writing.join_few, 300, room,
+        text_writing.join_few, 300, room,
         Texts.of(pa.array(texts)),
         RecentPlaces(places + 7, np.array(columns), 7, rows, actions, lacks),
     )  # fmt: skip
@@ -130,7 +129,7 @@ def test_causes_from_before_the_texts_are_not_there() -> None:
 
     def joined(actions: list[int]) -> pa.Array | None:
         held = RecentPlaces(places, *given, np.array(actions), lacks)
-        return written_if_there(cause_writing.join_few, 2, 9, texts, held)
+        return written_if_there(text_writing.join_few, 2, 9, texts, held)
 
     assert joined([0, 0]) is None
     there = joined([0, 1])
@@ -156,7 +155,7 @@ def test_a_loop_stops_before_a_text_that_there_is_no_room_for() -> None:
 
 def test_offsets_are_wide_only_if_they_have_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     """As past two gigabytes, and not where there was only room for so much."""
-    monkeypatch.setattr("ensue.engine.batch.input.texts.LARGEST_OFFSET", 1000)
+    monkeypatch.setattr("ensue.engine.batch.input.column.LARGEST_OFFSET", 1000)
     texts = Texts.of(pa.array(["x" * 100]))
 
     assert texts.take(np.zeros(9, np.int64)).type == pa.string()

@@ -1,0 +1,45 @@
+"""Eight bytes of a text looked at together, as a number of 64 bits.
+
+`words_of` gives, for each byte of a block, the eight bytes that begin there. In what `marks_of`
+and the searches built on it make of them, the highest bit of a byte is set for the first byte that
+is looked for, and for no byte before it; what stands behind it says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ensue.events.kernels.compiling import inner
+
+WORD = 8
+ONES = np.uint64(0x0101010101010101)
+HIGHEST = np.uint64(0x8080808080808080)
+
+
+def repeated(sign: int) -> np.uint64:
+    """A word of eight times the same byte."""
+    return ONES * np.uint64(sign)
+
+
+def words_of(block: bytes | npt.NDArray[np.uint8]) -> Any:
+    """For each byte of a block, but for the last seven, the eight bytes that begin there."""
+    room = block if len(block) >= WORD else bytes(block) + bytes(WORD)
+    return np.ndarray((len(room) - WORD + 1,), np.dtype("<u8"), room, 0, (1,))
+
+
+@inner
+def marks_of(word: Any, signs: Any) -> Any:
+    """The bytes of a word that are those of `signs`; only the highest bits mean anything."""
+    other = word ^ signs
+    return (other - ONES) & ~other
+
+
+@inner
+def first_marked(marks: Any) -> Any:
+    """The first byte whose highest bit is set; at least one is."""
+    found = marks & HIGHEST
+    before = ((found & (~found + np.uint64(1))) - np.uint64(1)) >> np.uint64(7)
+    return np.int64(((before & ONES) * ONES) >> np.uint64(56))

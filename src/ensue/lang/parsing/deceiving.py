@@ -1,0 +1,61 @@
+"""Characters by which a text is another one than it is shown as.
+
+In comes the text of a library; out go errors, one for each such character, wherever it stands:
+comments and constants included. Three kinds are told apart: characters that turn the direction of
+text, that break a line for some readers and not for others or steer a terminal, and that are not
+shown at all. The joiners of scripts and emoji (U+200C, U+200D) and variants of signs (U+FE00 to
+U+FE0F) stay: texts in many languages need them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.source import Span
+
+TURNS_TEXT = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+"""The bidirectional controls of Unicode."""
+
+STEERS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029"
+"""Control characters but tab and line feed, and the line separators."""
+
+IS_UNSEEN = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f"
+    "\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+)
+"""Characters that have no width, or stand for nothing."""
+
+_DECEIVING = re.compile(f"(?P<turns>[{TURNS_TEXT}])|(?P<steers>[{STEERS}]|\r(?!\n))|[{IS_UNSEEN}]")
+
+
+def report_deceiving(text: str, diagnostics: Diagnostics) -> None:
+    """Report every character that lets the text read otherwise than it is."""
+    for found in _DECEIVING.finditer(text):
+        code = f"U+{ord(found[0]):04X}"
+        span = Span(*found.span())
+        if found["turns"]:
+            diagnostics.error(
+                "text-direction",
+                f"the character {code} turns the direction in which text is shown, so that a reader"
+                " sees another rule than this one",
+                span,
+                "take it out; no rule needs it, not even in a text or a comment",
+            )
+            continue
+        does, hint = (
+            "is not shown",
+            "take it out; no rule needs it, not even in a text or a comment",
+        )
+        if found["steers"]:
+            does = "breaks lines or steers a terminal"
+            hint = "take it out; a line ends with a line feed, which a carriage return may precede"
+        name = unicodedata.name(found[0], "")
+        diagnostics.error(
+            "hidden-character",
+            f"the character {code}{f' ({name.lower()})' if name else ''} {does}, so that a reader"
+            " may see another rule than this one",
+            span,
+            hint,
+        )
