@@ -9,6 +9,7 @@ these are met, the broker's history answers as that of a broker who sees everyth
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from ensue.lang.expressions.nesting import parts_of
 from ensue.lang.expressions.tree import (
@@ -28,10 +29,14 @@ Kinds = tuple[type, ...]
 TEMPORAL: Kinds = TemporalTerm.__args__
 CONCEPTS: Kinds = (*ConceptTerm.__args__, BoundTerm)
 
+MOST_ANSWERS = 1 << 17
+"""Filters of which it is remembered what they ask, which brokers want to know at every change."""
+
 HALVES = Filter(Exists(Name(("phase",))))
 """The starts and ends of intervals: an end may lack the attributes that its start has."""
 
 
+@lru_cache(MOST_ANSWERS)
 def needs_of(filter_: Filter) -> tuple[Filter, ...]:
     """The filters over single events that a broker needs to answer this one, itself first."""
     if not _is_temporal(filter_.expression):
@@ -46,6 +51,7 @@ def needs_of(filter_: Filter) -> tuple[Filter, ...]:
     return tuple(found)
 
 
+@lru_cache(MOST_ANSWERS)
 def asks_concepts(filter_: Filter) -> bool:
     return _has(filter_.expression, CONCEPTS)
 

@@ -27,6 +27,9 @@ from ensue.spark.worker.tasks import runs_in_columns
 
 _BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _UNLIMITED = 2**31 - 1
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+MANY_STORES = 100
+"""From this number of stores on, most of a micro-batch is spent on them, on most clusters."""
 
 
 def explain(
@@ -69,6 +72,13 @@ def explain(
         )
         streamed = StreamJob.of(events, library, columns, stream_options)
         lines, outputs = list(_stream(streamed)), streamed.outputs()
+        if (stores := shuffle_partitions(events)) >= MANY_STORES:
+            lines += [
+                "",
+                f"setting: with `{_SHUFFLE_PARTITIONS}` at {stores}, a micro-batch has so many"
+                " tasks with a store of state each, however few events it has; a few for each core"
+                " are enough, and the first start fixes it",
+            ]
     else:
         options = BatchOptions(
             until, correlations, order, whole_events, arrival, partitions, type, timezone, max_jump

@@ -58,3 +58,34 @@ def test_many_events_find_the_services_that_each_finds_alone(seed: int) -> None:
     events = [event_of(draw, number) for number in range(FEWEST_FOR_COLUMNS + 30)]
 
     assert interest.destinations_of_all(events) == [interest.destinations(e) for e in events]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_told_after_changes_is_what_follows_from_the_wishes(seed: int) -> None:
+    """Changes are told one by one; a gateway that learns all of it at once tells as much."""
+    draw = Random(seed)
+    changed = Interest(SERVICES)
+    requests: set[tuple[str, str]] = set()
+    active = frozenset(SERVICES)
+    for _ in range(30):
+        wish = draw.choice(SERVICES), draw.choice(FILTERS)
+        if wish in requests and draw.random() < 0.7:
+            requests.discard(wish)
+            changed.withdraw(wish[0], Filter.parse(wish[1]))
+        else:
+            requests.add(wish)
+            changed.request(wish[0], Filter.parse(wish[1]))
+        if draw.random() < 0.2:
+            active = frozenset(draw.sample(SERVICES, 2))
+            changed.activate(active)
+    fresh = Interest(SERVICES)
+    fresh.activate(active)
+    for service, text in sorted(requests):
+        fresh.request(service, Filter.parse(text))
+    events = [event_of(draw, number) for number in range(60)]
+    for service in SERVICES:
+        told = [
+            [any(f.matches(e) for f in each.wanted_from(service, "mqtt")) for e in events]
+            for each in (changed, fresh)
+        ]
+        assert told[0] == told[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from pathlib import Path
 from random import Random
 
@@ -131,6 +132,28 @@ def test_explain_tells_which_rules_share_their_state_and_shows_the_plan_of_spark
     assert "state 2: together, one bucket\n  rules: Extremes\n  cost: " in text
     assert text.count("\n(") > 3
     assert text.count("hashpartitioning(group") == 1
+
+
+def test_explain_tells_what_very_many_stores_of_state_cost(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_pieces(tmp_path / "events", [table(readings(4, Random(4)))])
+    stream = stream_of(spark, tmp_path / "events")
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+
+    assert "setting" not in explain(stream, LIBRARY, idle="1 min")
+    spark.conf.set(name, "200")
+    try:
+        assert f"setting: with `{name}` at 200, a micro-batch" in explain(stream, LIBRARY)
+    finally:
+        spark.conf.set(name, str(before))
+
+
+def test_explain_takes_what_correlate_takes() -> None:
+    taken = set(signature(explain).parameters) - {"spark_plan"}
+
+    assert taken == set(signature(correlate).parameters)
 
 
 def test_what_has_no_meaning_for_a_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -175,7 +175,8 @@ def write_file(folder: Path, number: int, table: pa.Table) -> None:
 def session() -> Iterator[Any]:
     """The session at hand, or a local one over two cores that ends with the measurement.
 
-    Its settings are Spark's own, but for the memory of a driver that is an executor too.
+    Its settings are Spark's own, but for the memory of a driver that is an executor too, and for
+    the partitions of a shuffle: a stream has a store of state in each, with rules by hand too.
     """
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise UsageError("`ensue bench spark` needs Java 17 on the path, and there is none")

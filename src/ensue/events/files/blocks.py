@@ -11,7 +11,7 @@ from ensue.errors import UsageError
 from ensue.events import overlong
 from ensue.events.files.chunk import Mask
 
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 23
 """How much of a file is scanned at once. A record that is longer makes its block longer."""
 
 VALUES_AT_ONCE = 1 << 24

@@ -13,6 +13,7 @@ only what it asks besides decides, since another gateway may know other concepts
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from typing import NamedTuple
 
 from ensue.brokers.covering import Covering
 from ensue.brokers.forwarding import Forwarding
-from ensue.brokers.weakening import asks_concepts, needs_of, without_concepts
+from ensue.brokers.weakening import MOST_ANSWERS, asks_concepts, needs_of, without_concepts
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.federation.routing.control import Stated, filter_of
@@ -74,6 +75,10 @@ class Interest:
         self._is_changing = False
         self._covering = Covering(None)
         self._told = {each: Forwarding(self._covering) for each in self._places}
+        self._apart: dict[tuple[str, Filter], bool] = {}
+        self._told_active = self._active
+        self._needs: dict[str, Counter[Filter]] = {each: Counter() for each in self._places}
+        """How many entries elsewhere need each filter that is told at a service, or covered."""
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -180,8 +185,17 @@ class Interest:
             said = list(dict.fromkeys((*said, *spare)))
         if self._places[service].stated:
             return said
-        own = events_of(service, kind)
-        return [each for each in said if not self._covering.are_apart(each, own)]
+        return [each for each in said if not self._are_apart(each, service, kind)]
+
+    def _are_apart(self, wanted: Filter, service: str, kind: str) -> bool:
+        """Whether surely no event of a service itself is wanted; asked of each filter once."""
+        known = self._apart.get((service, wanted))
+        if known is None:
+            if len(self._apart) >= MOST_ANSWERS:
+                self._apart.clear()
+            known = self._covering.are_apart(wanted, events_of(service, kind))
+            self._apart[service, wanted] = known
+        return known
 
     def requests(self, service: str) -> list[Filter]:
         return list(self._places[service].requests)
@@ -199,6 +213,7 @@ class Interest:
         return [each.texts for each in self._places[service].stated.values()]
 
     def _refresh(self) -> None:
+        """Bring the index, and what is told over each link, up to the wishes."""
         if self._is_changing:
             return
         wanted = {
@@ -206,22 +221,48 @@ class Interest:
             for service in self._places
             for in_transit, each in self._wishes(self._places[service])
         }
-        for entry in self._entries - wanted:
+        removed = self._entries - wanted
+        added = sorted(wanted - self._entries, key=str)
+        for entry in removed:
             self._index.remove(entry)
-        for entry in sorted(wanted - self._entries, key=str):
+        for entry in added:
             self._add(entry)
         self._entries = wanted
-        for service, forwarding in self._told.items():
-            elsewhere = {
-                need
-                for entry in wanted
-                if entry.service != service and entry.service in self._active
-                for need in needs_of(entry.filter)
-            }
-            for each in sorted(elsewhere - set(forwarding), key=str):
-                forwarding.want(each)
-            for each in set(forwarding) - elsewhere:
-                forwarding.drop(each)
+        if self._told_active != self._active:
+            self._told_active = self._active
+            for service in self._told:
+                self._tell_anew(service)
+        else:
+            for service in self._told:
+                self._tell(service, added, removed)
+
+    def _tell(self, service: str, added: Iterable[Entry], removed: Iterable[Entry]) -> None:
+        """Tell at a service what is wanted elsewhere since a change, and no longer: the new first,
+        so that at no moment something that stays wanted is not told."""
+        needs, forwarding = self._needs[service], self._told[service]
+        for need in self._needs_elsewhere(service, added):
+            needs[need] += 1
+            if needs[need] == 1:
+                forwarding.want(need)
+        for need in self._needs_elsewhere(service, removed):
+            needs[need] -= 1
+            if not needs[need]:
+                del needs[need]
+                forwarding.drop(need)
+
+    def _tell_anew(self, service: str) -> None:
+        """Tell at a service what is wanted elsewhere, now that other links carry events."""
+        needs = self._needs[service] = Counter(self._needs_elsewhere(service, self._entries))
+        forwarding = self._told[service]
+        for each in sorted(needs.keys() - set(forwarding), key=str):
+            forwarding.want(each)
+        for each in set(forwarding) - needs.keys():
+            forwarding.drop(each)
+
+    def _needs_elsewhere(self, service: str, entries: Iterable[Entry]) -> Iterator[Filter]:
+        for entry in entries:
+            if entry.service != service and entry.service in self._active:
+                yield from needs_of(entry.filter)
 
     def _add(self, entry: Entry) -> None:
         wanted = without_concepts(entry.filter) if entry.in_transit else entry.filter

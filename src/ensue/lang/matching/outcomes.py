@@ -186,12 +186,15 @@ def _both(left: list[Conjunction], right: list[Conjunction]) -> list[Conjunction
     joined = []
     for one in left:
         for other in right:
-            both = tuple(dict.fromkeys(one + other)) if one else other
+            both = dict.fromkeys(one + other) if one else dict.fromkeys(other)
             # An atom cannot come out both ways.
             if len({each.positive for each in both}) < 2 or not any(
                 Signed(each.atom, not each.positive) in both for each in both
             ):
-                joined.append(both)
+                joined.append(tuple(both))
+            if len(both) > MOST_ATOMS or len(joined) > 2 * MOST_CONJUNCTIONS:
+                # None of this would be written out: a chain of thousands must not take hours.
+                return [_TOO_MANY]
     return joined
 
 

@@ -170,10 +170,10 @@ def _parquet(spark: SparkSession, paths: Sequence[str], reading: Reading) -> Inp
     if "id" not in (*read.columns, *reading.mapping.columns):
         added.append(_row_number(read, files).alias("id"))
     elif reading.numbered:
-        name = _column_of_ids(reading)
-        if name in read.columns:
-            number = _row_number(read, files)
-            read = read.withColumn(name, sf.coalesce(sf.col(f"`{name}`").cast("string"), number))
+        ids = _column_of_ids(reading)
+        if ids in read.columns:
+            known = sf.col(f"`{ids}`").cast("string")
+            read = read.withColumn(ids, sf.coalesce(known, _row_number(read, files)))
     source = own_name
     if "source" in read.columns and "source" not in reading.mapping.columns:
         source = sf.coalesce(sf.nullif(sf.col("source"), sf.lit("")), own_name)

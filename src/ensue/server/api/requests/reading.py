@@ -28,7 +28,7 @@ from ensue.subscriptions import Filter
 T = TypeVar("T")
 
 LONGEST_FILTER: Final = 16_384
-SHORT_FILTER: Final = 256
+SHORT_FILTER: Final = 1_000
 """Characters of a filter that is read at once."""
 
 
