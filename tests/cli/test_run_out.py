@@ -104,6 +104,28 @@ def test_a_hard_link_to_the_input_is_the_input(
     assert given.read_bytes() == before
 
 
+def test_a_link_that_leads_to_itself_is_no_input(
+    ensue: Ensue, files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    library, _, out = files
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(link)
+    answer = ensue("run", library, "-e", link, "--out", out)
+    assert answer.code == 2
+    assert "mistake in ensue" not in answer.err
+    assert "link.jsonl" in answer.err
+
+
+def test_a_link_that_leads_to_itself_is_replaced_by_the_result(
+    ensue: Ensue, files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    library, given, _ = files
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(link)
+    assert ensue("run", library, "-e", given, "--out", link).code == 0
+    assert link.read_bytes().count(b"\n") == 1_000
+
+
 @pytest.mark.parametrize("engine", ["batch", "step"])
 def test_a_closed_standard_output_is_a_failure(files: tuple[Path, Path, Path], engine: str) -> None:
     library, given, _ = files

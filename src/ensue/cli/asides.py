@@ -6,6 +6,7 @@ if there is one, as `ensue.events.dead_letters` writes them.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -128,5 +129,6 @@ def _identity(path: Path) -> object:
     try:
         status = path.stat()
     except OSError:
-        return path.resolve()
+        # Unlike `resolve`, it also takes a link that leads to itself.
+        return os.path.realpath(path)
     return status.st_dev, status.st_ino
