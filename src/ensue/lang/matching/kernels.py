@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from ensue.events.kernels.compiling import compiled
+
 # Cells of a name in `facts`.
 NUMBER, TEXT, TRUTH, TIME, OWN_TIME, PRESENT = range(6)
 CELLS = 6
@@ -96,14 +98,14 @@ class FoundRows(NamedTuple):
     entries: npt.NDArray[np.int64]
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def _fails(meta: Any, low: Any, high: Any, facts: Any, first: Any) -> Any:
     value = facts[first + (meta >> 1)]
     # Comparisons with NaN are false, so a cell without a value fails unless it is turned around.
     return (low <= value <= high) == ((meta & 1) == 1) or value != value
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def checked(entry: Any, entries: Any, facts: Any, first: Any, odd: Any) -> Any:
     """The entry if all its atoms hold, marked if Python has to go on; -1 if one does not hold.
 
@@ -138,7 +140,7 @@ def checked(entry: Any, entries: Any, facts: Any, first: Any, odd: Any) -> Any:
     return marked
 
 
-@njit(cache=True)
+@compiled
 def walk_buckets(
     buckets: Any,
     heads: Any,
@@ -165,7 +167,7 @@ def walk_buckets(
 # --- intervals -----------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def fill_highest(high: Any, highest: Any) -> None:
     """Over intervals in the order of their lower ends: the largest upper end of each subtree.
 
@@ -198,7 +200,7 @@ def fill_highest(high: Any, highest: Any) -> None:
             depth -= 1
 
 
-@njit(cache=True)
+@compiled
 def stab(value: Any, intervals: Any, found: Any, total: Any) -> Any:
     """The entries whose interval holds a value, behind `total`; out goes the new total.
 
@@ -237,7 +239,7 @@ def stab(value: Any, intervals: Any, found: Any, total: Any) -> Any:
     return total
 
 
-@njit(cache=True)
+@compiled
 def stab_and_check(
     value: Any,
     low: Any,
@@ -270,7 +272,7 @@ def stab_and_check(
 # --- many events ---------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@compiled
 def walk_rows(begin: Any, opened: Any, entries: Any, events: Any, found: Any) -> Any:
     """As `walk_buckets`, for many events from one on, each with the lists of buckets it opens.
 
@@ -298,7 +300,7 @@ def walk_rows(begin: Any, opened: Any, entries: Any, events: Any, found: Any) ->
     return odd.size, total
 
 
-@njit(cache=True)
+@compiled
 def stab_rows(
     begin: Any, stabbed: Any, intervals: Any, entries: Any, events: Any, found: Any
 ) -> Any:
