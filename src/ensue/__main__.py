@@ -18,7 +18,7 @@ def main() -> None:
     gc.disable()
     try:
         from ensue.cli import main as run_command
-        from ensue.cli import process
+        from ensue.cli.start import process
 
         process.begin()
         try:

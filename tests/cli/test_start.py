@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ensue.cli.catalogue import ENTRIES, LoadedCommands
+from ensue.cli.start.catalogue import ENTRIES, LoadedCommands
 
 from .conftest import Ensue
 

@@ -3,7 +3,7 @@
 Results go to the standard output and nothing else does; messages go to the standard error. Every
 command ends with 0 (good), 1 (findings) or 2 (unusable input, or a wrong call), and 130 when the
 user stops it. No mistake of a user, and none of ours, is answered with a traceback: `--debug` shows
-it to those who want it. A command is imported when it is called (`catalogue`).
+it to those who want it. A command is imported when it is called (`start.catalogue`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from ensue.cli import process
-from ensue.cli.catalogue import ENTRIES, LoadedCommands
-from ensue.cli.plain_options import read_plainly
+from ensue.cli.start import process
+from ensue.cli.start.catalogue import ENTRIES, LoadedCommands
+from ensue.cli.start.plain_options import read_plainly
 from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
 from ensue.errors import EnsueError, LibraryError
 from ensue.version import __version__

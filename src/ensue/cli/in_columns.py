@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from ensue.cli.asides import RefusedRecords
 from ensue.cli.hints import SeenEvents
 from ensue.cli.outputs import Outputs
-from ensue.cli.process import load_pyarrow, loading
 from ensue.cli.progress import Progress
+from ensue.cli.start.process import load_pyarrow, loading
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRuns

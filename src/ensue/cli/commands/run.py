@@ -36,9 +36,9 @@ from ensue.cli.on_spark import (
     start_on_spark,
 )
 from ensue.cli.outputs import Outputs
-from ensue.cli.process import load_pyarrow
 from ensue.cli.progress import progress_bars
 from ensue.cli.running import Report, Running
+from ensue.cli.start.process import load_pyarrow
 from ensue.cli.stopping import noted_signals
 from ensue.cli.terminal import EXIT_FINDINGS, say
 from ensue.engine.choosing import ENGINES, choose_bounded_engine

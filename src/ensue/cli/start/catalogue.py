@@ -14,7 +14,7 @@ from typing import Any
 
 import typer
 
-from ensue.cli.plain_options import read_plainly
+from ensue.cli.start.plain_options import read_plainly
 
 
 @dataclass(frozen=True)
