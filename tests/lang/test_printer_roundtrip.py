@@ -22,7 +22,7 @@ QUIET = settings(
 def read(text: str) -> syntax.LibraryTree:
     diagnostics = Diagnostics(Source.of(text))
     tree = parse_tree(diagnostics.source, diagnostics)
-    assert not diagnostics.found, f"{text}\n{diagnostics.found[0]}"
+    assert not diagnostics.has_errors, f"{text}\n{diagnostics.found[0]}"
     return tree
 
 

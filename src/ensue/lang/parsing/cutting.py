@@ -17,9 +17,9 @@ from itertools import islice
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 # Written so that there is one way only to match any text: a lookahead over it never blows up.
-_COMMENT = r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/"
+COMMENT = r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/"
 _COUNT = r"\{\s*\d+\s*(?:,\s*\d*\s*)?\}"
-_GAP = rf"(?>\s+|{_COMMENT})"
+_GAP = rf"(?>\s+|{COMMENT})"
 # `where correlation in (...)` begins like a definition and is none.
 _IN_A_BODY = re.compile(
     rf"{_NAME}{_GAP}+(?:correlation|ecl){_GAP}+(?:(?i:and|or|xor|in)|abort|revive|toggle)\b"

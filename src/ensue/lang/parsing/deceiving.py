@@ -1,10 +1,11 @@
 """Characters by which a text is another one than it is shown as.
 
-In comes the text of a library; out go errors, one for each such character, wherever it stands:
+In comes the text of a library; out go findings, one for each such character, wherever it stands:
 comments and constants included. Three kinds are told apart: characters that turn the direction of
 text, that break a line for some readers and not for others or steer a terminal, and that are not
-shown at all. The joiners of scripts and emoji (U+200C, U+200D) and variants of signs (U+FE00 to
-U+FE0F) stay: texts in many languages need them.
+shown at all. Events may have the last two kinds in their texts, so that in a constant they are a
+warning; all else is an error. The joiners of scripts and emoji (U+200C, U+200D) and variants of
+signs (U+FE00 to U+FE0F) stay: texts in many languages need them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import unicodedata
 
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.parsing.cutting import COMMENT
 from ensue.lang.source import Span
 
 TURNS_TEXT = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
@@ -28,10 +30,13 @@ IS_UNSEEN = (
 """Characters that have no width, or stand for nothing."""
 
 _DECEIVING = re.compile(f"(?P<turns>[{TURNS_TEXT}])|(?P<steers>[{STEERS}]|\r(?!\n))|[{IS_UNSEEN}]")
+_QUOTED = re.compile(rf"""(?P<constant>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|{COMMENT}""")
+_TAKE_OUT = "take it out; no rule needs it, not even in a comment"
 
 
 def report_deceiving(text: str, diagnostics: Diagnostics) -> None:
     """Report every character that lets the text read otherwise than it is."""
+    in_constants = _InConstants(text)
     for found in _DECEIVING.finditer(text):
         code = f"U+{ord(found[0]):04X}"
         span = Span(*found.span())
@@ -44,18 +49,31 @@ def report_deceiving(text: str, diagnostics: Diagnostics) -> None:
                 "take it out; no rule needs it, not even in a text or a comment",
             )
             continue
-        does, hint = (
-            "is not shown",
-            "take it out; no rule needs it, not even in a text or a comment",
-        )
+        does, hint = "is not shown", _TAKE_OUT
         if found["steers"]:
             does = "breaks lines or steers a terminal"
             hint = "take it out; a line ends with a line feed, which a carriage return may precede"
         name = unicodedata.name(found[0], "")
-        diagnostics.error(
-            "hidden-character",
+        message = (
             f"the character {code}{f' ({name.lower()})' if name else ''} {does}, so that a reader"
-            " may see another rule than this one",
-            span,
-            hint,
+            " may see another rule than this one"
         )
+        if in_constants.has(span.start):
+            diagnostics.warning(
+                "hidden-character", message, span, "take it out, unless the events have it, too"
+            )
+        else:
+            diagnostics.error("hidden-character", message, span, hint)
+
+
+class _InConstants:
+    """Which places of a text, asked for in their order, are inside of quotes."""
+
+    def __init__(self, text: str) -> None:
+        self._constants = (each.span() for each in _QUOTED.finditer(text) if each["constant"])
+        self._begin = self._end = -1
+
+    def has(self, place: int) -> bool:
+        while self._end <= place:
+            self._begin, self._end = next(self._constants, (place + 1, place + 1))
+        return self._begin <= place

@@ -39,6 +39,8 @@ aiohttp: Any = driver("aiohttp", "http")
 
 _SCHEMES = ("http", "https", "ws", "wss")
 _REFUSED_STATUS = frozenset({401, 403, 407})
+_NO_SOCKET_STATUS = 403
+"""What many servers answer at a path that has no WebSocket."""
 _PASSING_STATUS = frozenset({408, 425, 429})
 _SECONDS_TO_ANSWER = 35
 
@@ -201,7 +203,8 @@ class HttpAdapter(Adapter):
         try:
             socket = await self._session.ws_connect(target, heartbeat=20, max_msg_size=0)
         except aiohttp.WSServerHandshakeError as error:
-            if error.status in _REFUSED_STATUS:
+            is_webhook = error.status == _NO_SOCKET_STATUS and not self._is_socket_only
+            if error.status in _REFUSED_STATUS and not is_webhook:
                 raise self._not_admitted(error.status) from None
             return
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
