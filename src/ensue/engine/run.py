@@ -89,6 +89,8 @@ class Run:
         if publications is not None:
             engine = engine_with_history(engine, explain)
         self._lock = RLock()
+        # As bound methods: an event one by one takes less time than `with` does.
+        self._acquire, self._release = self._lock.acquire, self._lock.release
         self._is_resumed = False
         self._publications = publications
         self.counts = Counts()
@@ -121,17 +123,19 @@ class Run:
         of the stream; the run goes on as if it had never come. An event that comes too late is kept
         in `late`.
         """
-        with self._lock:
-            try:
-                if event.__class__ is Event:
-                    push = self._pushes.get(event.type)
-                    if push is not None:
-                        return push(event)
-                return self._push(as_event(event))
-            except Exception as error:
-                if self._is_resumed and not isinstance(error, EnsueError):
-                    raise impossible(error) from error
-                raise
+        self._acquire()
+        try:
+            if event.__class__ is Event:
+                push = self._pushes.get(event.type)
+                if push is not None:
+                    return push(event)
+            return self._push(as_event(event))
+        except Exception as error:
+            if self._is_resumed and not isinstance(error, EnsueError):
+                raise impossible(error) from error
+            raise
+        finally:
+            self._release()
 
     def push_iter(self, event: EventLike) -> Iterator[Event]:
         """What `push` returns, as it is made: for a clock that jumps, and fires very many timers.
