@@ -72,11 +72,31 @@ class Patience:
         self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
 
 
-class HttpConnection(HttpToolsProtocol):
+class PatientConnection(asyncio.Protocol):
+    """A connection whose patience ends with it, and which knows whether it is read."""
+
+    _patience: Patience | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._patience is not None:
+            self._patience.end()
+        super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._patience is not None:
+            self._patience.is_unread = True
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._patience is not None:
+            self._patience.is_unread = False
+
+
+class HttpConnection(PatientConnection, HttpToolsProtocol):
     """A connection that brings requests, until it becomes a WebSocket."""
 
     most_connections = 10_000
-    _patience: Patience | None = None
     _framing = 0
     _body = 0
     _is_head = True
@@ -88,11 +108,6 @@ class HttpConnection(HttpToolsProtocol):
         if len(self.connections) > self.most_connections:
             transport.write(TOO_MANY)
             transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._patience is not None:
-            self._patience.end()
-        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
@@ -140,30 +155,13 @@ class HttpConnection(HttpToolsProtocol):
             self._patience.until = None
         super().on_message_complete()
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._patience is not None:
-            self._patience.is_unread = True
 
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._patience is not None:
-            self._patience.is_unread = False
-
-
-class SocketConnection(WebSocketsSansIOProtocol):
+class SocketConnection(PatientConnection, WebSocketsSansIOProtocol):
     """A connection that has become a WebSocket."""
-
-    _patience: Patience | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._patience = Patience(self.loop, cast(asyncio.Transport, transport))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._patience is not None:
-            self._patience.end()
-        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -172,16 +170,6 @@ class SocketConnection(WebSocketsSansIOProtocol):
             # or too many of them.
             self.transport.write(b"".join(self.conn.data_to_send()) or HEAD_TOO_LARGE)
             self.transport.close()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        if self._patience is not None:
-            self._patience.is_unread = True
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if self._patience is not None:
-            self._patience.is_unread = False
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
