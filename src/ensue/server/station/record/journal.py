@@ -19,6 +19,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
+from msgspec.structs import astuple
+
 from ensue.errors import HistoryError, UsageError
 from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, Entry
 from ensue.server.station.record.carrying import Carrier
@@ -303,7 +305,7 @@ def _rows(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
             rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
             waiting, size = [], 0
         if entry.kind != EVENT:
-            rows.append(entry)
+            rows.append(astuple(entry))
     if waiting:
         rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
     return rows
