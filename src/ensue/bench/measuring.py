@@ -20,11 +20,12 @@ def check_subject(subject: str) -> None:
 
 
 def measure(
-    subject: str, effort: Effort, on_finding: Callable[[Finding], None] = lambda _: None
+    subject: str, effort: Effort, on_finding: Callable[[Finding, Report], None] = lambda *_: None
 ) -> Report:
     """Measure one subject. Raises `UsageError` if it is unknown or cannot be measured here.
 
-    What an interrupt ends has the findings so far, and is noted in the environment.
+    Each finding is told as it comes, with the report so far. What an interrupt ends has the
+    findings so far, and is noted in the environment.
     """
     check_subject(subject)
     module = importlib.import_module(f"ensue.bench.subjects.{subject}")
@@ -36,7 +37,7 @@ def measure(
                 # Tiny sizes measure overheads; an aim met or missed there would say nothing.
                 finding = replace(finding, aim=None)
             report.add(finding)
-            on_finding(finding)
+            on_finding(finding, report)
     except KeyboardInterrupt:
         if not (report.figures or report.curves or report.tables):
             raise

@@ -61,7 +61,14 @@ def bench(
         json.open("a", encoding="utf-8").close()
     # However it is ended, what was measured by then is shown and saved.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    report = measure(what, Effort(quick, repeats), _tell)
+
+    def tell(finding: Finding, report: Report) -> None:
+        _tell(finding)
+        if json is not None:
+            # A part that fails, or a machine that goes down, takes no earlier part with it.
+            json.write_text(report.as_json(), "utf-8")
+
+    report = measure(what, Effort(quick, repeats), tell)
     _show(report)
     if report.environment.get("interrupted"):
         say("interrupted: these figures were taken before, and others are missing", "yellow")
