@@ -126,6 +126,14 @@ def open_inputs(
     return inputs
 
 
+def standard_input() -> BinaryIO:
+    """The bytes of the standard input. Raises `UsageError` if the caller has closed it."""
+    # What stands in its place then (`ensue.__main__`) would count as an input without events.
+    if sys.__stdin__ is None and sys.stdin.name == os.devnull:
+        raise UsageError("the standard input is closed: pipe something into it, or give a file")
+    return sys.stdin.buffer
+
+
 @dataclass(frozen=True)
 class _Told:
     """What a person has said of the files."""
@@ -140,7 +148,7 @@ class _Told:
 
 
 def _input(path: str, told: _Told) -> Input:
-    file = sys.stdin.buffer if path == STDIN else _opened(path)
+    file = standard_input() if path == STDIN else _opened(path)
     opened: BinaryIO | None = None
     size = None if path == STDIN else _size(file)
     if size is None:
