@@ -62,13 +62,13 @@ def bench(
     # However it is ended, what was measured by then is shown and saved.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
-    def tell(finding: Finding, report: Report) -> None:
+    def told(finding: Finding, so_far: Report) -> None:
         _tell(finding)
         if json is not None:
-            # A part that fails, or a machine that goes down, takes no earlier part with it.
-            json.write_text(report.as_json(), "utf-8")
+            # A process that is killed leaves what it has measured.
+            json.write_text(so_far.as_json(), "utf-8")
 
-    report = measure(what, Effort(quick, repeats), tell)
+    report = measure(what, Effort(quick, repeats), told)
     _show(report)
     if report.environment.get("interrupted"):
         say("interrupted: these figures were taken before, and others are missing", "yellow")

@@ -54,6 +54,7 @@ from ensue.history.stores.rows import (
     stored,
 )
 from ensue.history.stores.schema import OPEN_BIT, OVERFLOW_BIT, UNCERTAIN_BIT
+from ensue.history.stores.sqlite import HISTORY, claim
 
 _PROBED: Final = 128
 """Publications of a window whose keys are looked at first."""
@@ -149,6 +150,9 @@ class SqlStore:
 
     def _prepare(self) -> None:
         with self._engine.begin() as connection:
+            if self._engine.dialect.name == "sqlite":
+                place = str(self._engine.url.database)
+                claim(connection.exec_driver_sql, HISTORY, place)
             schema.metadata.create_all(connection)
         with self._engine.begin() as connection:
             found = connection.execute(statements.STATE).first()
