@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.arrangement import Running
-from ensue.engine.batch.input.batches import Batch, EventBatch
+from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.event_batches import EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.ordered_pass import OrderedPass

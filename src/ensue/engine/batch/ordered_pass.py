@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from ensue.engine.batch.arrangement import Arrangement
-from ensue.engine.batch.input.batches import Batch, EventBatch
+from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.event_batches import EventBatch
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.output.columns import Made, MadeInTurn
 from ensue.engine.batch.output.forms import Output

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.batches import AlarmBatch
 from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.event_batches import AlarmBatch
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.row_lists import RowLists, RowNumbers
 from ensue.engine.batch.many.group_tables import GroupTables

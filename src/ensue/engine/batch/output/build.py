@@ -22,12 +22,14 @@ from ensue.engine.batch.input.column import (
     Texts,
     absent,
     column_of,
+    conformed,
     constant,
+    fitted,
+    fitted_keys,
     written,
 )
 from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.input.table_reading import conformed, fitted, fitted_keys
 from ensue.engine.batch.kernels import text_writing
 from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made
 from ensue.engine.batch.output.firings import Bound, Bundle, Firings, bundles_of

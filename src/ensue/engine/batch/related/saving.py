@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.input.batches import EventBatch
+from ensue.engine.batch.input.event_batches import EventBatch
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.output.remembered import ID
 from ensue.engine.batch.related.correlation import RelatedCorrelation
