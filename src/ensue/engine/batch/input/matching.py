@@ -3,7 +3,8 @@
 The columns form of `ensue.engine.ports`. In comes a batch; out go `Matches`: the rows that match a
 port and have a key, in their order, with one bit for each port and predicate. A row that is read
 under two keys is there twice. A port's type, source and predicate are tests on a column, and tests
-that several ports or correlations share are made once a batch.
+that several ports or correlations share are made once a batch. `SymbolNumbers` makes symbols of the
+bits, as the table of a rule has them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import numpy as np
 from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.column import Rows, marked
 from ensue.engine.batch.input.keys import Keys
-from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.jit import compiled
+from ensue.engine.core.numbering import IntegerNumbers, Numbers
+from ensue.engine.core.rule_table import Symbols
 from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.tree import (
@@ -168,6 +171,62 @@ class Matcher:
             word = self._word(bits, bit)
             word |= held.astype(self._dtype) * self._dtype(1 << bit % WORD)
         return Matches(found.rows, bits, found.keys, found.without_key)
+
+
+@compiled
+def _look_up(patterns: Any, numbers: Any, found: Any) -> Any:
+    """Write the number of each pattern; returns the lowest, which is -1 if a pattern has none."""
+    lowest = np.int32(0)
+    for at in range(patterns.size):
+        number = numbers[np.uint64(patterns[at])]
+        found[at] = number
+        lowest = min(lowest, number)
+    return lowest
+
+
+class SymbolNumbers:
+    """Symbols of a rule's table for many rows at once, by the bits of the rows.
+
+    Up to 16 bits are looked up in an array; more bits go through hash tables, word by word.
+    """
+
+    def __init__(self, symbols: Symbols) -> None:
+        self._symbols = symbols
+        self._known = np.empty(0, np.int32)
+        self._hashed: list[IntegerNumbers] = []
+        self._symbol_of_pattern: list[int] = []
+
+    def of(self, bits: Any) -> Numbers:
+        """The symbol of each row; a pattern of bits that is new gets a new symbol."""
+        if bits.dtype.itemsize > 2:
+            return self._of_many_bits(bits if bits.ndim == 2 else bits[:, None])
+        if not self._known.size:
+            self._known = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
+        found = np.empty(len(bits), np.int32)
+        if _look_up(bits, self._known, found) < 0:
+            for pattern in np.unique(bits).tolist():
+                self._known[pattern] = self._symbols.number(pattern)
+            _look_up(bits, self._known, found)
+        return found
+
+    def _of_many_bits(self, words: Any) -> Numbers:
+        """Number the words of each row, and each pair of a word and what came before it."""
+        found = np.zeros(len(words), np.int32)
+        for place in range(words.shape[1]):
+            if len(self._hashed) <= 2 * place:
+                self._hashed += [IntegerNumbers(), IntegerNumbers()]
+            of_word, of_pair = self._hashed[2 * place : 2 * place + 2]
+            one = of_word.number(words[:, place].astype(np.int64))
+            found = of_pair.number(found.astype(np.int64) << 32 | one)
+        known = len(self._symbol_of_pattern)
+        if found.size and int(found.max()) >= known:
+            # Written from the end, so that the first row of each number is what stays.
+            first = np.empty(1 + int(found.max()), np.int64)
+            first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
+            for row in first[known:].tolist():
+                pattern = sum(int(word) << 64 * n for n, word in enumerate(words[row]))
+                self._symbol_of_pattern.append(self._symbols.number(pattern))
+        return np.array(self._symbol_of_pattern, np.int32)[found]
 
 
 def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.keys import Keys
-from ensue.engine.batch.input.matching import Matcher, why_not_matched
+from ensue.engine.batch.input.matching import Matcher, SymbolNumbers, why_not_matched
 from ensue.engine.batch.output.build import OutputMaker, Readings
 from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings, Room
@@ -139,7 +139,9 @@ class ColumnCorrelation:
         self.latest: int | None = None
         self._matcher = Matcher(correlation, machine, types)
         self.has_start = begins_with_statements(correlation)
-        self._tables = PackedTables([self._empty_table()], [0], [machine.window], [()])
+        table = self._empty_table()
+        self._symbols = SymbolNumbers(table.symbols)
+        self._tables = PackedTables([table], [0], [machine.window], [()])
         self._cells = Cells(self._tables)
         self._linear: LinearWalk | None = None
         self._walk = walk_table if machine.window is None else walk_window
@@ -201,7 +203,10 @@ class ColumnCorrelation:
         """
         tables, cells, table = self._tables, self._cells, self._tables.tables[0]
         cells.grow(key_count)
-        symbols = tables.number_symbols(bits)
+        known = len(table.symbols.atoms)
+        symbols = self._symbols.of(bits)
+        if len(table.symbols.atoms) > known:
+            tables.fit_letters()
         room = Room(max(1024, len(keys) // 8), table.slots)
         events = WalkedEvents(symbols, times, keys, first)
         at = fired = 0
@@ -227,6 +232,7 @@ class ColumnCorrelation:
         states = self._cells.states(0)
         states[:] = empty.renumber(states, table)
         self._tables.renew(0, empty)
+        self._symbols = SymbolNumbers(empty.symbols)
         self._cells.fit()
         # What keys are in by now has to have room, and something besides.
         self.table_states = max(self.table_states, 2 * len(empty.known))
