@@ -19,8 +19,8 @@ from typing import Any
 
 from ensue.engine.core.instances.compiling import compiled, filled
 from ensue.engine.core.instances.keys import FastKey, whole_key
+from ensue.engine.core.renaming import with_ports
 from ensue.engine.outputs import fitting_key, value_for
-from ensue.engine.renaming import with_ports
 from ensue.events.event import CONTEXT, Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.derived.keys import key_places
