@@ -148,6 +148,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
+    """How a library runs on Spark: its rules in groups, each of which runs as a whole.
+
+    `selected` has the names of the rules whose outputs are wanted.
+    """
+
     library: CheckedLibrary
     groups: tuple[Group, ...]
     selected: tuple[str, ...]

@@ -31,6 +31,8 @@ NO_RECEIVERS: list[Receiver] = []
 
 
 class ThreadPool:
+    """Threads that share one queue of ready receivers."""
+
     def __init__(self, threads: int = 4, *, real_time: RealTimeThreads | None = None) -> None:
         self._check(threads)
         self._lock = threading.Lock()

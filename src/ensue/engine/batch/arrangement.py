@@ -44,7 +44,10 @@ def path_alone(
 
 
 class Arrangement:
-    """`running` has the correlations in the order of the library."""
+    """How the correlations of one library run: groups of rules, and rules alone.
+
+    `running` has what each correlation runs as, by name, in the order of the library.
+    """
 
     def __init__(self, library: CheckedLibrary, depth: int, counts: Counts) -> None:
         self._library = library

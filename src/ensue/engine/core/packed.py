@@ -54,9 +54,10 @@ class TableArrays(NamedTuple):
 
 
 class PackedTables:
-    """`shape_of` says which of the tables each rule has; `by_symbol` that letters are symbols.
+    """The packed tables of some rules; `shape_of` says which of the tables each rule has.
 
-    Else a letter has a bit for each event port of the rule (`event_ports` of each shape).
+    With `event_ports`, which has their number for each shape, a letter has a bit for each event
+    port of the rule; without, there is one rule and letters are symbols of its table.
     """
 
     def __init__(
@@ -159,15 +160,18 @@ class PackedTables:
         table = self.tables[shape]
         return 1 + table.slots + (DUE + len(table.timers) if len(table.timers) else 0)
 
-    def cell_widths(self) -> npt.NDArray[np.int64]:
-        """How many numbers the cell of each rule has at least."""
-        widths = [
+    def shape_widths(self) -> list[int]:
+        """How many numbers the cell of a rule of each shape has at least."""
+        return [
             # Room for two registers costs less than laying all cells out anew.
             self.fixed_width(shape) + (max(2, table.registers) if table.has_window else 0)
             for shape, table in enumerate(self.tables)
         ]
+
+    def cell_widths(self) -> npt.NDArray[np.int64]:
+        """How many numbers the cell of each rule has at least."""
         # A rule that has been stopped keeps no more than its state.
-        return np.array([*widths, 1], np.int64)[self.shape_of]
+        return np.array([*self.shape_widths(), 1], np.int64)[self.shape_of]
 
     def _letters_of(self, shape: int) -> int:
         table = self.tables[shape]

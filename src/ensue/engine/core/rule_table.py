@@ -40,9 +40,10 @@ EVENTS_A_MOVE = 64
 
 
 class Move(NamedTuple):
-    """An entry of a table: `binds` are slots, `timers` those that are set anew, as bits.
+    """An entry of a table: `binds` are slots, `timers` has a bit for each timer that is set anew.
 
-    `register` is -1 where no start begins."""
+    `register` is -1 where no start begins.
+    """
 
     following: int
     action: int
@@ -52,8 +53,9 @@ class Move(NamedTuple):
 
 
 class RuleTable:
-    """`bit_of` says which bit of an event stands for which atom of the machine.
+    """The table of one rule, or of several rules of one shape.
 
+    `bit_of` says which bit of an event stands for which atom of the machine.
     `slot_of` says in which slot of a cell each place of the machine is kept, if not in its own:
     rules of different shapes all have what their first port is bound to in slot 0, and so on.
     """
@@ -171,7 +173,7 @@ class RuleTable:
         return number
 
     def forget_start(self) -> None:
-        """Let a key in the first state be one that has read nothing, where that is all the same."""
+        """Number the first state as the state before any event, where both behave alike."""
         first = self.transitions.first
         identity = first.identity if isinstance(first, OrderedState) else first.active
         self._number_of[identity] = NOT_STARTED
@@ -273,7 +275,7 @@ class Symbols:
         return len(self.atoms) - 1
 
     def _atoms_in(self, pattern: int) -> frozenset[int]:
-        """As `atoms_of_bits`, for a machine of many atoms of which a pattern has few."""
+        """The atoms whose bits a pattern has; a machine may have many, a pattern has few."""
         found = set(self._always)
         while pattern:
             bit = pattern & -pattern

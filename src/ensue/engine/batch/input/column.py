@@ -40,7 +40,7 @@ _MORE_THAN_EXPECTED, _FIRST_BYTES = 1.125, 256
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`kind` is boolean, integer, real, string, timestamp or object.
+    """Values of one kind: boolean, integer, real, string, timestamp or object.
 
     Strings are an Arrow array, timestamps microseconds since 1970, everything else a numpy array.
     `missing` is None where nothing is missing.
@@ -276,7 +276,7 @@ def conformed(value: Any, type_: ValueType) -> Any:
 
 
 class Texts(NamedTuple):
-    """`data[offsets[n]:offsets[n + 1]]` is the text of number n."""
+    """Texts as bytes and offsets: text n is `data[offsets[n]:offsets[n + 1]]`."""
 
     data: Any
     offsets: Any
@@ -328,7 +328,7 @@ def _repeated(text: str, count: int) -> pa.Array:
 
 
 def written(loop: Callable[..., int], count: int, room: float, *given: Any) -> pa.Array:
-    """So many texts as a loop of `text_writing` writes them, as an Arrow array.
+    """`count` texts, as a loop of `text_writing` writes them, as an Arrow array.
 
     `room` is how many bytes a text is expected to have.
     """

@@ -42,7 +42,10 @@ WORD = 64
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """`bits` has a number for each row, or a row of numbers."""
+    """The rows that match a port and have a key: their bits and the numbers of their keys.
+
+    `bits` has a number for each row, or a row of numbers where there are more than 64 bits.
+    """
 
     rows: Rows
     bits: Any
@@ -239,7 +242,7 @@ def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
 
 
 def port_tests(port: EventPort) -> list[Expression]:
-    """What a port asks of an event besides its type: all of it has to hold."""
+    """The tests that an event of a port's type has to pass: its source, and its predicate."""
     tests: list[Expression] = []
     if port.source is not None:
         tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))
@@ -249,9 +252,9 @@ def port_tests(port: EventPort) -> list[Expression]:
 
 
 def _conjuncts(predicate: Expression) -> list[Expression]:
-    """The parts of a predicate that holds if each of them does; they may be shared by themselves.
+    """The conjuncts of a predicate, as tests that other ports may share; else the predicate.
 
-    That is so if they can only be true or false: `AND` would cast anything else.
+    Conjuncts are split only where they can be nothing but true or false: `AND` would cast others.
     """
     match predicate:
         case Logic(operands, operators) if set(operators) == {"AND"}:

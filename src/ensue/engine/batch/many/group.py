@@ -248,7 +248,7 @@ class CellGroup:
         of = heads[part.at]
         assert part.rules is not None, "several rules may have put out"
         return part, Roots(
-            fired.at[of], self.numbers[part.rules], fired.times[of], fired.starts[of]
+            fired.at[of], self.numbers[part.rules], fired.times[of], fired.last_read[of]
         )
 
     def reach(self, clock: int) -> None:
@@ -347,14 +347,14 @@ def _readings_of(fired: TimedFirings) -> tuple[Rows, Rows]:
 
     An event is one reading for all rules. The alarms of a rule and a key at one moment are one.
     """
-    rows, rules, starts = fired.at, fired.rules, fired.starts
+    rows, rules, last_read = fired.at, fired.rules, fired.last_read
     assert rules is not None
     same: npt.NDArray[np.bool_] = rows[1:] == rows[:-1]
     alarms = rows[1:] < 0
     same &= ~alarms | (
         (fired.times[1:] == fired.times[:-1])
         & (rules[1:] == rules[:-1])
-        & (starts[1:] == starts[:-1])
+        & (last_read[1:] == last_read[:-1])
     )
     begins = np.r_[True, ~same]
     return np.cumsum(begins) - 1, np.flatnonzero(begins)

@@ -300,7 +300,7 @@ def _values_of(expression: Expression, type_: ValueType, lookup: Any, count: int
 
 
 class TriggerCounts:
-    """The number of each output among those of its trigger: the last part of its id.
+    """Numbers the outputs of each trigger: the last part of an output's id.
 
     A trigger is an event under a key of a correlation, so nearly always its outputs stand together.
     Only where an id comes twice at one time, in a batch or in two that follow each other, do both

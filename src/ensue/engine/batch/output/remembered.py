@@ -27,7 +27,7 @@ from ensue.lang.expressions.names import Parts
 
 ID: Parts = ("id",)
 HEAVY_BYTES = 1 << 26
-"""So many bytes of batches are held on to for the sake of a few of their rows, and no more."""
+"""The most bytes of batches that are kept for the sake of a few of their rows."""
 _MOST_MARKS = 8
 """For each number, past which marks cost more than sorting."""
 _NO_ROWS = np.empty(0, np.int64)
@@ -92,8 +92,9 @@ class Kept:
 
 
 class Remembered:
-    """`names` are asked of any reading, besides its id; `whole` says that events are sent on.
+    """The readings that cells may still refer to, by number.
 
+    `names` are asked of any reading, besides its id; `whole` says that events are sent on.
     Readings are numbered from 1, so that 0 can stand for none.
     """
 
@@ -107,7 +108,7 @@ class Remembered:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether the last batches are so large that they are to be let go of early."""
+        """Whether the last batches are so large that they are better dropped early."""
         return self._recent_bytes > HEAVY_BYTES
 
     def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
@@ -165,9 +166,10 @@ class Remembered:
         return Texts.of(texts), new, places
 
     def recent_ids(self) -> tuple[Texts, int, Rows] | None:
-        """The ids of the last batch, the first reading of it, and the row of each reading.
+        """The ids of the last batch, its first reading, and the row of each reading.
 
-        Without rows it is that of its number. None if there is more to it.
+        An empty array of rows says that reading n is in row n. None if the last readings are of
+        several batches, or an id is missing.
         """
         last = self.parts[-1] if self.parts else None
         if not isinstance(last, Recent) or last.which is not None:
@@ -208,8 +210,8 @@ class Remembered:
         self._recent_bytes = 0
         return first
 
-    def let_go(self, first: int) -> None:
-        """Let go of batches all of whose readings come before a number."""
+    def drop_before(self, first: int) -> None:
+        """Drop the batches all of whose readings come before a number."""
         ends = [*(part.first for part in self.parts[1:]), self.next]
         left = [part for part, end in zip(self.parts, ends, strict=True) if end > first]
         if len(left) < len(self.parts):
@@ -274,9 +276,9 @@ def distinct(numbers: Rows) -> Rows:
 
 
 def ranks_in(known: Rows, numbers: Rows) -> Rows:
-    """Of each number how many of the known ones come before it, if it is known itself.
+    """The rank of each number among the known numbers, which are distinct and in order.
 
-    The known ones are distinct and in order. What is not known has any rank.
+    The rank of a number that is not known has no meaning.
     """
     if not known.size or int(known[-1] - known[0]) > _MOST_MARKS * known.size:
         return np.searchsorted(known, numbers)

@@ -511,8 +511,8 @@ class RelatedCorrelation:
         if self.clock is None or len(self._events) <= max(self._enough, len(self._held)):
             return
         first = counting.first_that_counts(self._events, self.clock) or self.remembered.next
-        self._events.let_go(first)
-        self.remembered.let_go(first)
+        self._events.drop_before(first)
+        self.remembered.drop_before(first)
         self._enough = max(SMALLEST_CLEARING, 2 * len(self._events))
 
 

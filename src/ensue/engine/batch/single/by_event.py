@@ -42,7 +42,10 @@ class SavedEvents(msgspec.Struct, frozen=True):
 
 
 class EventCorrelation:
-    """`number` is its place in the library; `depth` how long a way through rules may get."""
+    """A correlation that runs event by event, on instances of the step engine.
+
+    `number` is its place in the library; `depth` is the length of the longest chain of rules.
+    """
 
     is_timed = True
 

@@ -82,9 +82,10 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`ports` are those that are bound, by the numbers that the statements use.
+    """The statements that run when a branch fires with certain labels.
 
-    The last of them, as many as `clocks` says, are timers: what is bound to those is a time.
+    `ports` are the bound ports, by the numbers that the statements use. The last `clocks` of them
+    are timers, which are bound to times.
     """
 
     labels: str
