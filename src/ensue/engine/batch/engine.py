@@ -27,6 +27,7 @@ from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.ordered_pass import OrderedPass
 from ensue.engine.batch.output.columns import BatchOutputs, OutputForms
 from ensue.engine.batch.output.schema import OutputSchema
+from ensue.engine.batch.paths import Path
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
     FORMAT,
@@ -39,7 +40,7 @@ from ensue.engine.batch.saved.snapshots import (
     has_left_table,
 )
 from ensue.engine.batch.single.by_event import EventCorrelation
-from ensue.engine.batch.single.correlation import ColumnCorrelation, Path
+from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import ENDLESS

@@ -16,10 +16,12 @@ import numpy as np
 from ensue.engine.batch.arrangement import Arrangement
 from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.event_batches import EventBatch
+from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.output.columns import Made, MadeInTurn, Output
 from ensue.engine.batch.output.order import (
     Places,
+    Positions,
     Roots,
     depth_of,
     event_positions,
@@ -28,7 +30,7 @@ from ensue.engine.batch.output.order import (
 )
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.single.by_event import EventCorrelation
-from ensue.engine.batch.single.correlation import ColumnCorrelation, Positions, Segment
+from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.counts import Counts
 from ensue.lang.checked import CheckedLibrary
 

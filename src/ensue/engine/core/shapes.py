@@ -79,6 +79,11 @@ def statements_of(correlation: Correlation) -> list[Statement]:
     return [*correlation.initially, *of_cases]
 
 
+def begins_with_statements(correlation: Correlation) -> bool:
+    """Whether a key says something when it starts, before its first event."""
+    return isinstance(correlation, FilterCorrelation) and bool(correlation.initially)
+
+
 def shape_of(correlation: Correlation) -> tuple[bool, Correlation]:
     """The shape of rules that share a table."""
     lengths = durations_in(correlation)

@@ -3,17 +3,20 @@
 The columns form of `ensue.engine.ports`. In comes a batch; out go `Matches`: the rows that match a
 port and have a key, in their order, with one bit for each port and predicate. A row that is read
 under two keys is there twice. A port's type, source and predicate are tests on a column, and tests
-that several ports or correlations share are made once a batch. `SymbolNumbers` makes symbols of the
-bits, as the table of a rule has them.
+that several ports or correlations share are made once a batch. Rows come in segments, from the
+input and from rules that feed the correlation; `gathered` puts what is read of them into the order
+of the stream. `SymbolNumbers` makes symbols of the bits, as the table of a rule has them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.column import Rows, marked
@@ -51,6 +54,32 @@ class Matches:
     bits: Any
     keys: Numbers
     without_key: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows that a correlation may read, and where each stands in the order of the stream."""
+
+    batch: Batch
+    positions: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a correlation reads of some segments: row `rows[n]` of `batches[which[n]]`."""
+
+    batches: Sequence[Batch]
+    rows: Rows
+    bits: Any
+    keys: Numbers
+    times: npt.NDArray[np.int64]
+    which: Rows | None
+    _positions: npt.NDArray[np.int64]
+
+    def positions(self, at: Rows | slice = slice(None)) -> npt.NDArray[np.int64]:
+        """Where these readings stand in the stream."""
+        # Readings of one segment need not be put in order.
+        return self._positions[self.rows[at] if self.which is None else at]
 
 
 class Matcher:
@@ -174,6 +203,38 @@ class Matcher:
             word = self._word(bits, bit)
             word |= held.astype(self._dtype) * self._dtype(1 << bit % WORD)
         return Matches(found.rows, bits, found.keys, found.without_key)
+
+
+def gathered(
+    matcher: Matcher, keys_of: Keys, segments: Sequence[Segment], nowhere: npt.NDArray[np.int64]
+) -> tuple[Gathered, int]:
+    """All that is read of some segments, in the order of the stream, and how much has no key."""
+    found = [(each, matcher.match(each.batch, keys_of)) for each in segments]
+    missing = sum(matches.without_key for _, matches in found)
+    found = [(segment, matches) for segment, matches in found if matches.rows.size]
+    if not found:
+        none = np.empty(0, np.int64)
+        no_keys = np.empty(0, np.int32)
+        return Gathered([], none, matcher.no_bits, no_keys, none, None, nowhere), missing
+    rows = _concatenated([matches.rows for _, matches in found])
+    bits = _concatenated([matches.bits for _, matches in found])
+    keys = _concatenated([matches.keys for _, matches in found])
+    times = _concatenated([s.batch.times[m.rows] for s, m in found])
+    which = None
+    positions = found[0][0].positions
+    if len(found) > 1:
+        positions = np.concatenate([s.positions[m.rows] for s, m in found])
+        which = np.repeat(np.arange(len(found)), [m.rows.size for _, m in found])
+        # Stable, for a row that is read under two keys has one position.
+        order = np.lexsort(positions.T[::-1])
+        rows, bits, keys, times, which = (each[order] for each in (rows, bits, keys, times, which))
+        positions = positions[order]
+    batches = [segment.batch for segment, _ in found]
+    return Gathered(batches, rows, bits, keys, times, which, positions), missing
+
+
+def _concatenated(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 @compiled

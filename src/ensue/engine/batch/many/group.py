@@ -21,6 +21,7 @@ import numpy.typing as npt
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.event_batches import AlarmBatch
 from ensue.engine.batch.input.keys import Keys
+from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.input.row_lists import RowLists, RowNumbers
 from ensue.engine.batch.many.group_tables import GroupTables
 from ensue.engine.batch.many.visits import TimedFirings, VisitedCells
@@ -28,20 +29,14 @@ from ensue.engine.batch.output.build import OutputMaker, Readings
 from ensue.engine.batch.output.columns import Made, MadeInTurn
 from ensue.engine.batch.output.firings import Firings
 from ensue.engine.batch.output.order import Roots
-from ensue.engine.batch.output.remembered import Remembered, distinct
-from ensue.engine.batch.single.correlation import (
-    SMALLEST_CLEARING,
-    Path,
-    Segment,
-    asked_of,
-    begins_with_statements,
-    is_time,
-    readings_in,
-)
+from ensue.engine.batch.output.remembered import Remembered, asked_of, distinct, is_time
+from ensue.engine.batch.paths import Path
+from ensue.engine.batch.single.correlation import SMALLEST_CLEARING, readings_in
 from ensue.engine.core.cells import Instants, RuleCells
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.shapes import (
     Company,
+    begins_with_statements,
     event_ports,
     lengths_of,
     shape_of,

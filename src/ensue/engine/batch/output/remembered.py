@@ -21,9 +21,11 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.input.batches import Batch, TableBatch
 from ensue.engine.batch.input.column import NO_TEXTS, Column, Mask, Rows, Texts, absent, joined
+from ensue.engine.core.shapes import statements_of
 from ensue.events import cloudevents
 from ensue.events.event import Event
-from ensue.lang.expressions.names import Parts
+from ensue.lang.expressions.names import Parts, names_in
+from ensue.lang.syntax import Correlation, PushNew, PushPort
 
 ID: Parts = ("id",)
 HEAVY_BYTES = 1 << 26
@@ -239,6 +241,27 @@ class Remembered:
             self.parts.append(Kept(np.arange(first, first + count), columns, whole))
             self.next += count
         return first
+
+
+def asked_of(correlation: Correlation) -> list[Parts]:
+    """The names that outputs ask of bound events."""
+    return [
+        parts[1:]
+        for statement in statements_of(correlation)
+        if isinstance(statement, PushNew)
+        for assignment in statement.assignments
+        for parts in names_in(assignment.value)
+        if len(parts) > 1
+    ]
+
+
+def sends_events(correlation: Correlation) -> bool:
+    """Whether outputs are whole events that are sent on."""
+    return any(isinstance(statement, PushPort) for statement in statements_of(correlation))
+
+
+def is_time(name: Parts) -> bool:
+    return len(name) == 1 and name[0].lower() == "time"
 
 
 def write_event(event: Event) -> bytes:

@@ -20,27 +20,19 @@ import numpy as np
 
 from ensue.engine.batch.input.column import Column, Rows
 from ensue.engine.batch.input.keys import Keys
-from ensue.engine.batch.input.matching import Matcher
+from ensue.engine.batch.input.matching import Gathered, Matcher, Segment, gathered
 from ensue.engine.batch.kernels import match_links, moments
 from ensue.engine.batch.output.build import OutputMaker, Readings
 from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings
-from ensue.engine.batch.output.order import alarm_positions
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.order import Positions, alarm_positions
+from ensue.engine.batch.output.remembered import Remembered, asked_of, sends_events
+from ensue.engine.batch.paths import Path
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
 from ensue.engine.batch.related.events import Events
 from ensue.engine.batch.related.having import operands_of
 from ensue.engine.batch.related.latest_matches import LatestMatches
 from ensue.engine.batch.related.waiting import Clock, FiringsOfClock, Waiting
-from ensue.engine.batch.single.correlation import (
-    Gathered,
-    Path,
-    Positions,
-    Segment,
-    asked_of,
-    gathered,
-    sends_events,
-)
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.relating.form import COMPUTED, Form

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.input.column import Column
+from ensue.engine.batch.output.remembered import is_time
 from ensue.engine.batch.saved.column_state import (
     ColumnState,
     arrow_bytes,
     object_bytes,
     pack_events,
 )
-from ensue.engine.batch.single.correlation import is_time
 from ensue.engine.core.instances.rules import whole_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import moving_states

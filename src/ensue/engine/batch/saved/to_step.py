@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from ensue.engine.batch.output.remembered import is_time
 from ensue.engine.batch.saved.column_state import (
     ColumnState,
     arrow_table,
     object_column,
     whole_events,
 )
-from ensue.engine.batch.single.correlation import is_time
 from ensue.engine.core.instances.rules import fast_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import moving_states
