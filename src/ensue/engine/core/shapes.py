@@ -15,7 +15,7 @@ from typing import Any
 from ensue.engine.core.renaming import numbered_ports, with_ports
 from ensue.engine.core.rule_table import RuleTable
 from ensue.engine.core.timer_table import Timers
-from ensue.lang.derived.parts import timeouts_in
+from ensue.lang.derived.parts import statements_of, timeouts_in
 from ensue.lang.expressions.rewriting import mapped
 from ensue.lang.syntax import (
     CommonKey,
@@ -25,7 +25,6 @@ from ensue.lang.syntax import (
     EventPort,
     FilterCorrelation,
     PushPort,
-    Statement,
     Timeout,
     TimerPort,
 )
@@ -69,14 +68,6 @@ def company_of(correlation: Correlation, machine: Machine | None) -> Company | N
     sends = any(isinstance(each, PushPort) for each in statements_of(correlation))
     binds_first = correlation.clauses.bind == "first"
     return Company(names, sends, binds_first, len(timers) > 0)
-
-
-def statements_of(correlation: Correlation) -> list[Statement]:
-    """All statements of a transformer; an expression has none."""
-    if not isinstance(correlation, FilterCorrelation):
-        return []
-    of_cases = (statement for case in correlation.cases for statement in case.statements)
-    return [*correlation.initially, *of_cases]
 
 
 def begins_with_statements(correlation: Correlation) -> bool:

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.input.batches import Batch, TableBatch
 from ensue.engine.batch.input.column import NO_TEXTS, Column, Mask, Rows, Texts, absent, joined
-from ensue.engine.core.shapes import statements_of
 from ensue.events import cloudevents
 from ensue.events.event import Event
+from ensue.lang.derived.parts import statements_of
 from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.syntax import Correlation, PushNew, PushPort
 

@@ -151,7 +151,7 @@ def values_of(statement: PushNew, correlation: Correlation, types: TypeSystem) -
     return values
 
 
-def statements_of(correlation: FilterCorrelation, labels: frozenset[str]) -> list[Any]:
+def statements_with(correlation: FilterCorrelation, labels: frozenset[str]) -> list[Any]:
     """The statements that run with these labels active, where none changes a label."""
     return [
         statement
@@ -168,7 +168,7 @@ def recipe_of(
     if any(isinstance(port, TimerPort) for port in correlation.ports):
         return None
     bound = tuple(dict.fromkeys(ports[place] for place in fired.places))
-    statements = statements_of(correlation, fired.labels)
+    statements = statements_with(correlation, fired.labels)
     if not all(isinstance(each, PushPort | PushNew) for each in statements):
         return None
     labels = ",".join(sorted(fired.labels))
