@@ -15,6 +15,7 @@ from ensue.errors import LibraryError, UsageError
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
+from ensue.lang.derived.parts import statements_of
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
 from ensue.lang.expressions.binding import Binding
 from ensue.lang.limits import DEFAULT_LIMITS

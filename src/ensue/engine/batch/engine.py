@@ -58,10 +58,10 @@ OUTPUTS_AT_ONCE = 1 << 17
 """About how many outputs of timers are made at once, where timers may fire far more often."""
 
 KEYS_BEFORE_A_SWEEP = 1 << 18
-"""How many keys have numbers before those that hold nothing are dropped."""
+"""How many keys have numbers before keys that hold nothing are dropped."""
 
 KEYS_BEFORE_A_TIMED_SWEEP = 1 << 16
-"""How many there are before it is worth looking for those whose time has passed."""
+"""How many keys there are before it is worth looking for keys whose time has passed."""
 
 
 class BatchEngine:
@@ -74,7 +74,7 @@ class BatchEngine:
         max_jump: float = UNBOUNDED,
         columns: OutputSchema | None = None,
     ) -> None:
-        """`columns` are those of tables of outputs; without them, all that the library can have."""
+        """`columns` are the columns of output tables; by default, all that the library can have."""
         self.counts = Counts() if counts is None else counts
         self._given_columns = columns
         self.clock: int | None = None
@@ -242,7 +242,7 @@ class BatchEngine:
                 step = max(1, step // 2) if len(made) > most else 2 * step
 
     def _time_of_a_step(self, batch: Batch) -> int | None:
-        """How far the clock goes at once in a batch; None if all of it is little enough."""
+        """The span of time that goes through at once; None if the whole batch is small enough."""
         if self._shortest is None or not len(batch):
             return None
         first = int(batch.times[0]) if self.clock is None else self.clock
@@ -352,7 +352,7 @@ class BatchEngine:
         return self._forms.of_batch(self._pass.run(batch, first, self.clock))
 
     def _clear_up(self) -> None:
-        """Let go of events, and of keys whose windows and timeouts have passed."""
+        """Drop events that no key holds, and keys whose windows and timeouts have passed."""
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
@@ -364,7 +364,7 @@ class BatchEngine:
             self._sweep(self.clock)
 
     def _make_room(self) -> None:
-        """Let go of keys that hold nothing where there are many: before more is read, if it is."""
+        """Drop keys that hold nothing, where there are many, before more is read."""
         if self.clock is not None and self._key_count() > self._sweeps.most_keys:
             self._sweep(self.clock)
 

@@ -159,10 +159,10 @@ def read_snapshot(data: bytes, library: CheckedLibrary, key: bytes | None = None
 
 @contextmanager
 def damaged_if_impossible() -> Iterator[None]:
-    """Whatever goes wrong with a state that came from bytes is told of the bytes.
+    """Turns any failure of a restored state into a `SnapshotError` about its bytes.
 
-    They are checked as they are read. But a snapshot that was changed, and its digest mended, may
-    have states that no run ever had, and not all of what follows from them is foreseen.
+    Bytes are checked as they are read. But a snapshot that was changed, and whose digest was made
+    to fit, may have states that no run ever had, and not every consequence is foreseen.
     """
     try:
         yield

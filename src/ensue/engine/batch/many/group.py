@@ -25,9 +25,9 @@ from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.input.row_lists import RowLists, RowNumbers
 from ensue.engine.batch.many.group_tables import GroupTables
 from ensue.engine.batch.many.visits import TimedFirings, VisitedCells
-from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made, MadeInTurn
-from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Roots
 from ensue.engine.batch.output.remembered import Remembered, asked_of, distinct, is_time
 from ensue.engine.batch.paths import Path
@@ -113,7 +113,7 @@ class Member:
 
 
 class CellGroup:
-    """Rules of one company, in the order of their library; `numbers` are theirs in it."""
+    """Rules of one company, in the order of the library; `numbers` has their places there."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class CellGroup:
         types: TypeSystem,
         counts: Counts,
     ) -> None:
-        """`machines` has those that are known of the rules, at least one of each shape."""
+        """`machines` has the machines that are built already, at least one of each shape."""
         self.numbers = np.array(numbers)
         self.keys = Keys(bool(company.key))
         self.has_timers = company.has_timers
@@ -252,7 +252,7 @@ class CellGroup:
         self.visited.latest = clock if latest is None else max(latest, clock)
 
     def clear_up(self) -> None:
-        """Let go of events that no key holds any more, if there are enough of them."""
+        """Drop events that no key holds any more, if there are many."""
         enough = max(SMALLEST_CLEARING, self.visited.cells.size // 2)
         if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             held = []

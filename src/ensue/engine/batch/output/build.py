@@ -32,7 +32,7 @@ from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
 from ensue.engine.batch.kernels import text_writing
 from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made
-from ensue.engine.batch.output.firings import Bound, Bundle, Firings, bundles_of
+from ensue.engine.batch.output.firings import Bound, Bundle, Firings, Readings, bundles_of
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.core.effects import Emitted, Sent
 from ensue.engine.core.numbering import Numbers
@@ -46,27 +46,6 @@ Counted = tuple[int, int, str]
 """A correlation, a key and the id of a trigger."""
 _BESIDE_TEXTS = 24
 """So many bytes an id has besides names, triggers and keys: a time and a number, mostly."""
-
-
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """What a correlation has read of a batch: one row for each reading.
-
-    Firings come in the order of the stream; the readings of different keys may not, where there
-    are timers. `numbers` has the numbers of readings that do not follow each other: 0 for the
-    alarms of a rule under a key, at one moment.
-    """
-
-    first: int
-    times: npt.NDArray[np.int64]
-    keys: Numbers
-    latest: int | None = None
-    numbers: Rows | None = None
-
-    @property
-    def last(self) -> int:
-        """The last moment at which something was read."""
-        return int(self.times[-1]) if self.latest is None else self.latest
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Firings of a batch: the arrays that kernels write them to, and what outputs are made of.
 
-A firing is a row that made a rule put something out, the action that says what, and what was in the
-slots of the rule's cell: numbers of readings, 0 for none. Outputs of one statement are a `Bundle`,
-and `Bound` has what their ports are bound to, as columns: causes, and the names that a transformer
-asks for. `build` turns firings into outputs.
+A firing is a reading that made a rule put something out, the action that says what, and what was in
+the slots of the rule's cell: numbers of readings, 0 for none. Outputs of one statement are a
+`Bundle`, and `Bound` has what their ports are bound to, as columns: causes, and the names that a
+transformer asks for. `build` turns firings into outputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ensue.engine.batch.input.column import (
 from ensue.engine.batch.kernels import text_writing
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.core.effects import Action, Shape
-from ensue.engine.core.numbering import taller
+from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.stepping.arrays import Fired
 from ensue.lang.expressions.names import Parts
 
@@ -41,6 +41,27 @@ _FEW = 3
 def is_timer(port: str) -> bool:
     """Whether a port that goes by its number is a timer: its slot holds a time, and no reading."""
     return port.startswith(TIMER_PORT)
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What a correlation has read of a batch: the time and the key of each reading.
+
+    Firings come in the order of the stream; the readings of different keys may not, where there
+    are timers. `numbers` has the numbers of readings that do not follow each other: 0 for the
+    alarms of a rule under a key, at one moment.
+    """
+
+    first: int
+    times: npt.NDArray[np.int64]
+    keys: Numbers
+    latest: int | None = None
+    numbers: Rows | None = None
+
+    @property
+    def last(self) -> int:
+        """The last moment at which something was read."""
+        return int(self.times[-1]) if self.latest is None else self.latest
 
 
 @dataclass(frozen=True, slots=True)

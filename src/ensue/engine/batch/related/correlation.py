@@ -22,9 +22,9 @@ from ensue.engine.batch.input.column import Column, Rows
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Gathered, Matcher, Segment, gathered
 from ensue.engine.batch.kernels import match_links, moments
-from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made
-from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Positions, alarm_positions
 from ensue.engine.batch.output.remembered import Remembered, asked_of, sends_events
 from ensue.engine.batch.paths import Path
@@ -46,7 +46,7 @@ from ensue.machine.model import PortAtom
 __all__ = ["LeavesColumnsError", "RelatedCorrelation"]
 
 SMALLEST_CLEARING = 1 << 18
-"""So many readings are at hand before it is worth letting go of those that count no longer."""
+"""With fewer readings it is not worth dropping the readings that count no longer."""
 
 
 class RelatedCorrelation:
@@ -210,7 +210,7 @@ class RelatedCorrelation:
     # --- readings ---------------------------------------------------------------------------------
 
     def _remember(self, found: Gathered) -> int:
-        """Have what was found at hand; returns the number of its first reading."""
+        """Remember the rows that were found; returns the number of the first reading."""
         remembered = self.remembered
         remembered.add(found.batches, found.rows, found.which)
         number = remembered.next - len(found.rows)
@@ -425,7 +425,7 @@ class RelatedCorrelation:
             self._counting.read(self._events, read_under, number, none, none, self._floors, None)
 
     def clear_up(self) -> None:
-        """Let go of readings that no key remembers any more, if there are enough of them."""
+        """Drop readings that no key remembers any more, if there are many."""
         if self._counting is not None and self.form.window is not None:
             self._slide(self._counting)
         elif self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._latest)):
@@ -434,7 +434,7 @@ class RelatedCorrelation:
             self.read_again(self.live())
 
     def _slide(self, counting: Counting) -> None:
-        """Let go of the readings before the first one that is in the window of its key."""
+        """Drop the readings before the first one that is in the window of its key."""
         if self.clock is None or len(self._events) <= max(self._enough, len(self._latest)):
             return
         first = counting.first_that_counts(self._events, self.clock) or self.remembered.next

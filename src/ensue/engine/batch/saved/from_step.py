@@ -1,8 +1,8 @@
-"""What the step engine has saved of one rule, as a correlation of the batch engine goes on from.
+"""The saved state of one rule, from the form of the step engine to that of the batch engine.
 
 In comes plain data of `ensue.engine.core.saved.rules`; out goes a `ColumnState`, as `snapshots` has
-it: keys, states or starts, due times, and columns of what is bound. What moves at all is for
-`exchanging` to say.
+it: keys, states or starts, due times, and columns of what is bound. `exchanging` decides which
+rules can move, and `to_step` is the way back.
 """
 
 from __future__ import annotations

@@ -17,9 +17,9 @@ import numpy as np
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Matcher, Segment, SymbolNumbers, gathered
-from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made
-from ensue.engine.batch.output.firings import Firings, Room
+from ensue.engine.batch.output.firings import Firings, Readings, Room
 from ensue.engine.batch.output.order import Positions
 from ensue.engine.batch.output.remembered import Remembered, asked_of, distinct, sends_events
 from ensue.engine.batch.paths import Path
@@ -202,8 +202,9 @@ class ColumnCorrelation:
             self._cells.drop_expired(0, self.latest)
 
     def clear_up(self) -> None:
-        """Let go of events that no key holds any more, if there are enough of them."""
-        enough = max(SMALLEST_CLEARING, self.held.slots.size // 2)
+        """Drop events that no key holds any more, if there are many."""
+        held = self._cells.size if self._linear is None else self._linear.slots.size
+        enough = max(SMALLEST_CLEARING, held // 2)
         if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             self.forget_unheld()
 
