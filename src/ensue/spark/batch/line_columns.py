@@ -9,7 +9,6 @@ accordingly (`spark.worker.line_chunks`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePath
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -18,29 +17,34 @@ from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
 from ensue.events.columns import CONTEXT_COLUMNS, extension_column, is_attribute_column
 from ensue.events.mapping import Mapping as UserMapping
-from ensue.events.sources.contents import guess_delimiter
+from ensue.events.sources.contents import Content, Given, content_of
 from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.plan import plan_of
 from ensue.spark.sql.scan import names_read
 from ensue.spark.worker.line_chunks import KINDS
-from ensue.spark.worker.line_places import first_line
+from ensue.spark.worker.line_places import first_line, name_of
 from ensue.spark.worker.line_records import header_names
 
 Fields = tuple[tuple[str, str], ...]
 """Names of columns, each with its kind."""
+FIRST_LINES = 16
+"""A log of Zeek says in fewer lines how it is to be read."""
 
 
-def csv_header(
-    lines: DataFrame, where: str, given_delimiter: str | None
-) -> tuple[tuple[str, ...], str]:
-    """The names in the first line of a file of CSV, and what stands between its cells."""
-    first = lines.filter(sf.col("start") == 0).select("file", "value").head()
-    if first is None or not first_line(bytes(first["value"])).strip():
+def csv_header(lines: DataFrame, where: str, given: Given) -> tuple[tuple[str, ...], Content]:
+    """The names of the columns of CSV, and how its cells are read, by the beginning of a file."""
+    rows = lines.filter(sf.col("start") == 0).select("file", "value").head(FIRST_LINES)
+    head = [bytes(row["value"] or b"") for row in rows if row["file"] == rows[0]["file"]]
+    name = name_of(rows[0]["file"]) if rows else ""
+    first = first_line(head[0]) if head else b""
+    text = b"\n".join([first, *head[1:], b""])
+    cells = content_of(name, text, given)
+    if cells.header is not None:
+        return cells.header, cells
+    if not first.strip():
         raise UsageError(f"{where} is empty: the first line of a CSV file names its columns")
-    line = first_line(bytes(first["value"]))
-    delimiter = given_delimiter or guess_delimiter(PurePath(first["file"]).name, line)
-    return header_names(line, delimiter), delimiter
+    return header_names(first, cells.delimiter), cells
 
 
 def mapped_names(header: Sequence[str], mapping: UserMapping) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.events.columns import Layout
 from ensue.events.mapping import Mapping as UserMapping
+from ensue.events.sources.contents import Content, Given
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.matching.wanted import types_read
 from ensue.library import Library
@@ -57,9 +58,10 @@ NO_OFFSET = "the offset is missing"
 class Reading:
     """How files are read: what the user has said, and what they turned out to need.
 
-    With `line_breaks` cells of CSV may hold line breaks, so that each file is read by one task.
-    With `as_events` lines become events in bytes, and with `numbered` the number of a record stands
-    in for an id that it lacks.
+    `header` has the names of the columns of CSV, where the first lines of files do not. With
+    `line_breaks` cells of CSV may hold line breaks, so that each file is read by one task. With
+    `as_events` lines become events in bytes, and with `numbered` the number of a record stands in
+    for an id that it lacks.
     """
 
     mapping: UserMapping = field(default_factory=UserMapping)
@@ -67,6 +69,7 @@ class Reading:
     line_breaks: bool = False
     as_events: bool = False
     numbered: bool = False
+    header: tuple[str, ...] | None = None
 
 
 PLAIN = Reading()
@@ -214,6 +217,10 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: Readin
         read = _open(reader, paths)
     files = paths_of(read)
     if len(files) < MOST_RANKED:
+        if elsewhere := nanoseconds.types_elsewhere(files):
+            spark.conf.set(nanoseconds.BY_VECTORS, "false")
+            schema = nanoseconds.with_types(reader, read.schema, elsewhere)
+            read = _open(_reader(spark, "parquet").schema(schema), paths)
         empty = nanoseconds.empty_columns(files, read.schema)
         read = read.withColumns({name: sf.lit(None) for name in empty}) if empty else read
     if spark.conf.get(nanoseconds.SETTING, "false") != "true":
@@ -267,9 +274,10 @@ def _lines(
     files, with_codes = _named_files(spark, paths, lines)
     mapping = reading.mapping
     header: tuple[str, ...] = ()
-    delimiter = ","
+    cells = Content(format_)
     if format_ == "csv":
-        header, delimiter = csv_header(lines, _shown(paths), reading.delimiter)
+        given = Given("csv", reading.delimiter, reading.header)
+        header, cells = csv_header(lines, _shown(paths), given)
         Layout.of(mapped_names(header, mapping), _shown(paths))
     columns = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
     said = columns, mapping.type, mapping.timezone
@@ -286,10 +294,13 @@ def _lines(
         files,
         format_,
         header,
-        delimiter,
+        cells.delimiter,
         *said,
         fields=() if fields is None or is_encoded else fields,
-        before=_numbers_before(lines, files, format_, reading) if is_numbered else None,
+        before=_numbers_before(lines, files, cells, reading) if is_numbered else None,
+        has_header=cells.header is None,
+        is_zeek=cells.is_zeek,
+        has_fields=cells.is_zeek and reading.header is None,
     )
     ddl = PAYLOAD_DDL
     if not is_encoded:
@@ -341,7 +352,7 @@ def _with_reach(records: DataFrame, allowed: float) -> DataFrame:
 
 
 def _numbers_before(
-    lines: DataFrame, files: Sequence[str], format_: str, reading: Reading
+    lines: DataFrame, files: Sequence[str], cells: Content, reading: Reading
 ) -> tuple[tuple[str, int, int], ...]:
     """How many records come before each block of the files; a pass over their bytes.
 
@@ -349,7 +360,10 @@ def _numbers_before(
     """
     if reading.line_breaks:
         return ()
-    is_record = sf.col("value").cast("string").rlike(r"\S")
+    text = sf.col("value").cast("string")
+    is_record = text.rlike(r"\S")
+    if cells.is_zeek:
+        is_record &= ~text.startswith("#")
     blocks = lines.groupBy("file", "start").agg(sf.count_if(is_record).alias("records")).collect()
     ranks = {plain_path(name): rank for rank, name in enumerate(files)}
     counted = sorted(
@@ -361,7 +375,8 @@ def _numbers_before(
     for _, start, file, records in counted:
         found.append((file, start, done))
         # The header of a file is no record.
-        done += records - (1 if format_ == "csv" and start == 0 else 0)
+        has_header = cells.format == "csv" and cells.header is None
+        done += records - (1 if has_header and start == 0 else 0)
     return tuple(found)
 
 
