@@ -123,8 +123,16 @@ def with_content(inputs: Sequence[Input]) -> Sequence[Input]:
     return [each for each in inputs if each.size != 0] or inputs[:1]
 
 
+def standard_input() -> BinaryIO:
+    """The bytes of the standard input. Raises `UsageError` if the caller has closed it."""
+    # What stands in its place then (`ensue.__main__`) would count as an input without events.
+    if sys.__stdin__ is None and sys.stdin.name == os.devnull:
+        raise UsageError("the standard input is closed: pipe something into it, or give a file")
+    return sys.stdin.buffer
+
+
 def _input(path: str, given: Given) -> Input:
-    file = sys.stdin.buffer if path == STDIN else _opened(path)
+    file = standard_input() if path == STDIN else _opened(path)
     opened: BinaryIO | None = None
     size = None if path == STDIN else _size(file)
     if size is None:

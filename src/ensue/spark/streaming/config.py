@@ -41,12 +41,12 @@ columns of the source fit the rules is told when the source has been opened, bef
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from ensue.configuration.toml import MOST_PROBLEMS, STOPPED, parse_toml, read_settings_file
 from ensue.engine.timing.jumps import AUTO, NONE
 from ensue.errors import EnsueError, UsageError
 from ensue.events.mapping import Mapping as UserMapping
@@ -209,10 +209,9 @@ def load_config(path: str | Path) -> PipelineConfig:
     place = Path(path)
     if not place.is_file():
         raise UsageError(f"there is no file `{place}`: give the TOML file of the stream")
+    tables = read_settings_file(place, "give the TOML file of the stream").tables
     try:
-        return parse_config(place.read_text())
-    except UnicodeDecodeError:
-        raise UsageError(f"`{place}` is no text: give the TOML file of the stream") from None
+        return config_of(tables)
     except UsageError as error:
         raise UsageError(f"`{place}`: {error}") from None
 
@@ -233,12 +232,14 @@ NEEDED = {
 
 
 def parse_config(text: str) -> PipelineConfig:
+    return config_of(parse_toml(text))
+
+
+def config_of(tables: dict[str, Any]) -> PipelineConfig:
+    """The configuration that tables give. Raises `UsageError`."""
     try:
-        tables = tomllib.loads(text)
         _check_names(tables)
         config = msgspec.convert(tables, PipelineConfig)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"this is no TOML: {_lower(str(error))}") from None
     except msgspec.ValidationError as error:
         raise UsageError(_in_words(str(error))) from None
     _check_source(config)
@@ -281,6 +282,9 @@ def _check_names(tables: dict[str, Any]) -> None:
                 for key in given
                 if key not in names
             ]
+        if len(problems) >= MOST_PROBLEMS:
+            problems = [*problems[:MOST_PROBLEMS], STOPPED]
+            break
     if problems:
         raise UsageError("\n".join(problems))
 
