@@ -21,6 +21,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from msgspec.structs import astuple
+
 from ensue.errors import HistoryError, UsageError
 from ensue.history.stores.sqlite import JOURNAL, claim
 from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, Entry
@@ -335,7 +337,7 @@ def _rows(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
             rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
             waiting, size = [], 0
         if entry.kind != EVENT:
-            rows.append(entry)
+            rows.append(astuple(entry))
     if waiting:
         rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
     return rows
