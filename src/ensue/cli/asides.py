@@ -69,10 +69,14 @@ class RefusedRecords:
             hints.about_refusals(read, self.count, self.first),
             hints.about_offsets(self.without_offset, self.first_without_offset),
         ]
+        first = self.first_record
+        if first is not None:
+            found.append(hints.about_numbers(read, self.first, first.problems))
         if self.as_lines:
-            found.append(hints.about_lines(read, self.count, self.objects))
-            if self.first_record is not None:
-                first = self.first_record
+            raw = None if first is None else first.raw
+            file = (first.file if first else None) or self._name
+            found.append(hints.about_lines(read, self.count, self.objects, file, raw))
+            if first is not None:
                 found.append(hints.about_members(read, first.raw, first.problems))
         return [each for each in found if each is not None]
 
