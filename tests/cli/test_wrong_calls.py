@@ -124,3 +124,30 @@ def test_a_time_that_lacks_only_its_offset_is_not_called_missing(
 
     assert "`--timezone UTC`" in answer.err
     assert "objects without a `time`" not in answer.err
+
+
+SILENCE = """
+eventtype Beat { attribute string host; }
+eventtype Silent { attribute string host; }
+Silent correlation Quiet (Beat b) b ; timeout(5 min) unless b by host
+{ case true: push new Silent { host = b.host }; }
+"""
+
+
+def test_a_timer_that_the_last_event_leaves_behind_is_told(ensue: Ensue, tmp_path: Path) -> None:
+    rules, beats = tmp_path / "quiet.cor", tmp_path / "beats.csv"
+    rules.write_text(SILENCE)
+    beats.write_text("time,type,host\n2024-05-06T07:00:00Z,Beat,h\n")
+    cases = tmp_path / "cases.toml"
+    cases.write_text(
+        '[[case]]\nname = "quiet"\nwhy = "forgets until"\nlibrary_file = "quiet.cor"\n'
+        "events = ['0 Beat {\"host\": \"h\"}']\noutputs = ['timer@300 Silent']\n"
+    )
+
+    run = ensue("run", rules, "-e", beats)
+    until = ensue("run", rules, "-e", beats, "--until", "2024-05-06T07:05:00Z")
+
+    assert "`--until 2024-05-06T07:05:00Z` lets the clock go on" in run.err
+    assert len(until.outputs) == 1
+    assert "lets the clock go on" not in until.err
+    assert "`until = 300` lets it go on to the timer" in ensue("test", cases).out

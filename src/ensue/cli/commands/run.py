@@ -317,6 +317,7 @@ def run(
         late=late_events,
         explained=running.run if explain and isinstance(running, Running) else None,
         only=correlation,
+        due=running.due if isinstance(running, Running) else None,
     )
     report.tell(None if stopped else out, end)
     if stopped:
