@@ -139,7 +139,7 @@ def about_lines(
     if text.strip()[:1] in (b"[", b"{"):
         every = ".[]" if text.strip()[:1] == b"[" else "."
         return (
-            "events are read as JSON lines, one whole object a line:"
+            "not one line is a JSON object, and events are read one whole object a line:"
             f" `jq -c '{every}' {file} > lines.jsonl` makes lines of this file"
         )
     return (
