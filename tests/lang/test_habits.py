@@ -282,6 +282,7 @@ OTHERS = [
     (f"{TYPES}rule R (A a) a {{}}", "`Type correlation R (...)`"),
     (f"{TYPES}correlation R (A a) a {{}}", "`Type correlation R (...)`"),
     # definitions
+    ("rules.cor", '`ensue.load("rules.cor")` reads it'),
     ("SELECT * FROM A", "a rule is written as `Out correlation Name (Type a)"),
     ("sequence by user [a where b == 1]", "a rule is written as"),
     ("CREATE TABLE A (user string);", "an event type is declared by `eventtype Name {"),

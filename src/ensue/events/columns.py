@@ -249,6 +249,7 @@ def _missing_columns(missing: Sequence[str], columns: Sequence[str], where: str)
     return (
         f"{where} has no {lacking}: its columns are {present}. an event needs a `type` (the name of"
         " its event type) and a `time` (when it happened): say which columns hold them (`--columns"
-        " time=COLUMN,type=COLUMN`), or name the type of all events (`--type NAME`)"
+        " time=COLUMN,type=COLUMN`, in Python `columns={...}`), or name the type of all events"
+        " (`--type NAME`)"
         f"{named if is_row else ''}"
     )

@@ -68,6 +68,7 @@ def _misspelt_before(mistake: Mistake) -> str | None:
 _BEFORE_REWRITING: tuple[Advice, ...] = (
     statements.labels,
     definitions.comment,
+    definitions.file_name,
     filters.repetition,
     definitions.wire_name,
     filters.choice,

@@ -31,6 +31,14 @@ def comment(mistake: Mistake) -> str | None:
 _COMMENT = "a comment begins with `//`, or stands between `/*` and `*/`"
 
 
+def file_name(mistake: Mistake) -> str | None:
+    """The path of a library where its text is expected."""
+    path = mistake.text.strip()
+    if re.fullmatch(r"[\w./\\: -]+\.(?:cor|ensue)", path):
+        return f'this is the name of a file: `ensue.load("{path}")` reads it'
+    return None
+
+
 def other_format(mistake: Mistake) -> str | None:
     """A file of JSON or YAML where a library is expected."""
     if mistake.found in {"{", "["} and "_EVENTTYPE" in mistake.accepted:
