@@ -20,7 +20,6 @@ from threading import Lock
 from typing import Any, Final, TypeVar
 
 import msgspec
-
 from msgspec.structs import astuple
 
 from ensue.errors import HistoryError, UsageError
