@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.events.files.endings import format_of
+from ensue.events.files.endings import FORMATS, format_of
 from ensue.events.files.whole_file import WholeFile
 from ensue.lang.checked import CheckedLibrary
 
@@ -31,6 +31,20 @@ if TYPE_CHECKING:
     from ensue.engine.batch.output.schema import OutputSchema
 
 _EVENTS_AT_ONCE = 10_000
+
+
+_TABLES_OF_OTHERS = (".avro", ".db", ".ods", ".orc", ".sqlite", ".xls", ".xlsx")
+_TEXTS_OF_OTHERS = (".bz2", ".gz", ".xml", ".yaml", ".yml", ".zip", ".zst")
+
+
+def refuse_other_formats(path: Path | None) -> None:
+    """Raises `UsageError` for a name that tells of a format which is not written."""
+    if path is not None and path.suffix.lower() in (*_TABLES_OF_OTHERS, *_TEXTS_OF_OTHERS):
+        written = ", ".join(f"`{ending}`" for ending in FORMATS)
+        raise UsageError(
+            f"`--out`: `{path.suffix}` is a format that is not written here: choose {written}, or"
+            " `.jsonl` for lines of JSON"
+        )
 
 
 class Outputs:
