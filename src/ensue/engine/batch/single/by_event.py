@@ -15,6 +15,7 @@ from typing import cast
 import msgspec
 import numpy as np
 
+from ensue.engine.batch.input.batches import accepted_types
 from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
@@ -72,11 +73,10 @@ class EventCorrelation:
         self._readings = count(1)
         self._fired = 0
         self._clock: int | None = None
-        names = list(types.types)
-        self._wanted = np.zeros(len(names) + 1, np.bool_)
+        self._wanted = np.zeros(len(types.types) + 1, np.bool_)
         for port in correlation.ports:
             if isinstance(port, EventPort):
-                self._wanted[[names.index(name) for name in types.subtypes(port.type)]] = True
+                self._wanted |= accepted_types(types, port.type)
 
     @property
     def machine(self) -> Machine | None:
