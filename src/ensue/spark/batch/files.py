@@ -243,13 +243,12 @@ def _counts(job: Job) -> Mapping[str, Any]:
 
 
 def _observed_counts(observed: ObservedCounts | DataFrame) -> Mapping[str, Any]:
-    rows = observed
     if isinstance(observed, ObservedCounts):
         with suppress(*FAILURES):
             if known := observed.observation.get:
                 return known
-        rows = observed.again
-    found: dict[str, Any] = rows.collect()[0].asDict()
+        observed = observed.again
+    found: dict[str, Any] = observed.collect()[0].asDict()
     return found
 
 
