@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from uuid import uuid4
 
+from ensue.errors import UsageError
 from ensue.federation.configuration import GatewaySettings
 from ensue.federation.links.link import Link
 from ensue.federation.passing import Passing
@@ -100,15 +101,24 @@ class Neighbours:
             case control.Hello():
                 self._greeted(link, said)
             case control.Stated():
-                if said.gateway != self._name and self._interest.state(
-                    link.name, said, self.clock()
-                ):
-                    self._changed.set()
-                    self.has_stated()
+                self._was_told(link, said)
             case control.Asked():
                 self._digests.pop(link.name, None)
                 self._say(link)
                 self._changed.set()
+
+    def _was_told(self, link: Link, said: control.Stated) -> None:
+        if said.gateway == self._name:
+            return
+        try:
+            is_new = self._interest.state(link.name, said, self.clock())
+        except UsageError as error:
+            link.counts.dropped["no room for control"] += 1
+            link.counts.last_error = str(error)
+            return
+        if is_new:
+            self._changed.set()
+            self.has_stated()
 
     def _greeted(self, link: Link, said: control.Hello) -> None:
         if said.gateway == self._name:

@@ -58,7 +58,7 @@ class Passing:
                     link.outbox.note(identity_of(each.event))
                 link.receipts.rest(each)
             return
-        self._pass_on(link, [(each, link.receipts.ticket(each.token)) for each in incoming])
+        self._pass_on(link, [(each, link.receipts.ticket(each)) for each in incoming])
 
     def wake(self, link: Link) -> None:
         """A link carries events from now on: what was kept goes where it is wanted."""

@@ -61,7 +61,14 @@ def bench(
         json.open("a", encoding="utf-8").close()
     # However it is ended, what was measured by then is shown and saved.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    report = measure(what, Effort(quick, repeats), _tell)
+
+    def told(finding: Finding, so_far: Report) -> None:
+        _tell(finding)
+        if json is not None:
+            # A process that is killed leaves what it has measured.
+            json.write_text(so_far.as_json(), "utf-8")
+
+    report = measure(what, Effort(quick, repeats), told)
     _show(report)
     if report.environment.get("interrupted"):
         say("interrupted: these figures were taken before, and others are missing", "yellow")

@@ -4,7 +4,7 @@ In come, from the gateway, events of the site and parcels of other sites; out go
 rules that run here, and parcels for other sites, which find their way like any event. Events are
 put in order by their times within the lateness of the site. With the wall clock, the site comes to
 each moment by itself; with the clock of events, only with them. What is no event of the site, or
-comes too late, is refused, and counted by the link.
+comes too late or lies too far ahead, is refused, and counted by the link.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import msgspec
 
+from ensue.engine.timing.jumps import check_ahead_of_now, jump_problem, max_jump
 from ensue.engine.timing.ordering import Ordering
 from ensue.errors import EventError
 from ensue.events.conformance import conform
@@ -57,10 +58,15 @@ class AttachedSite:
         self.beat = settings.beat
         self.incoming: Inbox[Incoming] = Inbox(1 << 30)
         self._types = library.types
-        self._run = SiteRun(placement, settings.name, instance=uuid4().hex[:8])
-        self._order = Ordering(settings.lateness)
+        self._placement = placement
+        self._run = self._begun()
+        self._order = Ordering(settings.lateness, max_jump(library, None))
+        self._read = 0
         self._by_wall_clock = settings.clock == "wall"
         self.subscriptions = tuple(self._wishes(settings))
+
+    def _begun(self) -> SiteRun:
+        return SiteRun(self._placement, self.service.name, instance=uuid4().hex[:8])
 
     def _wishes(self, settings: SiteSettings) -> list[Subscription]:
         """What the site wants: its own events that rules read, and parcels for it."""
@@ -89,16 +95,34 @@ class AttachedSite:
         ready = conform(msgspec.structs.replace(event, extensions=own), self._types)
         self._run.require_own(ready)
         if self._by_wall_clock:
-            self._order.observe(_now())
+            check_ahead_of_now(ready.time, _now(), self._order.max_jump)
+            self._come_to(_now())
+        if self._order.is_ahead(ready.time):
+            if not self._order.is_believed(ready.time, self._read):
+                problem = jump_problem(ready.time, int(self._order.latest), self._order.max_jump)
+                raise EventError([f"`{ready.id}`: {problem}"])
+            self._begin_anew()
         if self._order.is_late(ready.time):
             raise EventError([f"`{ready.id}` comes too late: {format_time(ready.time)}"])
+        self._read += 1
         self._order.add(ready)
         self._go_on()
+
+    def _come_to(self, now: int) -> None:
+        """The time of day. After a pause with too many firings in it, a new beginning."""
+        if self._order.is_ahead(now):
+            self._begin_anew()
+        self._order.observe(now)
+
+    def _begin_anew(self) -> None:
+        """Most events say that the clock was wrong: what rules remember was of another time."""
+        self._order.begin_anew()
+        self._run = self._begun()
 
     def tick(self) -> None:
         """A moment has passed: tell other sites how far this one has come."""
         if self._by_wall_clock:
-            self._order.observe(_now())
+            self._come_to(_now())
         self._go_on()
         self._send(marks=True)
 
