@@ -21,6 +21,7 @@ from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.output.remembered import events_of
 from ensue.engine.batch.paths import Path
+from ensue.engine.core.instances.linked import LinkedFilter
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
 from ensue.engine.core.saved.machines import PlainMachine, from_plain, to_plain
@@ -152,8 +153,12 @@ class EventCorrelation:
             if instance is None:
                 instance = self._rule.begin(fast_key(key), reading.time)
                 made += instance.start(reading)
-            made += instance.read(reading)
             instance.last_read = next(self._readings)
+            if isinstance(instance, LinkedFilter):
+                mask = instance.facts.mask_of(reading.ports)
+                made += instance.step(mask, reading.time, (instance.last_read, event))
+            else:
+                made += instance.read(reading)
             self._alarms.arm(None, self._number, instance)
         return made
 
