@@ -27,7 +27,7 @@ from ensue.lang.checked import CheckedLibrary
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ensue.engine.batch.output.forms import BatchOutputs
+    from ensue.engine.batch.output.columns import BatchOutputs
     from ensue.engine.batch.output.schema import OutputSchema
 
 _EVENTS_AT_ONCE = 10_000
@@ -128,13 +128,14 @@ class Outputs:
     def write_columns(self, outputs: BatchOutputs) -> None:
         """Write the outputs of a batch."""
         if self._format is not None:
-            table = outputs.table()
-            if table is not None:
-                table = self._chosen(table)
+            if len(outputs):
+                table = self._chosen(outputs.table())
                 self.written += table.num_rows
                 self._table_file.add(table)
             return
-        lines = outputs.lines(self._only)
+        from ensue.engine.batch.output.lines import batch_lines
+
+        lines = batch_lines(outputs, self._only)
         self.written += len(lines)
         if len(lines):
             _, offsets, data = lines.buffers()
@@ -182,7 +183,7 @@ class Outputs:
 
     def _write_waiting(self) -> None:
         if self._waiting:
-            from ensue.engine.batch.output.columns import events_table
+            from ensue.engine.batch.output.event_tables import events_table
 
             rows = events_table(self._waiting, self._library.types, self.columns)
             self._table_file.add(rows)
