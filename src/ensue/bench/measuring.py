@@ -20,11 +20,15 @@ def check_subject(subject: str) -> None:
 
 
 def measure(
-    subject: str, effort: Effort, on_finding: Callable[[Finding], None] = lambda _: None
+    subject: str,
+    effort: Effort,
+    on_finding: Callable[[Finding], None] = lambda _: None,
+    keep: Callable[[Report], None] = lambda _: None,
 ) -> Report:
     """Measure one subject. Raises `UsageError` if it is unknown or cannot be measured here.
 
-    What an interrupt ends has the findings so far, and is noted in the environment.
+    What an interrupt ends has the findings so far, and is noted in the environment. `keep` gets
+    the report after every finding, so that no end of the process takes away what was found.
     """
     check_subject(subject)
     module = importlib.import_module(f"ensue.bench.subjects.{subject}")
@@ -37,6 +41,7 @@ def measure(
                 finding = replace(finding, aim=None)
             report.add(finding)
             on_finding(finding)
+            keep(report)
     except KeyboardInterrupt:
         if not (report.figures or report.curves or report.tables):
             raise

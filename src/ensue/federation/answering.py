@@ -19,8 +19,10 @@ from ensue.events.cloudevents import decode
 from ensue.federation.configuration import GatewaySettings, Subscription
 from ensue.federation.ending import end
 from ensue.federation.links.link import Link
+from ensue.federation.links.outbox import Wanted
 from ensue.federation.messages.attributes import identity_of
 from ensue.federation.neighbours import Neighbours
+from ensue.federation.passing import NOWHERE
 from ensue.federation.routing import control
 from ensue.federation.routing.distribution import is_meant, wanted_from
 from ensue.federation.routing.interest import Interest
@@ -155,7 +157,7 @@ class Answering:
         published = []
         for link in self._links.values():
             if _is_meant(request, link) and self._tree.is_designated(link.name):
-                link.outbox.send(event, False, identity_of(event), None)
+                link.outbox.send(Wanted(event, False, identity_of(event), NOWHERE), None)
                 published.append(link.name)
         return tuple(published)
 

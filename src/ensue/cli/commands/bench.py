@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,14 +62,18 @@ def bench(
         json.open("a", encoding="utf-8").close()
     # However it is ended, what was measured by then is shown and saved.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    report = measure(what, Effort(quick, repeats), _tell)
+    report = measure(what, Effort(quick, repeats), _tell, partial(_keep, json))
     _show(report)
     if report.environment.get("interrupted"):
         say("interrupted: these figures were taken before, and others are missing", "yellow")
-    if json is not None:
-        json.write_text(report.as_json(), "utf-8")
+    _keep(json, report)
     if plots is not None:
         _draw(report, plots)
+
+
+def _keep(file: Path | None, report: Report) -> None:
+    if file is not None:
+        file.write_text(report.as_json(), "utf-8")
 
 
 def _tell(finding: Finding) -> None:

@@ -27,7 +27,12 @@ VERBS: tuple[Verb, ...] = get_args(Verb)
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
-    """Where a gateway stands in the tree, and which statement of it holds."""
+    """Where a gateway stands in the tree, and which statement of it holds.
+
+    `follows` is the vector (root, cost, name) of the gateway that the sender leaves this service
+    to. It is said only once everything that the sender had on its way is where it belongs.
+    `turn` asks for a turn at the service, and `grants` answers others who ask (`routing.turns`).
+    """
 
     gateway: str
     instance: str
@@ -35,6 +40,9 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
     cost: int
     beat: int
     digest: str = ""
+    follows: tuple[str, int, str] | None = None
+    turn: int = 0
+    grants: dict[str, int] = {}
 
 
 class Stated(msgspec.Struct, frozen=True, tag="stated", omit_defaults=True):
