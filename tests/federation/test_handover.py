@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ensue.federation import gateway
 from ensue.federation.adapters.base import Outgoing
 from ensue.federation.adapters.memory.adapter import MemoryAdapter
 
@@ -41,8 +43,8 @@ class Gate:
         monkeypatch.setattr(MemoryAdapter, "publish", later)
 
 
-def link_of(world: World, gateway: str, service: str) -> dict[str, Any]:
-    return next(each for each in world.gateways[gateway].status() if each["service"] == service)
+def link_of(world: World, name: str, service: str) -> dict[str, Any]:
+    return next(each for each in world.gateways[name].status() if each["service"] == service)
 
 
 def two_ways() -> World:
@@ -101,6 +103,41 @@ def test_a_deputy_that_is_cut_off_does_not_bring_again_what_others_have_brought(
         await world.until(lambda: len(world.arrived("s1")) >= 20)
         await world.quiet()
 
+        assert sorted(world.arrived("s1"), key=int) == sent
+        await world.stop()
+
+    limited(story())
+
+
+def test_a_gateway_that_was_stopped_brings_nothing_again_to_a_service_that_it_cannot_ask(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One link waits for a neighbour that is gone, so that events which another service has got
+    cannot be acknowledged when the gateway is told to stop."""
+    unable = replace(MemoryAdapter.capabilities, recalls=False)
+    monkeypatch.setattr(MemoryAdapter, "capabilities", unable)
+    monkeypatch.setattr(gateway, "_SECONDS_TO_DRAIN", 0.5)
+    world = World()
+    world.add("a", ["s0", "s1", "s2"], ("s1", [], "TRUE"), ("s2", [], "TRUE"), patience=4.0)
+    world.add("b", ["s2", "s3"])
+
+    async def story() -> None:
+        await world.start("b")
+        await world.start("a", memory=tmp_path / "a")
+        await world.until(lambda: link_of(world, "a", "s2")["active"])
+        await world.kill("b")
+        await world.stop("a")
+        await world.start("a", memory=tmp_path / "a")
+        sent = [world.publish("s0", speed=50).id for _ in range(20)]
+        await world.until(lambda: len(world.arrived("s1")) == 20)
+        assert link_of(world, "a", "s2")["waits_for"] == ["b"]
+        assert world.arrived("s2") == []
+        await world.stop("a")
+        await world.start("a", memory=tmp_path / "a")
+        await world.until(lambda: len(world.arrived("s2")) >= 20)
+        await world.quiet()
+
+        assert sorted(world.arrived("s2"), key=int) == sent
         assert sorted(world.arrived("s1"), key=int) == sent
         await world.stop()
 

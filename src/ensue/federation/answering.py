@@ -31,6 +31,8 @@ from ensue.federation.routing.tree import Tree
 from ensue.subscriptions import Filter
 
 _REQUESTS_KNOWN = 10_000
+_SEEN_KEPT = 10_000
+"""More than can have been on the way from all services when a gateway stopped."""
 _PAUSE_FOR_NEIGHBOURS = 0.15
 """How long after a request its answer waits for gateways further on, where there are any."""
 
@@ -59,6 +61,8 @@ class Answering:
 
     async def stop(self) -> None:
         await end(self.tasks)
+        seen = {each.name: each.outbox.seen.latest(_SEEN_KEPT) for each in self._links.values()}
+        self._memory.save(self._all_stated(), seen)
 
     async def in_force(self) -> None:
         """Wait until what is wanted is told to every service."""
@@ -183,6 +187,9 @@ class Answering:
                 link.tell(control.write(request))
 
     def _remember(self) -> None:
+        for name, seen in self._memory.seen.items():
+            if name in self._links:
+                self._links[name].outbox.seen.update(seen)
         requests, stated = self._memory.load()
         now = self._neighbours.clock()
         for service, text in requests:
@@ -195,7 +202,10 @@ class Answering:
                 self._interest.state(service, each, now)
 
     def save(self) -> None:
-        self._memory.save({each: self._interest.statements(each) for each in self._links})
+        self._memory.save(self._all_stated())
+
+    def _all_stated(self) -> dict[str, list[control.Stated]]:
+        return {each: self._interest.statements(each) for each in self._links}
 
 
 def _is_meant(request: control.Request, link: Link) -> bool:

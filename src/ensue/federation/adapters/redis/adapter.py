@@ -4,6 +4,10 @@ A stream keeps its entries; the gateway has a consumer group of its own there, w
 far it has acknowledged, and `recall` looks at the end of the stream. An entry has one field `event`
 with the JSON. Pub/sub keeps nothing: who is away misses what is sent. Control messages go over
 pub/sub in both kinds.
+
+The client library reads an answer line by line, which takes as long as all else that a gateway does
+with an event. So a script at the server hands over many entries as one text (MessagePack), once the
+first has been waited for; where scripts are not allowed, entries come one by one.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
+
+import msgspec
 
 from ensue.errors import EventError, LinkError, UsageError
 from ensue.events.cloudevents import encode
@@ -43,6 +49,12 @@ RECALLED = 5000
 _SECONDS_TO_CONNECT = 10
 _MILLISECONDS_TO_WAIT = 500
 _SCHEMES = ("redis", "rediss", "unix")
+_READ_MANY = """
+local found = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', ARGV[3],
+    'STREAMS', KEYS[1], KEYS[2], '>', '>')
+return found and cmsgpack.pack(found) or false
+"""
+_packed = msgspec.msgpack.Decoder(list[tuple[str, list[tuple[str, list[str] | None]]]])
 
 
 class RedisOptions(ProtectedOptions, frozen=True, kw_only=True):
@@ -167,6 +179,7 @@ class StreamAdapter(RedisAdapter):
         self._streams = {service.address: False, service.transit_address: True}
         self._is_listening = asyncio.Event()
         self._pending: dict[str, str] = {}
+        self._reads_many = True
 
     async def listen(self, wanted: Sequence[Filter]) -> None:
         if self._is_listening.is_set():
@@ -200,9 +213,10 @@ class StreamAdapter(RedisAdapter):
         await self._is_listening.wait()
         while self._is_listening.is_set():
             where = self._pending or dict.fromkeys(self._streams, ">")
+            most = 1 if self._reads_many and not self._pending else MOST_AT_ONCE
             try:
                 answer = await self._client.xreadgroup(
-                    self._group, "gateway", where, MOST_AT_ONCE, block=_MILLISECONDS_TO_WAIT
+                    self._group, "gateway", where, most, block=_MILLISECONDS_TO_WAIT
                 )
             except exceptions.ResponseError as error:
                 if not self._is_listening.is_set():
@@ -213,9 +227,38 @@ class StreamAdapter(RedisAdapter):
             entries = list(answer.items() if isinstance(answer, dict) else answer)
             found = [pair for stream, groups in entries for pair in self._found(stream, groups)]
             if found:
-                return found
+                return found + (await self._read_many() if most == 1 else [])
         await asyncio.sleep(0)
         return []
+
+    async def _read_many(self) -> list[Incoming]:
+        """The entries that are there already."""
+        try:
+            packed = await self._client.eval(
+                _READ_MANY, len(self._streams), *self._streams, self._group, "gateway", MOST_AT_ONCE
+            )
+        except exceptions.ConnectionError as error:
+            raise broken(self.service, "cannot read", error) from None
+        except exceptions.RedisError:
+            # Not everybody may run scripts, or the group was just ended.
+            self._reads_many = False
+            return []
+        if packed is None:
+            return []
+        try:
+            answer = _packed.decode(packed)
+        except msgspec.MsgspecError:
+            # An entry is no text. All of them have been handed out, and come again one by one.
+            self._reads_many = False
+            self._pending = dict.fromkeys(self._streams, "0")
+            return []
+        found = []
+        for name, entries in answer:
+            for entry, fields in entries:
+                pairs = dict(zip(fields[::2], fields[1::2], strict=True)) if fields else {}
+                body = pairs.get(FIELD.decode())
+                found.append(incoming(body, (name, entry), self._streams[name]))
+        return found
 
     async def acknowledge(self, tokens: Sequence[Any]) -> None:
         async with self._client.pipeline(transaction=False) as pipeline:
@@ -304,7 +347,7 @@ class PubSubAdapter(RedisAdapter):
             await self._do("cannot publish", pipeline.execute())
 
 
-def incoming(body: bytes | None, token: Any, in_transit: bool) -> Incoming:
+def incoming(body: bytes | str | None, token: Any, in_transit: bool) -> Incoming:
     """A message from the JSON of an entry."""
     if body is None:
         return Incoming(None, token, in_transit, ("the entry has no field `event`",))
