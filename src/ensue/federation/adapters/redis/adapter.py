@@ -7,14 +7,18 @@ pub/sub in both kinds.
 
 The client library reads an answer line by line, which takes as long as all else that a gateway does
 with an event. So a script at the server hands over many entries as one text (MessagePack), once the
-first has been waited for; where scripts are not allowed, entries come one by one.
+first has been waited for, and another adds many at once; where scripts are not allowed, entries
+come and go one by one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -42,6 +46,7 @@ redis: Any = driver("redis.asyncio", "redis")
 exceptions: Any = driver("redis.exceptions", "redis")
 
 FIELD = b"event"
+_NO_SCRIPTS = re.compile("no permissions|unknown command", re.IGNORECASE)
 MOST_AT_ONCE = 1000
 TRANSIT_KEPT = 100_000
 """Entries that the stream of events in transit keeps, and how many a look back shows."""
@@ -53,6 +58,15 @@ _READ_MANY = """
 local found = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', ARGV[3],
     'STREAMS', KEYS[1], KEYS[2], '>', '>')
 return found and cmsgpack.pack(found) or false
+"""
+_ADD_MANY = """
+for number = 2, #ARGV do
+    if ARGV[1] == '' then
+        redis.call('XADD', KEYS[1], '*', 'event', ARGV[number])
+    else
+        redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'event', ARGV[number])
+    end
+end
 """
 _packed = msgspec.msgpack.Decoder(list[tuple[str, list[tuple[str, list[str] | None]]]])
 
@@ -179,7 +193,7 @@ class StreamAdapter(RedisAdapter):
         self._streams = {service.address: False, service.transit_address: True}
         self._is_listening = asyncio.Event()
         self._pending: dict[str, str] = {}
-        self._reads_many = True
+        self._reads_many = self._adds_many = True
 
     async def listen(self, wanted: Sequence[Filter]) -> None:
         if self._is_listening.is_set():
@@ -247,7 +261,7 @@ class StreamAdapter(RedisAdapter):
             return []
         try:
             answer = _packed.decode(packed)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeError):
             # An entry is no text. All of them have been handed out, and come again one by one.
             self._reads_many = False
             self._pending = dict.fromkeys(self._streams, "0")
@@ -270,14 +284,27 @@ class StreamAdapter(RedisAdapter):
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
         service = self.service
+        for in_transit, group in groupby(outgoing, key=attrgetter("in_transit")):
+            bodies = [encode(each.event) for each in group]
+            if in_transit:
+                await self._add(service.transit_address, TRANSIT_KEPT, bodies)
+            else:
+                await self._add(service.address, self._options.longest, bodies)
+
+    async def _add(self, stream: str, longest: int | None, bodies: list[bytes]) -> None:
+        if self._adds_many:
+            try:
+                added = self._client.eval(_ADD_MANY, 1, stream, longest or "", *bodies)
+                return await self._do("cannot publish", added)
+            except LinkError as error:
+                if not _NO_SCRIPTS.search(str(error)):
+                    raise
+                self._adds_many = False
         async with self._client.pipeline(transaction=False) as pipeline:
-            for each in outgoing:
-                entry = {FIELD: encode(each.event)}
-                if each.in_transit:
-                    pipeline.xadd(service.transit_address, entry, maxlen=TRANSIT_KEPT)
-                else:
-                    pipeline.xadd(service.address, entry, maxlen=self._options.longest)
+            for body in bodies:
+                pipeline.xadd(stream, {FIELD: body}, maxlen=longest)
             await self._do("cannot publish", pipeline.execute())
+        return None
 
     async def recall(self) -> list[Event]:
         found: list[Event] = []
