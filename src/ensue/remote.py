@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ensue.configuration.secrets import replaced
+from ensue.configuration.toml import read_settings_file
 from ensue.errors import EnsueError, UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8420"
 TRIES = 10
-
-_reference = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 class RefusedError(EnsueError):
@@ -57,11 +55,25 @@ def read_contexts() -> dict[str, Any]:
     file = contexts_file()
     if not file.exists():
         return {"in_use": "", "context": {}}
-    try:
-        found = tomllib.loads(file.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"`{file}` is no TOML: {error}: correct it, or delete it") from None
-    return {"in_use": found.get("in_use", ""), "context": found.get("context", {})}
+    found = read_settings_file(file, "correct it, or delete it").tables
+    read = {"in_use": found.get("in_use", ""), "context": found.get("context", {})}
+    if problem := _problem_of(read):
+        raise UsageError(f"`{file}`: {problem}: correct it, or delete it")
+    return read
+
+
+def _problem_of(contexts: Mapping[str, Any]) -> str:
+    """What is wrong with the contexts of a file, if anything is."""
+    if not isinstance(contexts["in_use"], str):
+        return "`in_use` is no text"
+    if not isinstance(contexts["context"], dict):
+        return "`context` is no table"
+    for name, each in contexts["context"].items():
+        if not isinstance(each, dict) or not isinstance(each.get("url"), str):
+            return f"context `{name}` has no `url`"
+        if not all(isinstance(value, str) for value in each.values()):
+            return f"context `{name}` has a value that is no text"
+    return ""
 
 
 def write_contexts(contexts: Mapping[str, Any]) -> None:
@@ -76,19 +88,10 @@ def write_contexts(contexts: Mapping[str, Any]) -> None:
 
 
 def _resolved(text: str) -> str:
-    def found(match: re.Match[str]) -> str:
-        if match[1] == "env":
-            if match[2] not in os.environ:
-                raise UsageError(f"the token is in `{match[0]}`, and the environment has none")
-            return os.environ[match[2]]
-        try:
-            return Path(match[2]).expanduser().read_text("utf-8").strip()
-        except OSError as error:
-            raise UsageError(
-                f"the token is in `{match[0]}`, which cannot be read: {error.strerror}"
-            ) from None
+    def refuse(problem: str) -> None:
+        raise UsageError(f"the token of the server cannot be had: {problem}")
 
-    return _reference.sub(found, text)
+    return replaced(text, refuse)
 
 
 # --- requests -----------------------------------------------------------------------------------

@@ -116,3 +116,24 @@ def test_what_was_measured_before_an_interrupt_is_shown_and_saved(
     assert answer.exit_code == 0
     assert "interrupted" in answer.stderr
     assert [each["name"] for each in json.loads(saved.read_text())["figures"]] == ["first"]
+
+
+def test_what_was_measured_so_far_is_saved_at_every_finding(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    saved = tmp_path / "batch.json"
+    found = []
+
+    def measuring(effort: Effort) -> Iterator[Figure]:
+        yield rate("first", [1.0])
+        found.append(json.loads(saved.read_text()))
+        yield rate("second", [1.0])
+
+    monkeypatch.setattr("ensue.bench.subjects.batch.measure", measuring)
+
+    call("batch", "--json", saved)
+
+    (before,) = found
+    assert [each["name"] for each in before["figures"]] == ["first"]
+    assert before["environment"]["interrupted"] is True
+    assert "interrupted" not in json.loads(saved.read_text())["environment"]

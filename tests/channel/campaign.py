@@ -19,8 +19,9 @@ import traceback
 from tests.channel.accounting import balanced
 from tests.channel.linked_scenarios import LINKED_SCENARIOS
 from tests.channel.scenarios import SCENARIOS
+from tests.channel.storms import storm
 
-BY_NAME = {each.__name__: each for each in (*SCENARIOS, *LINKED_SCENARIOS)}
+BY_NAME = {each.__name__: each for each in (*SCENARIOS, storm, *LINKED_SCENARIOS)}
 
 
 def main() -> int:

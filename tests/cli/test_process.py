@@ -265,3 +265,20 @@ def test_reasons_are_folded_on_a_terminal(rules: Path, events: Path, tmp_path: P
     told = [line for line in printed if "completed by" in line]
     assert len(told) == 3
     assert max(map(len, told)) <= 60
+
+
+def test_a_standard_input_that_is_closed_is_no_input_without_events(tmp_path: Path) -> None:
+    (tmp_path / "rules.cor").write_text(
+        "eventtype A {}; A correlation R (A a) a { case true: push a; }"
+    )
+    for command in ("run rules.cor --events -", "fmt -", "publish -"):
+        done = subprocess.run(
+            f"{sys.executable} -m ensue {command} <&-",
+            shell=True,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2, done
+        assert "the standard input is closed: pipe something into it" in done.stderr

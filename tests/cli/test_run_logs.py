@@ -235,3 +235,89 @@ def test_a_log_of_zeek_can_be_followed(ensue: Ensue, logins: Path, tmp_path: Pat
 
     assert found(answer) == ["ann"]
     assert "4 events read, 1 refused" in answer.err
+
+
+LINES = """\
+time,who,outcome
+2024-05-06T07:00:00Z,ann,no
+2024-05-06T07:00:02Z,ann,no
+2024-05-06T07:00:03Z,ann,yes
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (LINES.encode("utf-16"), "is UTF-16, and text is read as UTF-8: convert it"),
+        (b"sep=,\n" + LINES.encode(), "`sep=,`, is for Excel and names no columns"),
+        (LINES.replace("\n", "\r").encode(), "a carriage return stands outside of quotes"),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_file_that_is_no_csv_as_it_stands_is_answered_with_what_makes_it_some(
+    ensue: Ensue, logins: Path, tmp_path: Path, text: bytes, said: str, engine: str
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_bytes(text)
+
+    answer = ensue("run", logins, "-e", log, "--type", "Line", "--engine", engine)
+
+    assert answer.code == 2
+    assert said in answer.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "log.csv",
+            LINES.replace("ann", "b\u00e4r").encode("cp1252"),
+            "`iconv -f CP1252 -t UTF-8`",
+        ),
+        ("log.csv", LINES.replace("outcome", "result").encode(), "`--columns outcome=COLUMN`"),
+        ("log.json", json.dumps([{"time": 1}], indent=1).encode(), "`jq -c '.[]'` makes lines"),
+        ("log.csv", b"time,who,outcome\n1714978800,ann,no\n", "as `time=COLUMN:s`"),
+        ("log.csv", b"time,who,outcome\n1714978800123,ann,no\n", "as `time=COLUMN:ms`"),
+        ("log.csv", b"time,who,outcome\n1714978800123456789,ann,no\n", "as `time=COLUMN:ns`"),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_records_that_all_are_refused_are_answered_with_what_to_do(
+    ensue: Ensue, logins: Path, tmp_path: Path, name: str, text: bytes, said: str, engine: str
+) -> None:
+    log = tmp_path / name
+    log.write_bytes(text)
+
+    answer = ensue("run", logins, "-e", log, "--type", "Line", "--engine", engine)
+
+    assert answer.code == 1
+    assert said in answer.err
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_decimal_comma_is_answered_with_a_point(
+    ensue: Ensue, tmp_path: Path, engine: str
+) -> None:
+    rules = tmp_path / "rules.cor"
+    rules.write_text(RULES.replace("string outcome;", "string outcome; attribute double cost;"))
+    log = tmp_path / "log.csv"
+    log.write_text("time;who;outcome;cost\n2024-05-06T07:00:00Z;ann;no;1.234,5\n")
+
+    answer = ensue("run", rules, "-e", log, "--type", "Line", "--engine", engine)
+
+    assert '"1.234,5" was given' in answer.err
+    assert "with a point in place of the comma" in answer.err
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_empty_file_among_others_says_nothing(
+    ensue: Ensue, logins: Path, tmp_path: Path, engine: str
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "1.csv").write_text(LINES)
+    (folder / "2.csv").write_text("")
+
+    answer = ensue("run", logins, "-e", folder, "--type", "Line", "--engine", engine)
+
+    assert found(answer) == ["ann"]

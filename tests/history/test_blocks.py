@@ -95,7 +95,7 @@ def test_what_comes_again_in_columns_takes_the_place_of_the_first(
 def test_an_identity_is_known_also_when_it_has_moved(
     address: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ensue.history.stores.sql._RECENT", 50)
+    monkeypatch.setattr("ensue.history.stores.identities.RECENT", 50)
     with History.open(address("sqlite"), max_count=90) as history:
         for begin in range(0, 120, 10):
             history.add_read(_events(120)[begin : begin + 10], _fail)

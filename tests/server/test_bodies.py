@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
+from ensue.events.times import EARLIEST, LATEST, format_time, parse_time
 from ensue.server.access.rates import Rate
 from ensue.server.access.tokens import Principal
-from ensue.server.api.v1.events.bodies import BATCH, Reader
+from ensue.server.api.v1.events.bodies import BATCH, Reader, _times
 from tests.server.live import settings
 
 HEADERS = Headers({"content-type": BATCH})
@@ -76,6 +77,31 @@ def test_what_the_quick_way_takes_the_general_way_takes_alike(
         ]
         assert not right.rejected
         assert all(b"\n" not in text for _, text in quick.taken)
+
+
+instants = st.integers(EARLIEST, LATEST).map(format_time)
+nearly = st.from_regex(
+    r"[0-9]{4}-[0-3][0-9]-[0-3][0-9][T ][0-2][0-9]:[0-6][0-9]:[0-6][0-9]"
+    r"(\.[0-9]{0,8})?(Z|\+01:00|)",
+    fullmatch=True,
+)
+
+
+@given(st.lists(instants | times | nearly, max_size=3), st.lists(instants, max_size=40))
+def test_times_that_are_read_together_are_those_that_are_read_apart(
+    some: list[str], others: list[str]
+) -> None:
+    together = [*others, *some, *others]
+    try:
+        expected: Any = list(map(parse_time, together))
+    except ValueError:
+        expected = ValueError
+    try:
+        found: Any = _times(together)
+    except ValueError:
+        found = ValueError
+
+    assert found == expected
 
 
 def test_a_plain_batch_goes_the_quick_way() -> None:

@@ -231,7 +231,8 @@ def test_a_newcomer_has_a_rule_of_their_own_firing_within_two_minutes(
         page: Page = opened.page
         # There is something to look at: events come, and a rule fires on them.
         expect(page.locator("td.data").first).to_be_visible()
-        page.get_by_role("link", name="Playground").click()
+        expect(page.get_by_text("A demonstration")).to_be_visible()
+        page.get_by_role("link", name="playground", exact=True).click()
         expect(page.locator(".result h2")).to_have_text("1 output")
         opened.picture("playground")
         # A rule of one's own, typed key by key as people do.
@@ -399,6 +400,7 @@ def test_it_fits_a_phone(demo: Live, opening: Any) -> None:
         assert width <= PHONE["width"] + 1, view
     page.goto(f"{demo.url}/#/stream")
     expect(page.locator("tbody tr").nth(3)).to_be_visible(timeout=20_000)
+    page.wait_for_timeout(400)
     opened.picture("phone")
 
 

@@ -29,6 +29,20 @@ def test_the_latest_are_known_and_what_never_came_is_new(numbers: list[int], cou
             taken.append(number)
 
 
+@given(
+    st.lists(st.lists(st.integers(0, 30), max_size=12), max_size=12),
+    st.integers(1, 8),
+    st.sampled_from([{}, {"phase": "start"}, {"source": "s" * 500}, {"subject": "x"}]),
+)
+def test_many_at_once_are_seen_as_one_by_one_is(
+    batches: list[list[int]], count: int, more: dict[str, Any]
+) -> None:
+    at_once, in_turn = Known(count), Known(count)
+    for numbers in batches:
+        events = [event(number, **(more if number % 3 == 0 else {})) for number in numbers]
+        assert at_once.are_new(events) == [in_turn.is_new(each) for each in events]
+
+
 def test_halves_of_an_interval_and_other_sources_are_others() -> None:
     known = Known(10)
 

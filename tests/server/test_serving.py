@@ -71,7 +71,7 @@ secret = "${env:NO_SUCH_VARIABLE_HERE}"
             "certificate",
         ),
         ('[server]\nlisten = "8420"', "is no address"),
-        ("[server\n", "is no TOML"),
+        ("[server\n", ":1:8: no TOML"),
         ('[server]\ncertificate = "x.pem"', "go together"),
         ("server = 1", "is a table"),
         ("[library]", "there may be several"),

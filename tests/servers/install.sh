@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the servers that tests/history and tests/federation start, and the browser that tests/server
-# drives, where that is possible without asking: on Debian and its kin, as root. Elsewhere it says what
+# Installs the servers that tests/history and tests/federation start, the browser that tests/server drives
+# and the editor of tests/editor, where that is possible without asking: on Debian and its kin, as root. Elsewhere it says what
 # is missing; the tests then skip, and say so.
 set -eu
 
@@ -10,6 +10,8 @@ ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/n
 command -v mariadbd >/dev/null 2>&1 || [ -x /usr/sbin/mariadbd ] || missing="$missing mariadb-server"
 command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 ||
     missing="$missing chromium fonts-dejavu-core"
+# An editor that drives the language server.
+command -v nvim >/dev/null 2>&1 || missing="$missing neovim"
 # For the grammar of the extension for Visual Studio Code.
 command -v npm >/dev/null 2>&1 || missing="$missing npm"
 for server in mosquitto nats-server rabbitmq-server redis-server; do

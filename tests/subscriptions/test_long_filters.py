@@ -8,6 +8,7 @@ import pytest
 
 from ensue.events.event import Event
 from ensue.subscriptions import Filter, Index
+from ensue.subscriptions.questions import ERROR, FALSE, TRUE, Atoms, node_of, possible
 
 TERMS = 500
 SHAPES = {
@@ -34,3 +35,12 @@ def test_a_filter_of_very_many_terms_is_indexed_soon_and_matches_as_it_says(shap
         for other in (-1, 3, TERMS):
             event = Event.of("A", time=0, data={"s": f"x{number}", "n": number, "m": other})
             assert ("one" in index.match(event)) is filter_.matches(event)
+
+
+@pytest.mark.parametrize("sign", ["AND", "OR", "XOR"])
+def test_outcomes_of_a_chain_of_thousands_are_told_without_recursion(sign: str) -> None:
+    atoms = Atoms()
+    long = Filter.parse(f" {sign} ".join(f"n{n} > 1" for n in range(3_000)))
+    node = node_of(long.expression, atoms)
+    assert possible(node, [TRUE | FALSE] * len(atoms.all)) == TRUE | FALSE
+    assert possible(node, [ERROR] * len(atoms.all)) == ERROR

@@ -22,17 +22,18 @@ def check_subject(subject: str) -> None:
 def measure(
     subject: str,
     effort: Effort,
-    on_finding: Callable[[Finding], None] = lambda _: None,
-    keep: Callable[[Report], None] = lambda _: None,
+    on_finding: Callable[[Finding, Report], None] = lambda _finding, _report: None,
 ) -> Report:
     """Measure one subject. Raises `UsageError` if it is unknown or cannot be measured here.
 
-    What an interrupt ends has the findings so far, and is noted in the environment. `keep` gets
-    the report after every finding, so that no end of the process takes away what was found.
+    `on_finding` is told each finding, with the report so far. What an interrupt ends has the
+    findings so far, and is noted in the environment.
     """
     check_subject(subject)
     module = importlib.import_module(f"ensue.bench.subjects.{subject}")
     report = Report(subject, effort.quick, environment())
+    # Until it is done: a report that was saved before says that it is not whole.
+    report.environment["interrupted"] = True
     findings: Iterator[Finding] = module.measure(effort)
     try:
         for finding in findings:
@@ -40,11 +41,11 @@ def measure(
                 # Tiny sizes measure overheads; an aim met or missed there would say nothing.
                 finding = replace(finding, aim=None)
             report.add(finding)
-            on_finding(finding)
-            keep(report)
+            on_finding(finding, report)
     except KeyboardInterrupt:
         if not (report.figures or report.curves or report.tables):
             raise
-        report.environment["interrupted"] = True
+    else:
+        del report.environment["interrupted"]
     report.close()
     return report

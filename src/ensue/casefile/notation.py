@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from ensue.casefile.case import SECOND, TIMER, ExpectedFinding
@@ -51,7 +51,7 @@ def _from_seconds(value: int | Decimal | str) -> int:
     try:
         exact = Decimal(value) * SECOND
         microseconds = int(exact)
-    except (InvalidOperation, OverflowError, ValueError):
+    except (ArithmeticError, ValueError):
         raise ValueError(f"`{value}` is no number of seconds") from None
     if microseconds != exact:
         raise ValueError(f"the time {value} has more than 6 decimal places")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -35,6 +35,7 @@ from ensue.casefile.notation import (
     read_output_text,
     read_time,
 )
+from ensue.configuration.toml import MOST_PROBLEMS, STOPPED, read_toml
 from ensue.errors import CaseError, UsageError
 from ensue.events.mapping import Mapping as Columns
 from ensue.events.sources.finding import find_files
@@ -61,6 +62,8 @@ KEYS = (
     "warnings",
 )
 DEFAULT_SOURCE = "case"
+LARGEST_BYTES = 16 * 1024 * 1024
+"""What a file of cases may have."""
 
 _HEADER = re.compile(r"[ \t]*\[\[[ \t]*case[ \t]*\]\]", re.MULTILINE)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -79,29 +82,11 @@ def find_case_files(path: Path) -> list[Path]:
 def read_cases(path: Path) -> list[Case]:
     """The cases of a file. Raises `CaseError` with all that is wrong with it."""
     try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        raise CaseError(
-            f"{path}: cannot be read: {(error.strerror or str(error)).lower()}"
-        ) from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise CaseError(f"{path}:{line}: the file is not UTF-8") from None
-    try:
         # Decimals keep times such as 0.1 exact; data gets its floats back below.
-        content = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise CaseError(_toml_problem(path, str(error))) from None
-    except RecursionError:
-        raise CaseError(f"{path}: the TOML is nested too deep to be read") from None
-    return _CaseFile(path, text).read(content)
-
-
-def _toml_problem(path: Path, reason: str) -> str:
-    place = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", reason, re.DOTALL)
-    if not place:
-        return f"{path}: no TOML: {reason}"
-    return f"{path}:{place[2]}:{place[3]}: no TOML: {place[1][0].lower()}{place[1][1:]}"
+        file = read_toml(path, "give a file of cases", LARGEST_BYTES, Decimal)
+    except UsageError as error:
+        raise CaseError(str(error)) from None
+    return _CaseFile(path, file.text).read(file.tables)
 
 
 class _CaseFile:
@@ -130,11 +115,13 @@ class _CaseFile:
         return cases
 
     def _refuse_doubles(self, names: list[str]) -> None:
-        for name in dict.fromkeys(name for name in names if name and names.count(name) > 1):
+        for name in (name for name, count in Counter(names).items() if name and count > 1):
             self._complain(f"two cases are named `{name}`: names must differ within a file")
 
     def _complain(self, problem: str) -> None:
         self.problems.append(f"{self._where}: {problem}")
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise CaseError("\n".join([*self.problems, STOPPED]))
 
     def _case(self, index: int, table: dict[str, Any]) -> Case:
         self._place(index, table)

@@ -21,6 +21,7 @@ from ensue.channel.lookup.lookup import Lookup
 from ensue.channel.parts import Parts
 from ensue.channel.policies import OVERFLOW_NAMES, Block, Overflow, Quality, Reason
 from ensue.channel.timing.clock import Clock, WallClock
+from ensue.configuration.secrets import secret_in
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -229,11 +230,9 @@ def _link_options(table: dict[str, Any], place: Path) -> dict[str, Any]:
             table[name] = place.parent / table[name]
     if (given := table.pop("secret_file", None)) is not None:
         try:
-            table["secret"] = (place.parent / given).read_bytes().strip()
-        except OSError as error:
-            raise UsageError(
-                f"`{place}`: the secret in `{given}` cannot be read: {error.strerror}"
-            ) from None
+            table["secret"] = secret_in(place.parent / given)
+        except UsageError as error:
+            raise UsageError(f"`{place}`: no secret: {error}") from None
     return table
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 from ensue.channel.closing import Closing, are_idle, disconnect_all, wait_until
@@ -68,8 +69,9 @@ class Channel:
         self._is_closing = False
         self._is_closed = False
         self._changing = threading.Lock()
-        self._pulls = 0
+        self._pulls = count(1)
         self._held_updates = 0
+        self._holding = threading.Lock()
         if self.real_time is not None:
             self.real_time.begin()
         parts.dispatcher.start(self._context)
@@ -150,14 +152,14 @@ class Channel:
         """Events to iterate over: `for event in ...` waits, `async for event in ...` awaits."""
         from ensue.channel.asyncio_api import Subscription
 
-        self._pulls += 1
-        return Subscription(
-            self.consumers.connect(name or f"subscription-{self._pulls}", None, wants, **quality)
-        )
+        chosen = name or f"subscription-{next(self._pulls)}"
+        return Subscription(self.consumers.connect(chosen, None, wants, **quality))
 
     def new_receiver(
         self, name: str, number: int, call: Call | None, quality: Quality, step: Step | None
     ) -> Receiver:
+        if self._is_closed:
+            raise UsageError(f"the channel `{self.name}` is closed: nobody can connect to it")
         receiver = Receiver(name, number, call, quality, self._context, step)
         if receiver.is_coroutine and self.strategy != "asyncio":
             raise UsageError(
@@ -224,11 +226,13 @@ class Channel:
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Connect or change many consumers; suppliers and linked channels are told once, after."""
-        self._held_updates += 1
+        with self._holding:
+            self._held_updates += 1
         try:
             yield
         finally:
-            self._held_updates -= 1
+            with self._holding:
+                self._held_updates -= 1
             self.wants_changed()
 
     def wants_changed(self) -> None:
@@ -275,12 +279,18 @@ class Channel:
             yield is_in
 
     @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
+    @property
     def strategy(self) -> str:
         return self._parts.strategy
 
     def dispatch_by(self, strategy: str, threads: int = 4) -> None:
         """Replace the dispatching strategy, or resize its pool, under load."""
         with self._changing:
+            if self._is_closed:
+                raise UsageError(f"the channel `{self.name}` is closed: it dispatches nothing")
             current: Any = self._dispatcher
             if strategy == self.strategy == "pool":
                 current.resize(threads)
@@ -301,8 +311,8 @@ class Channel:
     def figures(self) -> Figures:
         """Counts of what happened so far."""
         unsent = self._federation.dropped() if self._federation is not None else {}
-        unmade = sum(each.unwanted for each in self.suppliers)
-        return self._counts.read([each.receiver for each in self.consumers], unmade, unsent)
+        receivers = [each.receiver for each in self.consumers]
+        return self._counts.read(receivers, self.suppliers.unwanted, unsent)
 
     def reset_laxity(self) -> None:
         """Restart the measurement of laxity."""

@@ -15,7 +15,7 @@ from ensue.channel.delivery.receiver import Receiver
 from ensue.channel.lookup.interests import interests
 from ensue.channel.lookup.lookup import Lookup
 from ensue.channel.lookup.wants import Wants, as_wants, is_decided_by_one_event
-from ensue.channel.policies import Quality
+from ensue.channel.policies import Quality, Reason
 from ensue.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ class ConsumerHost(Protocol):
 
     def wants_changed(self) -> None: ...
 
+    @property
+    def is_closed(self) -> bool: ...
+
     def keep_counts_of(self, receiver: Receiver) -> None: ...
 
 
@@ -60,6 +63,7 @@ class Consumer:
         self._receiver = receiver
         self._timers: list[Timer] = []
         self._changing = threading.Lock()
+        self._has_left = False
         self.wants = wants
 
     @property
@@ -92,7 +96,7 @@ class Consumer:
             # The alarm first: the new step sets it when it reads its first event.
             self.set_alarm_for(step)
             self._receiver.change_step(step, self._channel.guard_for(new) if step is None else None)
-            self._channel.lookup.put(self._receiver, tuple(interests(new)))
+            self._be_found_by(new)
             self.wants = new
         self._channel.wants_changed()
 
@@ -101,7 +105,14 @@ class Consumer:
         with self._changing:
             self._receiver.require(self._receiver.quality.changed(**quality))
             if self._receiver.state != "disconnected":
-                self._channel.lookup.put(self._receiver, tuple(interests(self.wants)))
+                self._be_found_by(self.wants)
+
+    def _be_found_by(self, wants: Wants) -> None:
+        """Put the consumer into the look-up, unless it leaves in another thread meanwhile."""
+        self._channel.lookup.put(self._receiver, tuple(interests(wants)))
+        # A consumer that leaves says so first, and is taken out then: whichever comes last here.
+        if self._has_left or self._receiver.state == "disconnected":
+            self._channel.lookup.remove(self._receiver)
 
     def every(self, period: DurationLike, name: str = "interval") -> Timer:
         """Call the consumer with a timeout at an interval."""
@@ -117,6 +128,7 @@ class Consumer:
 
     def disconnect(self) -> int:
         """Leave the channel; returns how many waiting events are dropped."""
+        self._has_left = True
         self.stop_timers()
         is_known = self._admin.remove(self)
         dropped = self._receiver.disconnect()
@@ -183,6 +195,12 @@ class ConsumerAdmin:
             self._channel.lookup.put(receiver, tuple(interests(wanted)))
             self._consumers[name] = consumer
         self._channel.wants_changed()
+        if self._channel.is_closed:
+            # By another thread, which has disconnected all that it found.
+            if call is None:
+                receiver.finish()
+            else:
+                receiver.disconnect(Reason.DISCARDED)
         return consumer
 
     def remove(self, consumer: Consumer) -> bool:

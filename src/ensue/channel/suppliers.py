@@ -57,7 +57,7 @@ class Supplier:
         self.name = name
         self.publishes = publishes
         self.source = source
-        self.unwanted = 0
+        self._unwanted = Tally()
         self._pushed = Tally()
         self._admin = admin
         self._channel = channel
@@ -71,6 +71,11 @@ class Supplier:
     def pushed(self) -> int:
         """How many events it has published."""
         return self._pushed.read()
+
+    @property
+    def unwanted(self) -> int:
+        """How many events were not published, because nobody wanted them."""
+        return self._unwanted.read()
 
     def push(self, event: Event) -> None:
         """Publish an event."""
@@ -108,7 +113,7 @@ class Supplier:
         if self.is_wanted or not self._is_connected:
             self.push(self.make(type, data, **extensions))
         else:
-            self.unwanted += 1
+            next(self._unwanted.steps)
 
     def disconnect(self) -> None:
         self._is_connected = self._is_open = False
@@ -129,7 +134,7 @@ class Supplier:
                 f" from `{event.source}`"
             )
         if not self.is_wanted:
-            self.unwanted += 1
+            next(self._unwanted.steps)
             return True
         return False
 
@@ -162,6 +167,7 @@ class SupplierAdmin:
         self._suppliers: dict[str, Supplier] = {}
         self._lock = threading.Lock()
         self._updating = threading.RLock()
+        self._unwanted_of_gone = 0
 
     def connect(
         self,
@@ -192,6 +198,14 @@ class SupplierAdmin:
         with self._lock:
             if self._suppliers.get(supplier.name) is supplier:
                 del self._suppliers[supplier.name]
+                self._unwanted_of_gone += supplier.unwanted
+
+    @property
+    def unwanted(self) -> int:
+        """Events that all suppliers have not published, those that have left included."""
+        with self._lock:
+            there = sum(each.unwanted for each in self._suppliers.values())
+            return self._unwanted_of_gone + there
 
     def update_demand(self) -> None:
         """Wants have changed: check the demand for every supplier."""

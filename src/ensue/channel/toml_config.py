@@ -7,13 +7,13 @@ together, is decided in `builder` and in `policies`, as for values given in code
 
 from __future__ import annotations
 
-import tomllib
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ensue.configuration.toml import read_settings_file
 from ensue.errors import UsageError
 
 
@@ -102,12 +102,7 @@ TABLES: dict[str, type[Table]] = {
 def read(path: str | PathLike[str]) -> Config:
     """The tables of a file, checked for names and types."""
     place = Path(path)
-    try:
-        tables = tomllib.loads(place.read_text("utf-8"))
-    except OSError as error:
-        raise UsageError(f"`{place}` cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"`{place}` is no TOML: {error}") from None
+    tables = read_settings_file(place, "give the TOML file of a channel").tables
     _refuse_unknown(tables, place)
     try:
         return msgspec.convert(tables, Config)

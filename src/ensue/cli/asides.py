@@ -28,6 +28,7 @@ MOST_NAMED = 20
 pipe gets all of them."""
 
 _NO_OFFSET = "the offset is missing"
+_NOT_UTF8 = "the text is not UTF-8"
 
 
 class RefusedRecords:
@@ -40,6 +41,7 @@ class RefusedRecords:
         self.first: str | None = None
         self.first_record: Rejected | None = None
         self.first_without_offset: str | None = None
+        self.first_not_utf8: str | None = None
         self.as_lines = as_lines
         self._name = name
         self.path = dead_letter
@@ -55,6 +57,8 @@ class RefusedRecords:
         if any(_NO_OFFSET in problem for problem in record.problems):
             self.without_offset += 1
             self.first_without_offset = self.first_without_offset or where
+        if self.first_not_utf8 is None and record.problems[0].startswith(_NOT_UTF8):
+            self.first_not_utf8 = where
         if self._file:
             self._file.write(dead_letter(record, self.as_lines) + b"\n")
         if self.count <= MOST_NAMED or not sys.stderr.isatty():
@@ -68,12 +72,14 @@ class RefusedRecords:
         found = [
             hints.about_refusals(read, self.count, self.first),
             hints.about_offsets(self.without_offset, self.first_without_offset),
+            hints.about_encoding(self.first_not_utf8),
         ]
-        if self.as_lines:
-            found.append(hints.about_lines(read, self.count, self.objects))
-            if self.first_record is not None:
-                first = self.first_record
-                found.append(hints.about_members(read, first.raw, first.problems))
+        first = self.first_record
+        if first is not None and self.as_lines:
+            found.append(hints.about_lines(read, self.count, self.objects, first.raw))
+            found.append(hints.about_members(read, first.raw, first.problems))
+        elif first is not None:
+            found.append(hints.about_columns(read, first.problems))
         return [each for each in found if each is not None]
 
     def summary(self) -> str:

@@ -114,10 +114,41 @@ def about_offsets(count: int, example: str | None) -> str | None:
     )
 
 
-def about_lines(read: int, refused: int, objects: int) -> str | None:
+def about_columns(read: int, problems: Sequence[str]) -> str | None:
+    """For rows of which not one could be read, and the first has no column for an attribute."""
+    missing = [found[1] for each in problems if (found := _is_missing(each))]
+    if read or not missing:
+        return None
+    one = len(missing) == 1
+    return (
+        f"{listed(missing)} {'is an attribute' if one else 'are attributes'} without a column:"
+        f" `--columns {missing[0]}=COLUMN` names the one that holds it; if there is none, have"
+        " the events be of a type that does not declare it"
+    )
+
+
+_is_missing = re.compile(r"attribute `([^`]+)` of `[^`]+` is missing").match
+
+
+def about_encoding(example: str | None) -> str | None:
+    """For records that are no UTF-8."""
+    if example is None:
+        return None
+    return (
+        f"text is read as UTF-8, and {example} is none: if the file is in another encoding,"
+        " convert it, as with `iconv -f CP1252 -t UTF-8`"
+    )
+
+
+def about_lines(read: int, refused: int, objects: int, first: bytes | str) -> str | None:
     """For JSON lines of which not one was an object of JSON, whatever stood in it."""
     if read or not refused or objects:
         return None
+    if first.strip()[:1] in ("[", b"["):
+        return (
+            "the records stand in an array, and events are read as JSON lines, one whole object a"
+            " line: `jq -c '.[]'` makes lines of them"
+        )
     return (
         "not one line is a JSON object: events are read as JSON lines, one whole object a line;"
         " `--format` names another format"

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from glob import has_magic
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -30,8 +31,10 @@ from ensue.errors import UsageError
 from ensue.events.files.endings import format_of
 from ensue.events.files.whole_file import WholeFile
 from ensue.events.mapping import Mapping
-from ensue.events.sources import LINES, STDIN, Input, delimiter_of, open_inputs
-from ensue.events.sources.contents import format_of_ending
+from ensue.events.sources import LINES, STDIN, Input, open_inputs
+from ensue.events.sources.contents import COMPRESSIONS, Given, check_cells, format_of_ending
+from ensue.events.sources.finding import find_files
+from ensue.events.sources.inputs import inputs_of
 from ensue.events.times import format_time
 from ensue.library import Library
 
@@ -124,6 +127,12 @@ class FilesOnSpark:
     until: int | None
     strict: bool
     max_jump: str = AUTO
+    header: str | None = None
+
+    @property
+    def given(self) -> Given:
+        """What was said of the files. Raises `UsageError` for what cannot be."""
+        return Given.of(self.format, self.delimiter, self.header)
 
     @property
     def writes_folder(self) -> bool:
@@ -157,13 +166,28 @@ def _is_for_executors(events: str, format_: str | None) -> bool:
         return False
     if not Path(events).is_file():
         # A folder, a pattern, or a path that only Spark can resolve.
-        return True
+        return not any(_is_unreadable(each) for each in _files_here(events, format_))
     (file,) = open_inputs([events], format_)
     # Spark unpacks by the ending of a name, and Zstandard only where Hadoop was built with it.
     is_unpacked = file.compression is None or (
         file.compression == "gzip" and Path(events).suffix.lower() == ".gz"
     )
     return is_unpacked and file.size is not None and file.format != "arrow"
+
+
+def _files_here(events: str, format_: str | None) -> Sequence[str]:
+    """The files of this machine that a folder or a pattern stands for; none of other places."""
+    # Spark's patterns may name alternatives in braces, which only Spark can list.
+    is_elsewhere = _SCHEME.match(events) or not has_magic(events) or "{" in events
+    if not Path(events).is_dir() and is_elsewhere:
+        return ()
+    return find_files([events], format_)
+
+
+def _is_unreadable(file: str) -> bool:
+    """Whether the name of a file tells that Spark cannot read it."""
+    compression = COMPRESSIONS.get(Path(file).suffix.lower())
+    return compression not in (None, "gzip") or format_of_ending(file) == "arrow"
 
 
 def _is_folder(out: Path) -> bool:
@@ -187,13 +211,14 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
     from ensue.spark.batch.opening import Reading
     from ensue.spark.session import open_session
 
-    format_ = asked.format or _common_format(asked.paths)
+    files = asked.given
+    format_ = asked.format or _common_format(asked.paths, files)
+    check_cells(files, [format_])
     if asked.out is not None and asked.writes_folder and asked.out.exists():
         raise taken(str(asked.out))
     spark = open_session()
     given = spark, asked.library, asked.paths, format_, asked.until, asked.correlation
-    delimiter = None if asked.delimiter is None else delimiter_of(asked.delimiter)
-    reading = Reading(asked.mapping, delimiter)
+    reading = Reading(asked.mapping, files.delimiter, header=files.header)
     run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
     if not asked.is_one_file:
         say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
@@ -312,30 +337,26 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _common_format(paths: Sequence[str]) -> str:
-    found = {_format_of(each): each for each in paths}
+def _common_format(paths: Sequence[str], given: Given) -> str:
+    found = {_format_of(each, given): each for each in paths}
     if len(found) > 1:
         names = ", ".join(f"`{path}` is {name}" for name, path in sorted(found.items()))
         raise UsageError(f"Spark reads files of one format at a time, and {names}: run them apart")
     return next(iter(found))
 
 
-def _format_of(events: str) -> str:
-    """What the names of the files say; for places that only Spark can list, what the path says."""
-    path = Path(events)
-    if path.is_file():
-        return open_inputs([events])[0].format
-    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
-    shown = [each for each in files if each.name[:1] not in ("_", ".")]
-    if path.is_dir() and not shown:
-        from ensue.spark.batch.opening import without_files
+def _format_of(events: str, given: Given) -> str:
+    """What the files of a path hold; for places that only Spark can list, what the path says."""
+    if Path(events).is_file():
+        return _format_inside(events, given)
+    files = _files_here(events, given.format)
+    if not files:
+        return format_of_ending(events) or ("csv" if given.is_csv else "parquet")
+    # The first file tells for all, whose names tell of the same format where they tell of any.
+    told = (found for each in files if (found := format_of_ending(each)) is not None)
+    return next(told, None) or _format_inside(files[0], given)
 
-        raise without_files(events)
-    found = {told for each in shown if (told := format_of_ending(each.name)) is not None}
-    if len(found) > 1:
-        names = ", ".join(f"`{name}`" for name in sorted(found))
-        raise UsageError(
-            f"`{events}` has files of several formats ({names}): choose one with `--format`, and"
-            f" its files with a pattern, as `{events.rstrip('/')}/*.parquet`"
-        )
-    return next(iter(found), "parquet")
+
+def _format_inside(file: str, given: Given) -> str:
+    (found,) = inputs_of([file], given)
+    return found.format

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from ensue.engine.ports import Key, Reading, key_text
@@ -190,12 +191,14 @@ def carries_key_inside(correlation: Correlation, types: TypeSystem) -> bool:
 
 
 def port_scope(
-    bound: Mapping[str, Reading], stretches: Mapping[str, Sequence[Reading]] | None = None
-) -> PortScope:
-    """The scope in which `having` and the values of a transformer are evaluated."""
+    bound: Mapping[str, Reading], stretches: Mapping[str, Sequence[Reading]] = MappingProxyType({})
+) -> StretchScope:
+    """The scope in which `having` and the values of a transformer are evaluated.
+
+    A port without a stretch has no events, so that its `count` is 0: no port has one when the
+    statements before the first case run.
+    """
     bindings = {port: _asked(read) for port, read in bound.items()}
-    if not stretches:
-        return PortScope(bindings)
     events = {port: [_asked(each) for each in read] for port, read in stretches.items()}
     return StretchScope(bindings, events)
 

@@ -498,7 +498,7 @@ class Run:
                     run._change(named_library(text, library))
                 case _:
                     raise SnapshotError(f"the snapshot is damaged: `{entry[0]}` is no history")
-        run._ordering.max_jump = terms.max_jump
+        run._ordering.bound_jumps(terms.max_jump)
         run._ordering.dissent = saved.order.dissent
         restore_counts(run.counts, saved.counts)
         run._find_quick_ways()

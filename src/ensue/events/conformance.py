@@ -10,6 +10,7 @@ does not know. Text is not turned into numbers here: only CSV has that need, and
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -114,7 +115,10 @@ def _no_mapping(event: Event, attributes: Mapping[str, ValueType]) -> str:
 
 
 def _misfit(value: Any, type_: ValueType) -> ValueError:
-    return ValueError(f"{_shown(value)} was given, {describe(type_)} is needed")
+    is_number = type_.kind in ("integer", "real")
+    has_comma = is_number and isinstance(value, str) and _has_comma(value)
+    hint = ", with a point in place of the comma" if has_comma else ""
+    return ValueError(f"{_shown(value)} was given, {describe(type_)} is needed{hint}")
 
 
 def _integer(value: Any, type_: ValueType) -> int:
@@ -210,6 +214,7 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
+_has_comma = re.compile(r"\s*[+-]?[0-9.]*,[0-9]+\s*").fullmatch
 _FLOAT32 = struct.Struct("<f")
 
 _CHECKS: Mapping[str, Callable[[Any, ValueType], Any]] = {

@@ -22,7 +22,8 @@ def raw_bytes(raw: bytes | str) -> bytes:
     return raw if isinstance(raw, bytes) else raw.encode("utf-8", "backslashreplace")
 
 
-def _as_json(record: Rejected) -> bytes:
+def shown(record: Rejected) -> dict[str, Any]:
+    """The number of a record and its row: a text, the value of a row of Parquet, or base64."""
     row: dict[str, Any]
     try:
         # A row of Parquet comes as JSON already, a row of CSV as its text.
@@ -33,5 +34,9 @@ def _as_json(record: Rejected) -> bytes:
         row = {"row_base64": base64.b64encode(raw_bytes(record.raw)).decode()}
     except ValueError:
         row = {"row": record.raw}
-    whole = {"number": record.number, **row, "problems": list(record.problems)}
+    return {"number": record.number, **row}
+
+
+def _as_json(record: Rejected) -> bytes:
+    whole = {**shown(record), "problems": list(record.problems)}
     return json.dumps(whole, ensure_ascii=False).encode("utf-8", "backslashreplace")

@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,8 +24,8 @@ from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
 from ensue.events.overlong import cut_lines
 from ensue.events.singly import CellReader, CsvRecords, LineReader
-from ensue.events.sources import LINES, Input, open_inputs
-from ensue.events.sources.contents import check_format
+from ensue.events.sources import LINES, Input, open_inputs, with_content, zeek
+from ensue.events.sources.contents import HEAD_BYTES, Given, check_format, content_of
 from ensue.events.types import TypeSystem
 
 Progress = Callable[[int, int | None], None]
@@ -83,7 +84,7 @@ def read_inputs(
     sizes = [each.size for each in inputs]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     before = rows = 0
-    for each in inputs:
+    for each in with_content(inputs):
         told = None if progress is None else Told(progress, before, total)
         for record in _records(each, types, name or each.name, rows, told, mapping):
             rows += 1
@@ -91,6 +92,36 @@ def read_inputs(
         before += each.size or 0
     if progress:
         progress(before, total)
+
+
+def read_text(
+    lines: Iterable[bytes],
+    types: TypeSystem,
+    name: str,
+    given: Given,
+    mapping: Mapping | None = None,
+) -> Iterator[Event | Rejected]:
+    """The records of one text whose lines come, with their endings, from elsewhere than a file.
+
+    Raises `UsageError` for cells of CSV that make no events.
+    """
+    coming = iter(lines)
+    first: list[bytes] = []
+    size = 0
+    for line in coming:
+        first.append(line)
+        size += len(line)
+        if size >= HEAD_BYTES:
+            break
+    if first:
+        first[0] = first[0].removeprefix(_BYTE_ORDER_MARK)
+    content = content_of(name, b"".join(first), given)
+    every: Iterator[bytes] = chain(first, coming)
+    if content.is_zeek:
+        every = map(zeek.cleaned, every)
+    return _streamed(
+        every, types, content.format, name, content.delimiter, 0, mapping, content.header
+    )
 
 
 def _in_file(record: Rejected, file: Input) -> Rejected:

@@ -154,6 +154,11 @@ class _Texts:
 def _csv_problem(reason: str) -> str:
     if "unexpected end" in reason:
         return "a quote that opens in this record is never closed"
+    if "new-line character" in reason:
+        return (
+            "a carriage return stands outside of quotes: lines end with a line feed, also after"
+            " carriage returns; `tr '\\r' '\\n'` makes such ends"
+        )
     return f"no CSV: {reason}"
 
 

@@ -25,6 +25,10 @@ _has_shape = re.compile(
 
 _is_of_an_access_log = re.compile(r"\[?[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9:]{8}.*").fullmatch
 
+_is_count = re.compile(r"[0-9]{9,19}(?:\.[0-9]+)?").fullmatch
+_DIGITS = {"s": 11, "ms": 14, "us": 17, "ns": 19}
+"""Up to how many digits a number of today is taken to be in a unit."""
+
 EXAMPLE = "2024-05-06T07:08:09.5Z"
 
 
@@ -105,4 +109,7 @@ def _hint(text: str) -> str:
             ": let the web server write it so, nginx by `$time_iso8601` and Apache by"
             " `%{%Y-%m-%dT%H:%M:%S}t`"
         )
+    if _is_count(text):
+        unit = next(unit for unit, digits in _DIGITS.items() if len(text.split(".")[0]) <= digits)
+        return f": if it counts since 1970, say in which unit, as `time=COLUMN:{unit}`"
     return f": write it like `{EXAMPLE}` or `2024-05-06T09:08:09+02:00`"

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ensue.errors import EnsueError, UsageError
 from ensue.events.cloudevents import decode
 from ensue.federation.configuration import GatewaySettings, Subscription
@@ -33,6 +35,10 @@ from ensue.subscriptions import Filter
 _REQUESTS_KNOWN = 10_000
 _SEEN_KEPT = 10_000
 """More than can have been on the way from all services when a gateway stopped."""
+_MOST_AT_WORK = 1_000
+"""Requests that are being applied; further ones are let go, and their clients ask again."""
+_MOST_WAITING = 100_000
+"""Events that may wait for a service when a request wants to publish one there."""
 _PAUSE_FOR_NEIGHBOURS = 0.15
 """How long after a request its answer waits for gateways further on, where there are any."""
 
@@ -73,27 +79,38 @@ class Answering:
 
     async def request(self, request: control.Request) -> None:
         """A request of this process. Raises `UsageError` if it cannot be applied here."""
-        self._known[request.id] = None
+        self._know(request.id)
         await self._apply(request)
         for link in self._links.values():
             link.tell(control.write(request))
 
     def take(self, said: control.Request | control.Done, via: Link) -> None:
         """A request, or the answer to one, that has come over a service."""
+        if len(self.tasks) >= _MOST_AT_WORK and isinstance(said, control.Request):
+            via.counts.dropped["too many requests"] += 1
+            return
         is_new = self._pass_on(said, via)
         if is_new and isinstance(said, control.Request):
             self._spawn(self._answer(said))
+
+    def _know(self, identity: str) -> None:
+        self._known[identity] = None
+        while len(self._known) > _REQUESTS_KNOWN:
+            self._known.pop(next(iter(self._known)))
 
     def _pass_on(self, said: control.Request | control.Done, via: Link) -> bool:
         """Tell it at all other services; false if that has been done before."""
         if said.id in self._known:
             return False
-        self._known[said.id] = None
-        if len(self._known) > _REQUESTS_KNOWN:
-            self._known.pop(next(iter(self._known)))
+        self._know(said.id)
+        if said.hops >= control.MOST_HOPS:
+            # Where more requests are on their way than are known, one could go round for ever.
+            via.counts.dropped["going round"] += 1
+            return False
+        further = msgspec.structs.replace(said, hops=said.hops + 1)
         for link in self._links.values():
             if link is not via:
-                link.tell(control.write(said))
+                link.tell(control.write(further))
         return True
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -113,7 +130,7 @@ class Answering:
         if self._neighbours.are_there():
             await asyncio.sleep(_PAUSE_FOR_NEIGHBOURS)
         done = control.Done(control.new_id(), request.id, self._name, services, problem)
-        self._known[done.id] = None
+        self._know(done.id)
         for link in self._links.values():
             link.tell(control.write(done))
 
@@ -161,6 +178,8 @@ class Answering:
         published = []
         for link in self._links.values():
             if _is_meant(request, link) and self._tree.is_designated(link.name):
+                if len(link.outbox) >= _MOST_WAITING:
+                    raise UsageError(f"service `{link.name}` has {_MOST_WAITING:,} events to take")
                 link.outbox.send(Wanted(event, False, identity_of(event), NOWHERE), None)
                 published.append(link.name)
         return tuple(published)
@@ -183,7 +202,7 @@ class Answering:
                 request = control.Request(
                     identity, "subscribe", each.at, each.services, str(each.where)
                 )
-                self._known[identity] = None
+                self._know(identity)
                 link.tell(control.write(request))
 
     def _remember(self) -> None:
@@ -199,7 +218,8 @@ class Answering:
                     self._interest.request(service, wanted)
         for service, each in stated:
             if service in self._links:
-                self._interest.state(service, each, now)
+                with suppress(UsageError):
+                    self._interest.state(service, each, now)
 
     def save(self) -> None:
         self._memory.save(self._all_stated())

@@ -6,11 +6,12 @@ from typing import Any
 
 from ensue.errors import UsageError
 from ensue.federation.adapters.base import driver
+from ensue.federation.doors import Doors
 from ensue.federation.gateway import Gateway
 
 
-async def listen(gateway: Gateway, address: str) -> Any:
-    """Serve until `await runner.cleanup()` of what is returned."""
+async def listen(gateway: Gateway, address: str) -> Doors:
+    """Serve until `await close()` of what is returned."""
     web: Any = driver("aiohttp.web", "http")
     host, _, port = address.rpartition(":")
 
@@ -30,14 +31,13 @@ async def listen(gateway: Gateway, address: str) -> Any:
     application.add_routes(
         [web.get("/health", health), web.get("/metrics", metrics), web.get("/links", status)]
     )
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
+    doors = Doors(application)
     try:
-        await web.TCPSite(runner, host.strip("[]") or None, int(port)).start()
+        await doors.open(host.strip("[]") or None, int(port))
     except (OSError, OverflowError) as error:
-        await runner.cleanup()
+        await doors.close()
         raise UsageError(f"`[gateway] listen`: `{address}` cannot be used: {error}") from None
-    return runner
+    return doors
 
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 from uuid import uuid4
 
+from ensue.errors import UsageError
 from ensue.federation.configuration import GatewaySettings
 from ensue.federation.ending import end
 from ensue.federation.links.link import Link
@@ -137,11 +138,7 @@ class Neighbours:
             case control.Hello():
                 self._greeted(link, said)
             case control.Stated():
-                if said.gateway != self._name and self._interest.state(
-                    link.name, said, self.clock()
-                ):
-                    self._changed.set()
-                    self.has_stated()
+                self._was_told(link, said)
             case control.Asked():
                 # It only listens yet, and will have its place in the tree.
                 if said.gateway != self._name:
@@ -149,6 +146,19 @@ class Neighbours:
                 self._said.pop(link.name, None)
                 self._say(link)
                 self._changed.set()
+
+    def _was_told(self, link: Link, said: control.Stated) -> None:
+        if said.gateway == self._name:
+            return
+        try:
+            is_new = self._interest.state(link.name, said, self.clock())
+        except UsageError as error:
+            link.counts.dropped["no room for control"] += 1
+            link.counts.last_error = str(error)
+            return
+        if is_new:
+            self._changed.set()
+            self.has_stated()
 
     def _greeted(self, link: Link, said: control.Hello) -> None:
         if said.gateway == self._name:

@@ -65,7 +65,7 @@ class Passing:
                     link.outbox.note(identity_of(each.event))
                 link.receipts.rest(each, is_carried_elsewhere)
             return
-        self._pass_on(link, [(each, link.receipts.ticket(each.token)) for each in incoming])
+        self._pass_on(link, [(each, link.receipts.ticket(each)) for each in incoming])
 
     def wake(self) -> None:
         """What links have received that carry events by now is kept where it is wanted."""

@@ -36,9 +36,9 @@ async def _serve(gateway: Gateway) -> int:
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, ended.set)
-    runner = None
+    doors = None
     if gateway.settings.listen is not None:
-        runner = await listen(gateway, gateway.settings.listen)
+        doors = await listen(gateway, gateway.settings.listen)
     watching = asyncio.create_task(_tell_troubles(gateway))
     started = asyncio.create_task(gateway.start())
     waiting = asyncio.create_task(ended.wait())
@@ -54,8 +54,8 @@ async def _serve(gateway: Gateway) -> int:
             task.cancel()
         await asyncio.gather(started, waiting, watching, return_exceptions=True)
         await gateway.stop()
-        if runner is not None:
-            await runner.cleanup()
+        if doors is not None:
+            await doors.close()
     return 0
 
 

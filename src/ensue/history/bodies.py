@@ -47,7 +47,8 @@ def kept_instants(events: Sequence[Event]) -> Instants | None:
 
     Events must have come from JSON, so that JSON gives them back as they are.
     """
-    if not all(map(is_instant, events)) or any(isinstance(each.data, bytes) for each in events):
+    extended = [each for each in events if each.extensions]
+    if not all(map(is_instant, extended)) or bytes in set(map(type, [e.data for e in events])):
         return None
     try:
         texts = list(map(_write, events))

@@ -26,6 +26,7 @@ from ensue.history.keeping import Retention, keep
 from ensue.history.publication import Publication, joined, publication_of
 from ensue.history.replaying import replay_filter, replay_library
 from ensue.history.store import FOREVER, LONG_AGO, Store, Stored, Window
+from ensue.history.stores.blocks import REACH
 from ensue.history.stores.opening import open_store
 from ensue.lang.building.values import Value
 from ensue.lang.durations import parse_duration
@@ -34,8 +35,8 @@ from ensue.lang.expressions.tree import Expression, TemporalTerm
 from ensue.library import Library
 from ensue.subscriptions import Filter
 
-BATCH: Final = 20_000
-"""Events of one transaction of `add_all`."""
+BATCH: Final = REACH
+"""Events of one transaction, at most: so many may share a block of postings under a key."""
 PAGE: Final = 1_000
 
 
@@ -119,8 +120,10 @@ class History:
         Events that are all new and have no intervals go to the store in columns.
         """
         kept = 0
-        for begin in range(0, len(events), BATCH):
-            batch = events[begin : begin + BATCH]
+        # In equal parts: a transaction costs the disk as much for one event as for many.
+        size = -(-len(events) // max(1, -(-len(events) // BATCH)))
+        for begin in range(0, len(events), size or 1):
+            batch = events[begin : begin + size]
             if self._keep_instants(batch):
                 kept += len(batch)
             else:

@@ -11,11 +11,10 @@ from __future__ import annotations
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import lru_cache
-from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from ensue.events.event import CONTEXT, Event
@@ -68,39 +67,96 @@ def keys_of(event: Event) -> list[bytes]:
 def entries_of(events: Iterable[Event], first: int) -> dict[bytes, list[int]]:
     """The numbers of publications under each of their keys; `first` is that of the first.
 
-    Values are gathered before keys are made of them, since most of them come often.
+    Data with the same names are taken column by column, and values are gathered before keys are
+    made of them, since most of them come often.
     """
-    by_value: defaultdict[str, defaultdict[str | float, list[int]]]
-    by_value = defaultdict(lambda: defaultdict(list))
-    types, sources = by_value["type"], by_value["source"]
-    by_data: defaultdict[str, defaultdict[str | float, list[int]]]
-    by_data = defaultdict(lambda: defaultdict(list))
     entries: defaultdict[bytes, list[int]] = defaultdict(list)
-    for number, event in enumerate(events, first):
-        data = event.data
-        if event.extensions or type(data) is not dict or not _is_flat(data):
-            for key in keys_of(event):
-                entries[key].append(number)
+    gathered: _Gathered = defaultdict(lambda: defaultdict(list))
+    groups, others = _groups(list(events), first)
+    for numbers, alike in groups:
+        columns = _columns(alike)
+        if columns is None:
+            others += zip(numbers, alike, strict=True)
             continue
-        types[event.type].append(number)
-        sources[event.source].append(number)
-        for name, value in data.items():
-            by_data[name][value].append(number)
-    for name in CONTEXT:
-        by_data.pop(name, None)
-    for name, values in chain(by_value.items(), by_data.items()):
-        for value, numbers in values.items():
+        for name, column in columns.items():
+            _gather(numbers, column, gathered[name])
+    for number, event in others:
+        for key in keys_of(event):
+            entries[key].append(number)
+    for name, values in gathered.items():
+        for value, found in values.items():
             if value is None:
                 continue
             key = _key(name, value)
             # Values that share a key, as `5` and `'5'`, have come apart.
-            entries[key] = sorted({*entries[key], *numbers}) if key in entries else numbers
+            entries[key] = [*entries[key], *found] if key in entries else found
+    if len(groups) > 1 or others or len(entries) < sum(map(len, gathered.values())):
+        return {key: sorted(set(numbers)) for key, numbers in entries.items()}
     return entries
 
 
-def _is_flat(data: dict[str, Any]) -> bool:
-    """Whether all values are texts, numbers or nothing, and few enough to have a key each."""
-    return len(data) <= MOST_NAMES - 2 and _FLAT.issuperset(map(type, data.values()))
+_Gathered = defaultdict[str, defaultdict[str | float | None, list[int]]]
+"""By name and value, the numbers of publications."""
+
+
+def _groups(
+    events: list[Event], first: int
+) -> tuple[list[tuple[Sequence[int], list[Event]]], list[tuple[int, Event]]]:
+    """Events whose data have the same names, with their numbers; and those without plain data."""
+    if _are_alike(events):
+        return [(range(first, first + len(events)), events)], []
+    groups: defaultdict[frozenset[str], tuple[list[int], list[Event]]]
+    groups = defaultdict(lambda: ([], []))
+    others: list[tuple[int, Event]] = []
+    for number, event in enumerate(events, first):
+        data = event.data
+        if event.extensions or type(data) is not dict:
+            others.append((number, event))
+        else:
+            numbers, alike = groups[frozenset(data)]
+            numbers.append(number)
+            alike.append(event)
+    return list(groups.values()), others
+
+
+def _are_alike(events: list[Event]) -> bool:
+    """Whether all have data with the names of the first, and no extensions."""
+    if not events or any(event.extensions for event in events):
+        return False
+    data = [event.data for event in events]
+    if set(map(type, data)) != {dict} or len(set(map(len, data))) > 1:
+        return False
+    names = frozenset(data[0])
+    return all(map(names.issuperset, data))
+
+
+def _columns(alike: list[Event]) -> dict[str, list[Any]] | None:
+    """The values that have keys, by name; None where values are nested, or too many."""
+    names = tuple(alike[0].data)
+    if len(names) > MOST_NAMES - 2:
+        return None
+    columns = {name: [event.data[name] for event in alike] for name in names}
+    if not all(_FLAT.issuperset(map(type, each)) for each in columns.values()):
+        return None
+    # An attribute of CloudEvents hides one of the data.
+    for hidden in CONTEXT:
+        columns.pop(hidden, None)
+    columns["type"] = [event.type for event in alike]
+    columns["source"] = [event.source for event in alike]
+    return columns
+
+
+def _gather(
+    numbers: Sequence[int],
+    column: list[str | float | None],
+    under: defaultdict[str | float | None, list[int]],
+) -> None:
+    """Add numbers under the values of a column."""
+    if column.count(column[0]) == len(column):
+        under[column[0]] += numbers
+        return
+    for number, value in zip(numbers, column, strict=True):
+        under[value].append(number)
 
 
 def _list_data(

@@ -100,10 +100,20 @@ class Diagnostics:
         return tuple(sorted(self.found, key=lambda d: (files.index(d.file), d.line, d.column)))
 
 
+_LONGEST_COMPARED = 200
+_MOST_COMPARED = 200
+
+
 def close_match(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be, if there is one."""
     candidates = sorted(set(known))
     by_case = [each for each in candidates if each.lower() == name.lower()]
+    if len(name) > _LONGEST_COMPARED:
+        return next(iter(by_case), None)
+    if len(candidates) > _MOST_COMPARED:
+        # A comparison takes microseconds, and a text may have thousands of names that are unknown.
+        first = name[:1].lower()
+        candidates = [each for each in candidates if each[:1].lower() == first][:_MOST_COMPARED]
     return next(iter(by_case or get_close_matches(name, candidates, n=1, cutoff=0.7)), None)
 
 

@@ -30,7 +30,13 @@ def parse_duration(text: str) -> Duration:
         raise ValueError(
             f"`{text}` is no duration: write a number and one of {units}, as in `10 s`"
         )
+    if len(found[1]) > _MOST_DIGITS:
+        raise ValueError(
+            f"the duration has a number of {len(found[1]):,} characters: {DURATION_RANGE}"
+        )
     microseconds = Decimal(found[1]) * MICROSECONDS[found[2]]
+    if microseconds > LONGEST_DURATION:
+        raise ValueError(f"`{text}` is longer than a million days: {DURATION_RANGE}")
     if microseconds != int(microseconds):
         raise ValueError(f"`{text}` is not a whole number of microseconds, the finest step of time")
     return Duration(int(microseconds))

@@ -78,24 +78,30 @@ def node_of(predicate: Expression, atoms: Atoms, top: bool = True) -> Node:
 
 def possible(node: Node, known: Sequence[int]) -> int:
     """The outcomes that an expression can have."""
+    # A chain of thousands of operands goes to the right, and is walked without recursion.
+    chain: list[tuple[str, Node]] = []
+    while not isinstance(node, int) and len(node) == 3:
+        sign, left, node = node
+        chain.append((sign, left))
     if isinstance(node, int):
-        return known[node]
-    if len(node) == 1:
-        return int(node[0])
-    if node[0] == "not":
+        found = known[node]
+    elif len(node) == 1:
+        found = int(node[0])
+    else:
         inner = possible(node[1], known)
-        return (inner & ERROR) | (FALSE if inner & TRUE else 0) | (TRUE if inner & FALSE else 0)
-    sign, left, right = node
-    first = possible(left, known)
+        found = (inner & ERROR) | (FALSE if inner & TRUE else 0) | (TRUE if inner & FALSE else 0)
+    for sign, left in reversed(chain):
+        found = _joined(sign, possible(left, known), found)
+    return found
+
+
+def _joined(sign: str, first: int, second: int) -> int:
+    """The outcomes of two operands together, of which the second may not be asked."""
     found = first & ERROR
     decided, goes_on = (FALSE, TRUE) if sign == "AND" else (TRUE, FALSE)
     if sign != "XOR":
-        found |= first & decided
-        if first & goes_on:
-            found |= possible(right, known)
-        return found
+        return found | (first & decided) | (second if first & goes_on else 0)
     if first & ~ERROR:
-        second = possible(right, known)
         found |= second & ERROR
         if (first & TRUE and second & FALSE) or (first & FALSE and second & TRUE):
             found |= TRUE

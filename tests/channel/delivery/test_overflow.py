@@ -249,5 +249,5 @@ def test_promises_that_cannot_be_kept_are_refused() -> None:
         channel.consumers.connect("a", print, capacity=0)
     with pytest.raises(UsageError, match="`colour` is nothing a consumer can ask for"):
         channel.consumers.connect("a", print, colour="red")
-    with pytest.raises(UsageError, match="at least one thread; given is 0"):
+    with pytest.raises(UsageError, match="from 1 to 1000 threads; given is 0"):
         builder("full").dispatching("pool", threads=0).done()

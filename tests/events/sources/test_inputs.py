@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import threading
 from pathlib import Path
@@ -53,7 +55,15 @@ def test_the_format_is_told_by_the_bytes_or_the_name(
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.jsonl", "a"])
-@pytest.mark.parametrize(("pack", "kind"), [(gzip.compress, "gzip"), (zstandard.compress, "zstd")])
+@pytest.mark.parametrize(
+    ("pack", "kind"),
+    [
+        (gzip.compress, "gzip"),
+        (zstandard.compress, "zstd"),
+        (bz2.compress, "bz2"),
+        (lzma.compress, "xz"),
+    ],
+)
 def test_compressed_files_are_unpacked_whatever_their_names(
     tmp_path: Path, name: str, pack: object, kind: str
 ) -> None:

@@ -435,7 +435,7 @@ def test_a_folder_without_files_is_told(spark: SparkSession, tmp_path: Path) -> 
     (tmp_path / "rules.cor").write_text(RULES)
     (tmp_path / "events").mkdir()
 
-    assert "events` has no files: give a folder" in run(tmp_path, tmp_path / "events").stderr
+    assert "events` holds no file of events: give" in run(tmp_path, tmp_path / "events").stderr
 
 
 def test_files_of_several_formats_are_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -444,7 +444,7 @@ def test_files_of_several_formats_are_refused(spark: SparkSession, tmp_path: Pat
 
     answer = run(tmp_path, events)
 
-    assert "has files of several formats (`csv`, `jsonl`): choose one" in answer.stderr
+    assert "has files of several formats (`csv`, `jsonl`): choose some" in answer.stderr
 
 
 def test_what_only_spark_can_reach_is_left_to_it(tmp_path: Path) -> None:

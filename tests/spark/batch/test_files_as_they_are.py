@@ -96,6 +96,89 @@ def test_plain_json_objects_without_ids_by_a_mapping(spark: SparkSession, tmp_pa
     assert "80 events read, 2 refused" in answer.stderr
 
 
+def test_csv_whose_columns_are_named_by_an_option(spark: SparkSession, tmp_path: Path) -> None:
+    for seed in (1, 2):
+        _, *lines = csv_text(rows(seed)).splitlines()
+        (tmp_path / f"{seed}.log").write_text("\n".join(lines) + "\n")
+
+    answer = compare(
+        tmp_path, "-e", f"{tmp_path}/*.log", *ZONED, "--header", "at,user,code",
+        "--delimiter", ";", "--columns", "time=at",
+    )  # fmt: skip
+
+    assert "80 events read, 2 refused" in answer.stderr
+
+
+def test_cells_with_line_breaks_under_given_names(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text(
+        "".join(f'2024-05-06 09:00:0{n},"u\n1",{n},"{n}"\n' for n in range(4, 9))
+        + 'never,"u",1,2\n'
+    )
+
+    answer = compare(
+        tmp_path, "-e", path, *ZONED, "--header", "at,user,code,note", "--columns", "time=at"
+    )
+
+    assert "5 events read, 1 refused" in answer.stderr
+
+
+ZEEK = """\
+#separator \\x09
+#set_separator\t,
+#empty_field\t(empty)
+#unset_field\t-
+#path\tauth
+#open\t2024-05-06-09-00-00
+#fields\tts\tuid\tid.orig_h\tcode\tnote
+#types\ttime\tstring\taddr\tcount\tstring
+"""
+
+
+def zeek_log(first: int, count: int = 30) -> str:
+    lines = [
+        f'17149788{second}.5\tC{second}\tu{second % 3}\t{second % 9}\t"said" {second}'
+        for second in range(first, first + count)
+    ]
+    lines[3] = "never\tC0\tu1\t4\t(empty)"
+    lines[5] = "1714978815.5\tC5\tu1\t-\t-"
+    return ZEEK + "\n".join(lines) + "\n#close\t2024-05-06-10-00-00\n"
+
+
+@pytest.mark.parametrize("mapping", ["time=ts:s,user=id.orig_h", "time=ts:s,user=id.orig_h,id=uid"])
+def test_logs_of_zeek(spark: SparkSession, tmp_path: Path, mapping: str) -> None:
+    (tmp_path / "auth.09.log").write_text(zeek_log(10))
+    (tmp_path / "auth.10.log").write_text(zeek_log(50))
+
+    answer = compare(tmp_path, "-e", f"{tmp_path}/*.log", "--type", "Login", "--columns", mapping)
+
+    assert "58 events read, 2 refused" in answer.stderr
+
+
+def test_logs_of_zeek_of_different_columns_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "auth.log").write_text(zeek_log(10))
+    (tmp_path / "conn.log").write_text(zeek_log(50).replace("\tnote\n", "\tremark\n"))
+
+    answer = run(
+        tmp_path, "-e", f"{tmp_path}/*.log", "--type", "Login", "--engine", "spark",
+        "--columns", "time=ts:s,user=id.orig_h,id=uid",
+    )  # fmt: skip
+
+    assert answer.exit_code == 2
+    assert "run logs of different columns apart" in " ".join(answer.stderr.split())
+
+
+def test_a_delimiter_for_files_without_cells_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "events.jsonl").write_text(json_text(rows(1)))
+
+    answer = run(tmp_path, "-e", tmp_path / "events.jsonl", "--delimiter", ";", "--engine", "spark")
+
+    assert answer.exit_code == 2
+    assert "`--delimiter` is for the cells of CSV" in " ".join(answer.stderr.split())
+
+
 def test_what_spark_cannot_unpack_is_read_here(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl.zst"
     path.write_bytes(zstandard.compress(json_text(rows(1)).encode()))

@@ -52,12 +52,12 @@ def test_a_source_that_is_not_there_is_told(
     assert "say them as `schema` in `[source]`" in refused(tmp_path, CONFIG, capsys)
 
 
-def test_text_formats_need_a_schema(
+def test_text_that_is_not_there_is_told(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = CONFIG.replace('"parquet"', '"json"', 1)
+    config = CONFIG.replace('"parquet"', '"jsonl"', 1)
 
-    assert "format `json` needs a `schema`" in refused(tmp_path, config, capsys)
+    assert "events` cannot be read" in refused(tmp_path, config, capsys)
 
 
 def test_a_column_that_a_rule_needs_and_the_source_lacks_is_told(

@@ -60,7 +60,7 @@ def test_without_a_trigger_what_is_there_is_read() -> None:
         ('trigger = "5 s"', 'trigger = "often"', 'or "available now"'),
         ('"parquet"\npath = "events"', '"parket"\npath = "events"', "`parket`.*`parquet`"),
         ('path = "matches"', "", r"`\[sink\]` of format `parquet` needs a `path`"),
-        ("[sink]", "[sink", "this is no TOML"),
+        ("[sink]", "[sink", "no TOML"),
         ("[stream]", "[stream]\nbuckets = 0", "at least 1"),
     ],
 )

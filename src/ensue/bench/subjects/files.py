@@ -8,11 +8,10 @@ written as JSON lines.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,8 @@ START_SECONDS = 1.5
 PARQUET_TIMES, TEXT_TIMES = 3.0, 2.5
 ROW_BY_ROW_TIMES = 10.0
 EVENTS_OF_A_PIECE = 200_000
+PIECES = 5
+"""How many pieces of events differ; a longer file has them again, at later times."""
 FLAT_TIMES = 1.25
 """How much more memory ten times the events may take, and be called the same."""
 
@@ -49,19 +50,23 @@ def measure(effort: Effort) -> Iterator[Figure]:
         place = Path(folder)
         rules = place / "rules.cor"
         rules.write_text(leak())
-        events = effort.size(5_000_000, 2_000)
-        files = write_files(events, effort.size(10_000, 20), place)
+        events, keys = effort.size(5_000_000, 2_000), effort.size(10_000, 20)
         empty = place / "empty.jsonl"
         empty.write_text("")
         # The first run compiles what later ones load.
-        for file in files.values():
-            run(rules, file, place)
+        for format_ in _READ:
+            run(rules, write_file(format_, effort.size(100_000, 500), keys, place), place)
         starts = [run(rules, empty, place).seconds for _ in range(effort.times(5))]
         yield cost("start, no events", "s", starts, START_SECONDS)
-        for format_, file in files.items():
-            yield from _beside_a_bare_read(effort, events, format_, file, rules, starts)
+        held = {}
+        for format_ in _READ:
+            file = write_file(format_, events, keys, place)
+            beside = _beside_a_bare_read(effort, events, format_, file, rules, starts)
+            held[format_] = yield from beside
+            file.unlink()
         yield from _beside_rows(effort, rules, place)
-        yield from _memory(effort, rules, place)
+        # Last what takes longest, so that an interrupt leaves the rest.
+        yield from _memory(10 * events, keys, held, rules, place)
 
 
 @dataclass(frozen=True)
@@ -72,26 +77,19 @@ class Ran:
     megabytes: float
 
 
-def write_files(events: int, keys: int, place: Path) -> Mapping[str, Path]:
-    """The same events in every format."""
-    return {format_: write_file(format_, events, keys, place) for format_ in _READ}
-
-
 def write_file(format_: str, events: int, keys: int, place: Path) -> Path:
     """Events in the order of their times, made and written a piece at a time."""
     file = place / f"events-{events}.{format_}"
+    pieces = [Steps(EVENTS_OF_A_PIECE, keys, seed).table() for seed in range(1, PIECES + 1)]
     with file.open("wb") as out, ExitStack() as stack:
         writer: Any = None
         for number, first in enumerate(range(0, events, EVENTS_OF_A_PIECE)):
-            piece = Steps(min(EVENTS_OF_A_PIECE, events - first), keys, seed=number + 1)
-            piece.times += first * EVENT_GAP
-            table = piece.table()
-            ids = pa.array(np.arange(first, first + len(piece))).cast(pa.string())
-            table = table.set_column(0, "id", ids)
+            piece = pieces[number % PIECES].slice(0, min(EVENTS_OF_A_PIECE, events - first))
+            table = _from(first, piece)
             if format_ != "parquet":
                 table = _with_time_texts(table)
             if format_ == "jsonl":
-                out.write(b"".join(_line(row) for row in table.to_pylist()))
+                out.write(_lines(table))
                 continue
             if writer is None:
                 make = pq.ParquetWriter if format_ == "parquet" else pyarrow.csv.CSVWriter
@@ -100,16 +98,32 @@ def write_file(format_: str, events: int, keys: int, place: Path) -> Path:
     return file
 
 
+def _from(first: int, piece: pa.Table) -> pa.Table:
+    """The events of a piece after so many others: with later times, and ids of their own."""
+    later = pa.scalar(first * EVENT_GAP, pa.duration("us"))
+    place = piece.schema.get_field_index("time")
+    moved = piece.set_column(place, "time", pc.add(piece.column("time"), later))
+    ids = pa.array(np.arange(first, first + len(piece))).cast(pa.string())
+    return moved.set_column(0, "id", ids)
+
+
 def _with_time_texts(table: pa.Table) -> pa.Table:
     times = table.column("time").cast(pa.timestamp("us"))
     place = table.schema.get_field_index("time")
     return table.set_column(place, "time", pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ"))
 
 
-def _line(row: dict[str, object]) -> bytes:
-    members = {"specversion": "1.0", "source": "bench", **row}
-    data = {name: members.pop(name) for name in ("user", "size")}
-    return json.dumps({**members, "data": data}).encode() + b"\n"
+def _lines(table: pa.Table) -> bytes:
+    """The events as JSON lines; no text of theirs needs an escape."""
+    parts: list[Any] = ['{"specversion": "1.0"']
+    for name in ("source", "id", "type", "time"):
+        parts += [f', "{name}": "', table.column(name), '"']
+    sizes = table.column("size").cast(pa.string())
+    parts += [', "data": {"user": "', table.column("user"), '", "size": ', sizes, "}}\n"]
+    given = [part if isinstance(part, str) else part.combine_chunks() for part in parts]
+    lines = pc.binary_join_element_wise(*given, "")
+    (whole,) = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "").to_pylist()
+    return bytes(whole.encode())
 
 
 def run(rules: Path, events: Path, place: Path, engine: str = "batch") -> Ran:
@@ -148,12 +162,16 @@ def _process(command: Sequence[str]) -> Ran:
 
 def _beside_a_bare_read(
     effort: Effort, events: int, format_: str, file: Path, rules: Path, starts: Sequence[float]
-) -> Iterator[Figure]:
+) -> Generator[Figure, None, float]:
+    """Figures of one format; returned is the most that a run has held, in megabytes."""
     runs: list[float] = []
     reads: list[float] = []
+    held: list[float] = []
     for _ in range(effort.times(5)):
         reads.append(bare_read(format_, file).seconds)
-        runs.append(run(rules, file, file.parent).seconds)
+        ran = run(rules, file, file.parent)
+        runs.append(ran.seconds)
+        held.append(ran.megabytes)
     size = f"{file.stat().st_size / 1e6:,.0f} MB"
     yield rate(f"{format_}, whole process", [events / each for each in runs], note=size)
     aim = AIMS[format_]
@@ -168,6 +186,7 @@ def _beside_a_bare_read(
         f"{format_}: run without its own start, to a bare read", "times",
         ratios([max(each - start, 0.0) for each in runs], reads),
     )  # fmt: skip
+    return max(held)
 
 
 def _beside_rows(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
@@ -175,7 +194,7 @@ def _beside_rows(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
     events = effort.size(1_000_000, 2_000)
     file = write_file("jsonl", events, effort.size(10_000, 20), place)
     rows, columns = [], []
-    for _ in range(effort.times(3)):
+    for _ in range(effort.times(2)):
         rows.append(run(rules, file, place, "step").seconds)
         columns.append(run(rules, file, place).seconds)
     times = ratios(rows, columns)
@@ -183,17 +202,15 @@ def _beside_rows(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
                  ROW_BY_ROW_TIMES)  # fmt: skip
 
 
-def _memory(effort: Effort, rules: Path, place: Path) -> Iterator[Figure]:
-    """The most that a process holds, of some events and of ten times as many."""
-    few = effort.size(5_000_000, 1_000)
-    for format_ in _READ:
-        held = []
-        for events in (few, 10 * few):
-            file = write_file(format_, events, effort.size(10_000, 20), place)
-            held.append(run(rules, file, place).megabytes)
-            file.unlink()
-        note = f"{held[0]:,.0f} and {held[1]:,.0f} MB"
+def _memory(
+    events: int, keys: int, held: Mapping[str, float], rules: Path, place: Path
+) -> Iterator[Figure]:
+    """The most that a process holds, of these events to a tenth of them; measured once."""
+    for format_, few in held.items():
+        file = write_file(format_, events, keys, place)
+        many = run(rules, file, place).megabytes
+        file.unlink()
         yield cost(
-            f"{format_}: memory of {10 * few:,} events to that of {few:,}", "times",
-            [held[1] / held[0]], FLAT_TIMES, note,
+            f"{format_}: memory of {events:,} events to that of {events // 10:,}", "times",
+            [many / few], FLAT_TIMES, f"{few:,.0f} and {many:,.0f} MB",
         )  # fmt: skip

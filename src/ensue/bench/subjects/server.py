@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -28,10 +29,14 @@ from ensue.events.times import format_time
 RULES: Final = 10
 BATCH: Final = 1_000
 KEYS: Final = 1_000
+LEVELS: Final = 1_001
+"""Different temperatures. Coprime to the keys, so that each sensor comes to show all of them."""
 PACE: Final = 5_000
 PACED_BATCH: Final = 50
 HOUR_EVENTS: Final = 3_600_000
 HOUR_MICROSECONDS: Final = 3_600_000_000
+MOST_SECONDS: Final = 330.0
+"""How long an hour of events may take; the rest of it is left out then."""
 INDEXING: Final = "ensue_history_processor_seconds_total{"
 ORIGIN: Final = 1_767_225_600_000_000
 TYPES: Final = """
@@ -41,7 +46,7 @@ eventtype Hot { attribute string sensor; };
 
 
 def library() -> str:
-    """Ten rules over one type and one key; an output for some two hundred events."""
+    """Ten rules over one type and one key; at one event of some two hundred they all fire."""
     rules = [
         f"Hot correlation Rule{number} (Reading low where celsius < 20, "
         f"Reading high where celsius > {99.5 - number / 100}) low ; high within 10 min by sensor "
@@ -60,7 +65,7 @@ def batch(first: int, count: int, step: int = 100) -> bytes:
             "source": "bench",
             "type": "Reading",
             "time": format_time(ORIGIN + number * step),
-            "data": {"sensor": f"s{number * 7919 % KEYS}", "celsius": number * 31 % 1000 / 10},
+            "data": {"sensor": f"s{number * 7919 % KEYS}", "celsius": number * 31 % LEVELS / 10},
         }
         for number in range(first, first + count)
     ]
@@ -150,8 +155,8 @@ def measure(effort: Effort) -> Iterator[Figure]:
             first = warm(server)
             yield from throughput(server, effort, first)
             first += effort.size(100_000, 4_000) * effort.times(5)
-            yield from asyncio.run(latency(server, effort, first))
-            first += PACE * effort.size(20, 2)
+            yield from latency(server, effort, first)
+            first += PACE * effort.size(10, 2) * effort.times(3)
             yield asyncio.run(subscribers(server, effort, first))
             server.stop(signal.SIGKILL)
         with served(place) as again:
@@ -159,7 +164,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
                 "start after a kill, up to `ready`", "s", [again.took],
                 note="saved states, and what the journal holds since",
             )  # fmt: skip
-    yield memory(effort.size(HOUR_EVENTS, 20_000))
+    yield from hour(effort.size(HOUR_EVENTS, 20_000))
 
 
 def warm(server: Served) -> int:
@@ -200,28 +205,50 @@ def throughput(server: Served, effort: Effort, first: int) -> Iterator[Figure]:
     )  # fmt: skip
 
 
-def memory(events: int) -> Figure:
-    """An hour of events, sent as fast as the server takes them: what its memory grows by.
+def hour(events: int) -> Iterator[Figure]:
+    """An hour of events, sent as fast as the server takes them: what grows on the way.
 
-    Measured from a third on: until then caches fill, and what is remembered of events that may be
-    sent again.
+    Memory is measured from a third on: until then caches fill, and what is remembered of events
+    that may be sent again. A slow machine is not kept for longer than `MOST_SECONDS`.
     """
     resident: list[float] = []
+    used: list[float] = []
+    sixth, sent = events // BATCH // 6, 0
     with (
         TemporaryDirectory(prefix="ensue-bench-") as folder,
         served(Path(folder), "journal_events = 200000\n") as server,
     ):
         server.put()
+        begun = time.monotonic()
         for number in range(events // BATCH):
+            if number % sixth == 0:
+                server.settle()
+                used.append(server.processor_seconds())
+                if number >= 3 * sixth and time.monotonic() - begun > MOST_SECONDS:
+                    break
             server.publish(batch(number * BATCH, BATCH, HOUR_MICROSECONDS // events))
-            if number * BATCH >= events // 3:
+            sent += BATCH
+            if number >= 2 * sixth:
                 resident.append(server.resident_mebibytes())
-        server.settle()
+        else:
+            server.settle()
+            used.append(server.processor_seconds())
     part = max(1, len(resident) // 4)
     early, late = max(resident[:part]), max(resident[-part:])
-    return cost(
+    yield cost(
         f"memory over an hour of {events:,} events, growth", "MiB", [max(0.0, late - early)], 32.0,
-        note=f"the most of the last quarter against the first, {late:.0f} MiB in the end",
+        note=f"the most of the last quarter against the first, {late:.0f} MiB in the end;"
+        f" {sent:,} events were sent",
+    )  # fmt: skip
+    costs = [1e6 * (later - sooner) / (sixth * BATCH) for sooner, later in pairwise(used)]
+    yield cost(
+        "the same, processor time for an event", "us", costs,
+        note="of the server, the history filled; each sixth of the hour by itself, in their order",
+    )  # fmt: skip
+    yield cost(
+        "the same, its last third to its second sixth", "x",
+        [sum(costs[4:6]) / 2 / costs[1] if len(costs) > 5 else costs[-1] / costs[0]], 1.15,
+        note="whether an event costs more when more is stored",
     )  # fmt: skip
 
 
@@ -253,11 +280,30 @@ class Sender:
         self._writer.close()
 
 
-async def latency(server: Served, effort: Effort, first: int) -> list[Figure]:
+def latency(server: Served, effort: Effort, first: int) -> Iterator[Figure]:
     """From the moment before a batch is sent to the moment its events are at a WebSocket."""
+    count = PACE * effort.size(10, 2)
+    middle: list[float] = []
+    slow: list[float] = []
+    used: list[float] = []
+    for turn in range(effort.times(3)):
+        before = server.processor_seconds()
+        waited = asyncio.run(paced(server, first + turn * count, count))
+        used.append(1e6 * (server.processor_seconds() - before) / count)
+        middle.append(1e3 * waited[count // 2])
+        slow.append(1e3 * waited[int(count * 0.99)])
+    yield cost("publish to WebSocket at 5,000 events/s, median", "ms", middle)
+    yield cost("publish to WebSocket at 5,000 events/s, 99 of 100", "ms", slow, 20.0)
+    yield cost(
+        "the same, the server's processor time for an event", "us", used,
+        note="in batches of 50, each event delivered, the history filled",
+    )  # fmt: skip
+
+
+async def paced(server: Served, first: int, count: int) -> list[float]:
+    """How long each event took, in seconds, the shortest time first."""
     from websockets.asyncio.client import connect
 
-    count = PACE * effort.size(20, 2)
     sent: dict[int, float] = {}
     waited: list[float] = []
 
@@ -274,7 +320,6 @@ async def latency(server: Served, effort: Effort, first: int) -> list[Figure]:
     for each in senders:
         await each.open()
     bodies = [batch(first + n, PACED_BATCH) for n in range(0, count, PACED_BATCH)]
-    used = server.processor_seconds()
     async with connect(url, compression=None, max_queue=10_000) as opened:
         listening = asyncio.create_task(listen(opened))
         begun = time.perf_counter()
@@ -287,21 +332,9 @@ async def latency(server: Served, effort: Effort, first: int) -> list[Figure]:
             sending.add(task)
             task.add_done_callback(sending.discard)
         await asyncio.wait_for(listening, 60)
-    used = server.processor_seconds() - used
     for each in senders:
         each.close()
-    waited.sort()
-    return [
-        cost("publish to WebSocket at 5,000 events/s, median", "ms", [1e3 * waited[count // 2]]),
-        cost(
-            "publish to WebSocket at 5,000 events/s, 99 of 100", "ms",
-            [1e3 * waited[int(count * 0.99)]], 20.0,
-        ),
-        cost(
-            "the same, the server's processor time for an event", "us", [1e6 * used / count],
-            note="in batches of 50, each event delivered, the history filled",
-        ),
-    ]  # fmt: skip
+    return sorted(waited)
 
 
 async def subscribers(server: Served, effort: Effort, first: int) -> Figure:

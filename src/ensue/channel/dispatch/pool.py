@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ensue.channel.realtime.threads import RealTimeThreads
 
 NO_RECEIVERS: list[Receiver] = []
+MOST_THREADS = 1_000
 
 
 class ThreadPool:
@@ -168,8 +169,8 @@ class ThreadPool:
 
     @staticmethod
     def _check(threads: int) -> None:
-        if type(threads) is not int or threads < 1:
-            raise UsageError(f"a pool needs at least one thread; given is {threads}")
+        if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
+            raise UsageError(f"a pool has from 1 to {MOST_THREADS} threads; given is {threads}")
 
 
 def _wake(sleepers: list[Sleeper]) -> None:

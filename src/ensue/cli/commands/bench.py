@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,18 +61,21 @@ def bench(
         json.open("a", encoding="utf-8").close()
     # However it is ended, what was measured by then is shown and saved.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    report = measure(what, Effort(quick, repeats), _tell, partial(_keep, json))
+
+    def told(finding: Finding, so_far: Report) -> None:
+        _tell(finding)
+        if json is not None:
+            # A process that is killed leaves what it has measured.
+            json.write_text(so_far.as_json(), "utf-8")
+
+    report = measure(what, Effort(quick, repeats), told)
     _show(report)
     if report.environment.get("interrupted"):
         say("interrupted: these figures were taken before, and others are missing", "yellow")
-    _keep(json, report)
+    if json is not None:
+        json.write_text(report.as_json(), "utf-8")
     if plots is not None:
         _draw(report, plots)
-
-
-def _keep(file: Path | None, report: Report) -> None:
-    if file is not None:
-        file.write_text(report.as_json(), "utf-8")
 
 
 def _tell(finding: Finding) -> None:

@@ -45,10 +45,12 @@ def fmt(
     """
     # The grammar takes a moment to load, and the help does not need it.
     from ensue.editor.formatting import format_text
+    from ensue.events.sources import standard_input
 
     changed = 0
     for path in files:
         if str(path) == STDIN:
+            standard_input()
             sys.stdout.write(format_text(sys.stdin.read()))
             continue
         before = _text(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, BinaryIO, cast
 
 import typer
 
@@ -48,9 +48,12 @@ def lsp(
         raise UsageError(
             "`ensue lsp` needs the language server's library: pip install 'ensue[lsp]'"
         ) from None
+    from ensue.editor.streams import BoundedInput
+    from ensue.events.sources import standard_input
+
     server = editor_server(ontology or ())
     if tcp is None:
-        server.start_io()
+        server.start_io(cast(BinaryIO, BoundedInput(standard_input())))
         return
     say(f"listening on 127.0.0.1:{tcp}", "dim")
     server.start_tcp("127.0.0.1", tcp)

@@ -222,11 +222,6 @@ def run(
     allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=not streams)
     if follow or live:
         _check_streaming(engine, "--follow" if follow else "--live")
-    if engine == SPARK and header is not None:
-        raise UsageError(
-            "`--header` names columns of CSV that is read here, and Spark's executors read it by"
-            " its first line: put the names there, or choose another engine"
-        )
     if engine == SPARK and is_for_executors(events, format):
         run_on_executors(
             FilesOnSpark(
@@ -241,6 +236,7 @@ def run(
                 end,
                 strict,
                 max_jump,
+                header,
             ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )

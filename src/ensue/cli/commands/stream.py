@@ -8,6 +8,7 @@ told, and those that run go on.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -84,7 +85,11 @@ def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
         library = watched.load()
     resumed = pipeline.is_resumed(config)
     try:
-        running = RunningStream(open_session(), library, config)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", UserWarning)
+            running = RunningStream(open_session(), library, config)
+        for each in dict.fromkeys(str(each.message) for each in told):
+            say(each, "yellow")
         rules = counted(len(library.correlations), "rule")
         how = "going on from" if resumed else "begun, with"
         say(f"{rules} over `{config.source.name}`; {how} checkpoint `{config.stream.checkpoint}`")

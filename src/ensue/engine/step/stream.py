@@ -173,7 +173,6 @@ class StepStream:
         """For each type the function that reads an event which comes in order, without lateness."""
         around: dict[str, Any] = {
             "ordering": ordering,
-            "max_jump": ordering.max_jump,
             "unusual": unusual,
             "counts": self._counts,
             "alarms": self.alarms.heap,
@@ -186,6 +185,7 @@ class StepStream:
         pushes: dict[str, Push] = {}
 
         def remake() -> None:
+            around["has_clock"] = any(rule.has_clock for rule in self.rules)
             around.pop("earliest", None)
             if self._with_timers:
                 around["earliest"] = self._grouping.earliest

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import accumulate
 
 from ensue.errors import EventError, UsageError
 from ensue.events.times import format_time
@@ -195,8 +196,8 @@ def _by_clock(x: Ecl) -> tuple[float, float]:
             found = [_by_clock(part) for part in parts]
             successes, failures = [s for s, _ in found], [f for _, f in found]
             if kind == "sequential":
-                before = [sum(successes[:n]) for n in range(len(found))]
-                fails = [b + f for b, f in zip(before, failures, strict=True)]
+                before = accumulate(successes, initial=0.0)
+                fails = [b + f for b, f in zip(before, failures, strict=False)]
                 return sum(successes), min(fails)
             if kind == "accumulate":
                 return max(successes), min(failures)

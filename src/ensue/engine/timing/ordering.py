@@ -16,12 +16,22 @@ from collections.abc import Iterator, Sequence
 from ensue.engine.timing.agreeing import Dissent, TimeRun
 from ensue.events.event import Event
 
+FURTHEST = 1 << 62
+"""A time that no event has, as an integer: a comparison with a float takes longer."""
+
 
 class Ordering:
+    """`latest` is the latest time so far.
+
+    No event up to `reach` is too far ahead. It is raised now and then and not with every event, so
+    that a routine which reads events in order compares two numbers and computes none.
+    """
+
     def __init__(self, lateness: int, max_jump: float = math.inf) -> None:
         self.lateness = lateness
         self.max_jump = max_jump
         self.latest: int | float = -math.inf
+        self.reach: int | float = -math.inf
         self.dissent = Dissent()
         self._arrived = 0
         self._waiting: list[tuple[int, int, Event]] = []
@@ -47,7 +57,7 @@ class Ordering:
 
     def begin_anew(self) -> list[Event]:
         """Forget the clock; what waited is settled now."""
-        self.latest = -math.inf
+        self.latest = self.reach = -math.inf
         return list(self.rest())
 
     def add(self, event: Event) -> None:
@@ -59,6 +69,12 @@ class Ordering:
     def observe(self, time: int) -> None:
         """The stream has come as far as this time."""
         self.latest = max(self.latest, time)
+        self.reach = min(self.latest + self.max_jump, FURTHEST)
+
+    def bound_jumps(self, max_jump: float) -> None:
+        """Let the clock jump as far as this from now on."""
+        self.max_jump = max_jump
+        self.reach = -math.inf
 
     def ready(self) -> Iterator[Event]:
         settled = self.settled
@@ -80,6 +96,7 @@ class Ordering:
         for event in waiting:
             self.add(event)
         self.latest = -math.inf if latest is None else latest
+        self.reach = -math.inf
 
     def rest(self) -> Iterator[Event]:
         """The events that still wait, in order; for the end of a stream."""

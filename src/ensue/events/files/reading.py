@@ -21,7 +21,7 @@ from ensue.events.files.tables import TableChunks
 from ensue.events.mapping import Mapping
 from ensue.events.parquet import open_arrow, open_parquet, parquet_batches
 from ensue.events.reading import Progress, Told
-from ensue.events.sources import LINES, Input
+from ensue.events.sources import LINES, Input, with_content
 from ensue.events.types import TypeSystem
 
 
@@ -42,7 +42,7 @@ def read_chunks(
     sizes = [each.size for each in inputs]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     before = rows = 0
-    for each in inputs:
+    for each in with_content(inputs):
         told = None if progress is None else Told(progress, before, total)
         for chunk in _chunks(each, types, mapping, rows, told):
             rows += len(chunk)

@@ -150,14 +150,18 @@ class Mapping:
             ):
                 plain = name.removeprefix(EXTENSION_PREFIX)
                 problems.append(f"`{plain}` is no extension: write `{plain}={origin}`")
-        if self.type is not None and not self.type:
+        if self.type is not None and not isinstance(self.type, str):
+            problems.append(f"the type of all events is `{self.type!r}`: give a text")
+        elif self.type is not None and not self.type:
             problems.append("the type of all events is empty: name an event type")
         if self.type is not None and "type" in self.columns:
             problems.append(
                 f"the type is said twice, to be `{self.type}` and in the column"
                 f" `{self.columns['type']}`: leave one of them out"
             )
-        if self.timezone is not None:
+        if self.timezone is not None and not isinstance(self.timezone, str):
+            problems.append(f"the time zone is `{self.timezone!r}`: give a text")
+        elif self.timezone is not None:
             try:
                 ZoneInfo(self.timezone)
             except (KeyError, ValueError, OSError):

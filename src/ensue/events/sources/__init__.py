@@ -7,6 +7,15 @@ still grow. What the bytes mean is for `ensue.events.reading` and its neighbours
 
 from ensue.events.sources.contents import FORMATS, LINES, delimiter_of
 from ensue.events.sources.finding import STDIN
-from ensue.events.sources.inputs import Input, open_inputs
+from ensue.events.sources.inputs import Input, open_inputs, standard_input, with_content
 
-__all__ = ["FORMATS", "LINES", "STDIN", "Input", "delimiter_of", "open_inputs"]
+__all__ = [
+    "FORMATS",
+    "LINES",
+    "STDIN",
+    "Input",
+    "delimiter_of",
+    "open_inputs",
+    "standard_input",
+    "with_content",
+]

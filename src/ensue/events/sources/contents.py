@@ -1,17 +1,21 @@
 """What a file holds, told by its first bytes and the ending of its name.
 
-In come a name and the first bytes of a file; out go its compression, its format and the delimiter
-of its cells. Bytes that begin only files of one kind (gzip, Zstandard, Parquet, Arrow) go before
-the name; the name goes before a guess from text. A text of which neither tells anything is JSON
-lines, as the standard input is.
+In come a name, the first bytes of a file and what a person has said of it (`Given`); out go its
+compression and its `Content`: its format, and how the cells of CSV are read. Bytes that begin only
+files of one kind (a compression, Parquet, Arrow) go before the name; the name goes before a guess
+from text. A text of which neither tells anything is JSON lines, as the standard input is.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
+from typing import NamedTuple, Self
 
 from ensue.errors import UsageError
+from ensue.events.sources import zeek
 
 LINES = "jsonl"
 """JSON lines: what the standard input holds, and a file of which nothing else is known."""
@@ -31,18 +35,104 @@ FORMATS = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+COMPRESSIONS = {
+    ".gz": "gzip",
+    ".gzip": "gzip",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+    ".bz2": "bz2",
+    ".xz": "xz",
+}
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 """Delimiters that have a name, since a shell makes them hard to write."""
 HEAD_BYTES = 1 << 16
 """How much of a file is looked at."""
 
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+}
+_NO_UTF8 = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_SEPARATOR = re.compile("sep=(.)", re.IGNORECASE)
 _BINARY = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\xff\xff\xff\xff": "arrow"}
 _BY_ENDING = {".tsv": "\t", ".tab": "\t", ".psv": "|"}
 _GUESSED = ",\t;|"
 _QUOTED = re.compile('"[^"]*"')
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a person has said of files: their format, and of CSV the delimiter and the columns."""
+
+    format: str | None = None
+    delimiter: str | None = None
+    header: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, format_: str | None, delimiter: str | None, header: str | None) -> Self:
+        """From options. Raises `UsageError` for one that cannot be used."""
+        return cls(
+            None if format_ is None else check_format(format_),
+            None if delimiter is None else delimiter_of(delimiter),
+            None if header is None else header_of(header),
+        )
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether cells are spoken of."""
+        return self.delimiter is not None or self.header is not None
+
+
+def check_cells(given: Given, formats: Sequence[str]) -> None:
+    """Raises `UsageError` if cells are spoken of and no file has any."""
+    if given.is_csv and "csv" not in formats:
+        option = "--delimiter" if given.delimiter is not None else "--header"
+        raise UsageError(
+            f"`{option}` is for the cells of CSV, and what is read is {formats[0]}:"
+            " leave it out, or say `--format csv`"
+        )
+
+
+class Content(NamedTuple):
+    """What a file holds; `delimiter` and `header` are for CSV.
+
+    `header` has the names of the columns where the first line does not. A log of Zeek is CSV once
+    it has been cleaned.
+    """
+
+    format: str
+    delimiter: str = ","
+    header: tuple[str, ...] | None = None
+    is_zeek: bool = False
+
+
+def content_of(name: str, head: bytes, given: Given) -> Content:
+    """What a file holds, by its name and its first bytes, unpacked; what was said goes first.
+
+    Raises `UsageError` for text that is no UTF-8, and for a first line of Excel's own.
+    """
+    for sign, encoding in _NO_UTF8.items():
+        if head.startswith(sign):
+            raise UsageError(
+                f"`{name or 'stdin'}` is {encoding}, and text is read as UTF-8: convert it, as with"
+                f" `iconv -f {encoding} -t UTF-8`"
+            )
+    log = zeek.log_of(head) if given.format in (None, "csv") else None
+    if log is not None:
+        return Content("csv", given.delimiter or log.delimiter, given.header or log.header, True)
+    found = given.format or format_of(name, head, given.is_csv)
+    if found != "csv":
+        return Content(found, header=given.header)
+    first = _first_line(head)
+    if _SEPARATOR.fullmatch(first):
+        raise UsageError(
+            f"the first line of `{name or 'stdin'}`, `{first}`, is for Excel and names no columns:"
+            " take it out, as with `tail -n +2`"
+        )
+    return Content(found, given.delimiter or guess_delimiter(name, head), given.header)
 
 
 def check_format(format_: str) -> str:

@@ -14,6 +14,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -22,12 +23,10 @@ from ensue.errors import UsageError
 from ensue.events.sources import zeek
 from ensue.events.sources.contents import (
     HEAD_BYTES,
-    check_format,
+    Given,
+    check_cells,
     compression_of,
-    delimiter_of,
-    format_of,
-    guess_delimiter,
-    header_of,
+    content_of,
 )
 from ensue.events.sources.finding import STDIN, find_files
 
@@ -81,7 +80,7 @@ class Input:
     @property
     def needs_pyarrow(self) -> bool:
         """Whether its bytes cannot be read by Python alone."""
-        return self.compression is not None or self.format in ("parquet", "arrow")
+        return self.compression in ("gzip", "zstd") or self.format in ("parquet", "arrow")
 
     @property
     def is_file(self) -> bool:
@@ -109,38 +108,31 @@ def open_inputs(
     tell. Raises `UsageError` for a path without files, a file that cannot be opened, and for a
     delimiter or a header where there is no CSV.
     """
-    if format is not None:
-        check_format(format)
-    told = _Told(
-        format,
-        None if delimiter is None else delimiter_of(delimiter),
-        None if header is None else header_of(header),
-    )
-    inputs = [_input(each, told) for each in find_files(paths, format)]
-    if told.is_csv and all(each.format != "csv" for each in inputs):
-        option = "--delimiter" if delimiter is not None else "--header"
-        raise UsageError(
-            f"`{option}` is for the cells of CSV, and what is read is {inputs[0].format}:"
-            " leave it out, or say `--format csv`"
-        )
+    return inputs_of(paths, Given.of(format, delimiter, header))
+
+
+def inputs_of(paths: Sequence[str], given: Given) -> list[Input]:
+    """As `open_inputs`, by what was said and has been checked."""
+    inputs = [_input(each, given) for each in find_files(paths, given.format)]
+    check_cells(given, [each.format for each in inputs])
     return inputs
 
 
-@dataclass(frozen=True)
-class _Told:
-    """What a person has said of the files."""
-
-    format: str | None
-    delimiter: str | None
-    header: tuple[str, ...] | None
-
-    @property
-    def is_csv(self) -> bool:
-        return self.delimiter is not None or self.header is not None
+def with_content(inputs: Sequence[Input]) -> Sequence[Input]:
+    """Of several files, those that are not empty; one by itself is for its reader to judge."""
+    return [each for each in inputs if each.size != 0] or inputs[:1]
 
 
-def _input(path: str, told: _Told) -> Input:
-    file = sys.stdin.buffer if path == STDIN else _opened(path)
+def standard_input() -> BinaryIO:
+    """The bytes of the standard input. Raises `UsageError` if the caller has closed it."""
+    # What stands in its place then (`ensue.__main__`) would count as an input without events.
+    if sys.__stdin__ is None and sys.stdin.name == os.devnull:
+        raise UsageError("the standard input is closed: pipe something into it, or give a file")
+    return sys.stdin.buffer
+
+
+def _input(path: str, given: Given) -> Input:
+    file = standard_input() if path == STDIN else _opened(path)
     opened: BinaryIO | None = None
     size = None if path == STDIN else _size(file)
     if size is None:
@@ -151,15 +143,22 @@ def _input(path: str, told: _Told) -> Input:
             head = file.read(HEAD_BYTES)
     compression = compression_of(head)
     plain = _head_unpacked(head, compression)
+    if compression is not None and not plain and size is not None:
+        # The blocks of bzip2 are longer than what was looked at.
+        with suppress(OSError), unpacked(_opened(path), compression) as whole:
+            plain = whole.read(HEAD_BYTES)
     name = "" if path == STDIN else path
-    log = zeek.log_of(plain) if told.format in (None, "csv") else None
-    if log is not None:
-        header = told.header or log.header
-        delimiter = told.delimiter or log.delimiter
-        return Input(path, "csv", compression, delimiter, size, header, True, opened)
-    found = told.format or format_of(name, plain, told.is_csv)
-    delimiter = told.delimiter or (guess_delimiter(name, plain) if found == "csv" else ",")
-    return Input(path, found, compression, delimiter, size, told.header, False, opened)
+    found = content_of(name, plain, given)
+    return Input(
+        path,
+        found.format,
+        compression,
+        found.delimiter,
+        size,
+        found.header,
+        found.is_zeek,
+        opened,
+    )
 
 
 def _size(file: BinaryIO) -> int | None:
@@ -202,11 +201,24 @@ def unpacked(file: BinaryIO, compression: str | None) -> BinaryIO:
     """The bytes of a file, unpacked while they are read."""
     if compression is None:
         return file
-    # pyarrow brings Zstandard, and reads members of gzip that follow each other as one.
+    return cast(
+        BinaryIO, io.BufferedReader(_Unpacked(_stream(file, compression), file), HEAD_BYTES)
+    )
+
+
+def _stream(file: BinaryIO, compression: str) -> Any:
+    """A file to read from, unpacked; members that follow each other are read as one."""
+    if compression == "bz2":
+        import bz2
+
+        return bz2.BZ2File(file)
+    if compression == "xz":
+        import lzma
+
+        return lzma.LZMAFile(file)
     import pyarrow as pa
 
-    stream = _Unpacked(pa.CompressedInputStream(pa.PythonFile(file, "r"), compression), file)
-    return cast(BinaryIO, io.BufferedReader(stream, HEAD_BYTES))
+    return pa.CompressedInputStream(pa.PythonFile(file, "r"), compression)
 
 
 class _Unpacked(io.RawIOBase):
@@ -220,11 +232,9 @@ class _Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        import pyarrow as pa
-
         try:
             found = self._stream.read(len(buffer))
-        except (pa.ArrowException, OSError) as error:
+        except _unpacking_errors() as error:
             raise OSError(f"the compressed bytes are damaged, or break off: {error}") from None
         buffer[: len(found)] = found
         return len(found)
@@ -233,6 +243,15 @@ class _Unpacked(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+def _unpacking_errors() -> tuple[type[Exception], ...]:
+    # Modules that a run did not need have raised nothing.
+    lzma, pyarrow = sys.modules.get("lzma"), sys.modules.get("pyarrow")
+    found: list[type[Exception]] = [OSError, EOFError]
+    found += [] if lzma is None else [lzma.LZMAError]
+    found += [] if pyarrow is None else [pyarrow.ArrowException]
+    return tuple(found)
 
 
 class _Watched(io.RawIOBase):

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 from typing import Any, BinaryIO, NamedTuple, cast
+
+from ensue.errors import UsageError
 
 READ_BYTES = 1 << 20
 
 _FIRST = b"#separator "
+_FIELDS = re.compile(rb"^#fields\t([^\r\n]+)\r?\n", re.MULTILINE)
 _NOTES = re.compile(rb"^#[^\n]*", re.MULTILINE)
 _UNSET = re.compile(rb"(?<![^\t\n])(?:-|\(empty\))(?![^\t\r\n])")
 _QUOTED = re.compile(rb'(?<![^\t\n])"[^\t\r\n]*')
@@ -28,10 +32,26 @@ def log_of(head: bytes) -> Log | None:
     """What the first lines of a file say; None if it is no log of Zeek with tabs."""
     if not head.startswith(_FIRST) or not head[len(_FIRST) :].startswith(b"\\x09"):
         return None
-    fields = re.search(rb"^#fields\t([^\r\n]+)\r?\n", head, re.MULTILINE)
-    if fields is None:
-        return None
-    return Log("\t", tuple(fields[1].decode("utf-8", "replace").split("\t")))
+    fields = _FIELDS.search(head)
+    return None if fields is None else Log("\t", _names(fields[1]))
+
+
+def _names(fields: bytes) -> tuple[str, ...]:
+    return tuple(fields.decode("utf-8", "replace").split("\t"))
+
+
+def check_fields(lines: bytes, header: Sequence[str]) -> None:
+    """Raises `UsageError` if lines of a log name other columns than these."""
+    if b"#fields" not in lines:
+        return
+    for found in _FIELDS.finditer(lines):
+        names = _names(found[1])
+        if names != tuple(header):
+            given, others = (", ".join(f"`{each}`" for each in of) for of in (header, names))
+            raise UsageError(
+                f"one of the logs names the columns {others}, and another one {given}: run logs of"
+                " different columns apart"
+            )
 
 
 def cleaned(lines: bytes) -> bytes:

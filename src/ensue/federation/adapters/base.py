@@ -17,16 +17,16 @@ import importlib
 import re
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
-from ensue.errors import EnsueError, LinkError, UsageError
+from ensue.errors import EnsueError, EventError, LinkError, UsageError
 from ensue.events.event import Event
-from ensue.federation.messages.bindings import Mode
+from ensue.federation.messages.bindings import Message, Mode
 from ensue.subscriptions import Filter
 
 Guarantee = Literal["at most once", "at least once"]
@@ -134,6 +134,23 @@ class Incoming(msgspec.Struct, frozen=True):
     in_transit: bool = False
     problems: tuple[str, ...] = ()
     reason: str = "unreadable"
+    size: int = 0
+    """Bytes of the message, as far as the adapter knows."""
+
+
+def incoming_of(
+    read: Callable[[Message], Event], message: Message, token: Any, in_transit: bool
+) -> Incoming:
+    """A message of the service as an event, or with the reason why it is none."""
+    try:
+        return Incoming(read(message), token, in_transit, size=len(message.body))
+    except EventError as error:
+        return Incoming(None, token, in_transit, error.problems)
+
+
+def header_text(value: object) -> str:
+    """What a header says; bytes that are no text have signs in their place that say so."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 class Outgoing(msgspec.Struct, frozen=True):

@@ -6,8 +6,14 @@ import asyncio
 from collections import deque
 from typing import Generic, TypeVar
 
+from ensue.errors import LinkError
+
 T = TypeVar("T")
 
+MOST_WAITING_BYTES = 64 * 1024 * 1024
+"""What messages of one service may take while they wait for the gateway."""
+MOST_WITHOUT_WAITING = 50_000
+"""Messages that may wait where a driver cannot be told to stop; then the connection is given up."""
 MOST_CONTROL = 5_000
 MOST_CONTROL_BYTES = 32 * 1024 * 1024
 """What control messages of one service may wait."""
@@ -18,6 +24,7 @@ class Inbox(Generic[T]):
 
     def __init__(self, limit: int = 1000) -> None:
         self._items: deque[T] = deque()
+        self._bytes = 0
         self._limit = limit
         self._filled = asyncio.Event()
         self._emptied = asyncio.Event()
@@ -32,19 +39,37 @@ class Inbox(Generic[T]):
 
     def put(self, item: T) -> None:
         self._items.append(item)
+        self._bytes += _size(item)
         self._filled.set()
+
+    def put_or_fail(self, item: T, service: str) -> None:
+        """For a driver that cannot wait, of a service that forgets: no room is a broken link."""
+        if len(self._items) < MOST_WITHOUT_WAITING and self._bytes <= 4 * MOST_WAITING_BYTES:
+            self.put(item)
+        else:
+            self.fail(
+                LinkError(
+                    f"service `{service}`: events come faster than they can be passed on, and some"
+                    " are lost"
+                )
+            )
 
     async def put_when_free(self, item: T) -> None:
         """Wait until there is room: the driver then stops reading, and the service waits."""
-        while len(self._items) >= self._limit and self._error is None:
+        while self._is_full and self._error is None:
             self._emptied.clear()
             await self._emptied.wait()
         self.put(item)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._items) >= self._limit or self._bytes > MOST_WAITING_BYTES
 
     def drain(self) -> list[T]:
         """Everything that waits."""
         taken = list(self._items)
         self._items.clear()
+        self._bytes = 0
         self._emptied.set()
         return taken
 
@@ -62,6 +87,7 @@ class Inbox(Generic[T]):
             self._filled.clear()
             await self._filled.wait()
         taken = [self._items.popleft() for _ in range(min(most, len(self._items)))]
+        self._bytes -= sum(map(_size, taken))
         self._emptied.set()
         return taken
 
@@ -72,16 +98,10 @@ class ControlInbox(Inbox[bytes]):
     What finds no room is let go: gateways say everything again, and clients ask again.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._bytes = 0
-
     def put(self, item: bytes) -> None:
         if len(self) < MOST_CONTROL and self._bytes + len(item) <= MOST_CONTROL_BYTES:
-            self._bytes += len(item)
             super().put(item)
 
-    async def take(self, most: int = 500) -> list[bytes]:
-        taken = await super().take(most)
-        self._bytes -= sum(map(len, taken))
-        return taken
+
+def _size(item: object) -> int:
+    return len(item) if isinstance(item, bytes) else getattr(item, "size", 0)

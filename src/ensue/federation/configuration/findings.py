@@ -6,20 +6,21 @@ a secret (`${env:NAME}`, `${file:PATH}`) is replaced here; no message shows a va
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from ensue.configuration.secrets import replaced
+from ensue.configuration.toml import MOST_PROBLEMS, STOPPED
 from ensue.errors import EnsueError, LibraryError, UsageError
 from ensue.lang.diagnostics import did_you_mean
+from ensue.lang.durations import LONGEST_DURATION
 from ensue.library import duration_microseconds
 from ensue.subscriptions import Filter
 
-_REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
-NAME = re.compile(r"[^\s,]+")
+_LONGEST_SECONDS = LONGEST_DURATION / 1_000_000
+NAME = re.compile(r"[^\s,]{1,200}")
 
 
 @dataclass
@@ -32,6 +33,9 @@ class Findings:
     def add(self, place: str, problem: str) -> None:
         prefix = f"{self.where}: " if self.where else ""
         self.found.append(f"{prefix}{place}: {problem}")
+        if len(self.found) >= MOST_PROBLEMS:
+            self.found.append(STOPPED)
+            self.done()
 
     def done(self) -> None:
         if self.found:
@@ -59,19 +63,7 @@ def _resolved_value(value: Any, place: str, findings: Findings) -> Any:
 def resolve(text: str, place: str, findings: Findings) -> str:
     """A text with every reference to a secret replaced by the secret."""
 
-    def secret(reference: re.Match[str]) -> str:
-        way, name = reference.groups()
-        if way == "env":
-            if name not in os.environ:
-                findings.add(place, f"the environment has no variable `{name}`")
-            return os.environ.get(name, "")
-        try:
-            return Path(name).read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            findings.add(place, f"the file `{name}` cannot be read")
-            return ""
-
-    return _REFERENCE.sub(secret, text)
+    return replaced(text, lambda problem: findings.add(place, problem))
 
 
 def refuse_unknown(
@@ -100,7 +92,7 @@ def seconds_of(given: Any) -> float | None:
     if isinstance(given, bool):
         return None
     if isinstance(given, int | float):
-        return float(given)
+        return float(given) if 0 <= given <= _LONGEST_SECONDS else None
     try:
         return duration_microseconds(given) / 1_000_000
     except (EnsueError, TypeError, ValueError):

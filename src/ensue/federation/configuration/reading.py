@@ -7,12 +7,11 @@ mappings in modules of their own.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ensue.errors import UsageError
+from ensue.configuration.toml import read_settings_file
 from ensue.federation.configuration.findings import (
     NAME,
     Findings,
@@ -34,17 +33,12 @@ GATEWAY_KEYS = (
 SITE_KEYS = ("name", "library", "sites", "from", "lateness", "beat", "clock")
 TABLES = ("gateway", "service", "subscribe", "map", "site")
 DURATIONS = ("patience", "memory", "beat", "settling")
+_SHORTEST_BEAT = 0.01
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
     """The tables of a TOML file. Raises `UsageError`."""
-    place = Path(path)
-    try:
-        return tomllib.loads(place.read_text("utf-8"))
-    except OSError as error:
-        raise UsageError(f"`{place}` cannot be read: {(error.strerror or '').lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"`{place}` is no TOML: {str(error).lower()}") from None
+    return read_settings_file(path).tables
 
 
 def read_settings(tables: Mapping[str, Any], where: str = "") -> GatewaySettings:
@@ -90,7 +84,7 @@ def _read_gateway(table: Any, folder: Path, findings: Findings) -> dict[str, Any
                 findings.add(f"[gateway] {key}", "text is needed")
     if isinstance(name := found.get("name"), str) and not NAME.fullmatch(name):
         findings.add("[gateway] name", f"`{name}` has a space or a comma: leave it out")
-    if "listen" in found and not re.fullmatch(r"\S*:\d{1,5}", found["listen"]):
+    if "listen" in found and not _is_address(found["listen"]):
         findings.add("[gateway] listen", f"`{found['listen']}` is no address: as `127.0.0.1:9464`")
     if "ontology" in given:
         files = texts_of(given["ontology"])
@@ -102,9 +96,16 @@ def _read_gateway(table: Any, folder: Path, findings: Findings) -> dict[str, Any
             seconds = seconds_of(given[key])
             if seconds is None:
                 findings.add(f"[gateway] {key}", f"`{given[key]}` is no duration: as `10 s`")
+            elif key == "beat" and seconds < _SHORTEST_BEAT:
+                findings.add("[gateway] beat", f"{seconds:g} s is given, and 10 ms is the least")
             else:
                 found[key] = seconds
     return {key: value for key, value in found.items() if key in GATEWAY_KEYS}
+
+
+def _is_address(text: str) -> bool:
+    port = re.fullmatch(r"\S*:([0-9]{1,5})", text)
+    return port is not None and int(port[1]) <= 65_535
 
 
 def _read_site(
@@ -129,8 +130,10 @@ def _read_site(
     seconds = {}
     for key, usual in (("lateness", 1.0), ("beat", 0.5)):
         given = seconds_of(table.get(key, usual))
-        if given is None or given < 0:
+        if given is None:
             findings.add(f"[site] {key}", f"`{table[key]}` is no duration: as `1 s`")
+        elif key == "beat" and given < _SHORTEST_BEAT:
+            findings.add("[site] beat", f"{given:g} s is given, and 10 ms is the least")
         seconds[key] = given or 0.0
     clock = table.get("clock", "wall")
     if clock not in ("wall", "events"):

@@ -19,6 +19,8 @@ from ensue.federation.adapters.base import Incoming
 
 MOST_IN_FLIGHT = 4000
 """Events of one service that wait for their destinations; then no more are received."""
+MOST_IN_FLIGHT_BYTES = 256 * 1024 * 1024
+"""Their bytes, likewise."""
 MOST_RESTING = 3000
 """Events that a link keeps which carries none."""
 
@@ -31,6 +33,7 @@ class Ticket:
     session: int
     token: Any
     waiting: int = 0
+    size: int = 0
 
     def confirm(self) -> None:
         self.waiting -= 1
@@ -45,6 +48,7 @@ class Receipts:
         self.to_acknowledge = asyncio.Event()
         self._session = 0
         self._tickets: deque[Ticket] = deque()
+        self._bytes = 0
         self._resting: deque[tuple[float, Incoming, Ticket]] = deque()
         self._done: list[Any] = []
         self._acknowledging: list[Any] = []
@@ -63,27 +67,35 @@ class Receipts:
         """A connection is new: what was on its way from the service comes again."""
         self._session += 1
         self._tickets.clear()
+        self._bytes = 0
         self._resting.clear()
         self._done.clear()
         self._acknowledging.clear()
         self.has_room.set()
 
-    def ticket(self, token: Any) -> Ticket:
+    def ticket(self, incoming: Incoming) -> Ticket:
         """A ticket that waits for one confirmation more than the event has destinations."""
-        made = Ticket(self, self._session, token, 1)
+        made = Ticket(self, self._session, incoming.token, 1, incoming.size)
         self._tickets.append(made)
-        if len(self._tickets) >= MOST_IN_FLIGHT:
+        self._bytes += incoming.size
+        if self._is_full:
             self.has_room.clear()
         return made
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._tickets) >= MOST_IN_FLIGHT or self._bytes >= MOST_IN_FLIGHT_BYTES
 
     def complete(self, ticket: Ticket) -> None:
         tickets = self._tickets
         if ticket.session != self._session or not tickets or tickets[0].waiting > 0:
             return
         while tickets and tickets[0].waiting <= 0:
-            self._done.append(tickets.popleft().token)
+            done = tickets.popleft()
+            self._bytes -= done.size
+            self._done.append(done.token)
         self.to_acknowledge.set()
-        if len(tickets) < MOST_IN_FLIGHT:
+        if not self._is_full:
             self.has_room.set()
 
     def rest(self, incoming: Incoming, is_carried_elsewhere: bool) -> None:
@@ -91,8 +103,10 @@ class Receipts:
 
         Where another gateway brings events on, the latest are enough to go on if that one fails.
         """
-        self._resting.append((time.monotonic(), incoming, self.ticket(incoming.token)))
-        while is_carried_elsewhere and len(self._resting) > MOST_RESTING:
+        self._resting.append((time.monotonic(), incoming, self.ticket(incoming)))
+        while is_carried_elsewhere and (
+            len(self._resting) > MOST_RESTING or (self._is_full and self._resting)
+        ):
             self._resting.popleft()[2].confirm()
 
     def release(self, before: float) -> None:

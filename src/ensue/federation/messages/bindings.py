@@ -34,6 +34,8 @@ BATCH_TYPE = "application/cloudevents-batch+json"
 JSON_TYPE = "application/json"
 OCTETS_TYPE = "application/octet-stream"
 CONTENT_TYPE = "datacontenttype"
+LARGEST_MESSAGE = 16 * 1024 * 1024
+"""What is read of a service at a time: a larger message is no event, and is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class Binding:
 
     def read(self, message: Message) -> Event:
         """Raises `EventError` with all problems."""
+        _refuse_large(message.body)
         given = {
             name.lower()[len(self.prefix) :]: value
             for name, value in message.headers.items()
@@ -85,6 +88,7 @@ class Binding:
 
 def read_structured(body: bytes | str) -> Event:
     """The event of a JSON text; without a `time` it gets the present one."""
+    _refuse_large(body)
     try:
         return decode(body)
     except EventError:
@@ -100,6 +104,13 @@ def read_batch(body: bytes) -> list[Event]:
     if not isinstance(members, list):
         raise EventError(["a batch is a JSON array of events"])
     return [read_structured(write_json(each)) for each in members]
+
+
+def _refuse_large(body: bytes | str) -> None:
+    if len(body) > LARGEST_MESSAGE:
+        raise EventError(
+            [f"the message has {len(body):,} bytes, and at most {LARGEST_MESSAGE:,} are read"]
+        )
 
 
 def _read_binary(given: dict[str, str], message: Message) -> Event:

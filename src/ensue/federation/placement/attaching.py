@@ -4,7 +4,7 @@ In come, from the gateway, events of the site and parcels of other sites; out go
 rules that run here, and parcels for other sites, which find their way like any event. Events are
 put in order by their times within the lateness of the site. With the wall clock, the site comes to
 each moment by itself; with the clock of events, only with them. What is no event of the site, or
-comes too late, is refused, and counted by the link.
+comes too late or lies too far ahead, is refused, and counted by the link.
 
 Everything that a site does follows from what came in, so that `snapshots.journal` keeps it by its
 inputs. A site that is back first gathers the events that waited for it, whatever their order.
@@ -25,6 +25,7 @@ from uuid import uuid4
 import msgspec
 
 from ensue.engine.running.snapshots import fingerprint
+from ensue.engine.timing.jumps import check_ahead_of_now, jump_problem, max_jump
 from ensue.engine.timing.ordering import Ordering
 from ensue.errors import EventError, SnapshotError
 from ensue.events.conformance import conform
@@ -74,7 +75,8 @@ class AttachedSite:
         self.incoming: Inbox[Incoming] = Inbox(1 << 30)
         self._types = library.types
         self._run = SiteRun(self._placement, settings.name, instance=uuid4().hex[:8])
-        self._order = Ordering(settings.lateness)
+        self._order = Ordering(settings.lateness, max_jump(library, None))
+        self._events_read = 0
         self._by_wall_clock = settings.clock == "wall"
         self._given: deque[Event] = deque()
         """What was put out and is still to be passed on; `_passed` counts what was before it."""
@@ -178,11 +180,35 @@ class AttachedSite:
             self._gathering.append(ready)
             return
         if self._by_wall_clock:
-            self._order.observe(moment)
+            check_ahead_of_now(ready.time, moment, self._order.max_jump)
+            self._come_to(moment)
+        self._admit(ready)
+
+    def _admit(self, ready: Event) -> None:
+        """Put an event in order. Raises `EventError` if it is too late, or too far ahead."""
+        if self._order.is_ahead(ready.time):
+            if not self._order.is_believed(ready.time, self._events_read):
+                problem = jump_problem(ready.time, int(self._order.latest), self._order.max_jump)
+                raise EventError([f"`{ready.id}`: {problem}"])
+            self._begin_anew()
         if self._order.is_late(ready.time):
             raise EventError([f"`{ready.id}` comes too late: {format_time(ready.time)}"])
+        self._events_read += 1
         self._order.add(ready)
         self._go_on()
+
+    def _come_to(self, now: int) -> None:
+        """The time of day. After a pause with too many firings in it, a new beginning."""
+        if self._order.is_ahead(now):
+            self._begin_anew()
+        self._order.observe(now)
+
+    def _begin_anew(self) -> None:
+        """Most events say that the clock was wrong: what rules remember was of another time."""
+        self._order.begin_anew()
+        first, _, number = self._run.instance.partition(".")
+        instance = f"{first}.{int(number or 0) + 1}"
+        self._run = SiteRun(self._placement, self.service.name, instance=instance)
 
     def _tick(self, moment: int) -> None:
         if self._gathering is not None:
@@ -190,13 +216,12 @@ class AttachedSite:
                 return
             gathered, self._gathering = self._gathering, None
             for each in sorted(gathered, key=lambda event: event.time):
-                if self._order.is_late(each.time):
+                try:
+                    self._admit(each)
+                except EventError:
                     self._late += 1
-                else:
-                    self._order.add(each)
-                    self._go_on()
         if self._by_wall_clock:
-            self._order.observe(moment)
+            self._come_to(moment)
         self._go_on()
         self._send(marks=True)
 
@@ -233,6 +258,8 @@ class AttachedSite:
             waiting=self._order.waiting,
             given=list(self._given),
             first_given=self._passed,
+            events_read=self._events_read,
+            dissent=self._order.dissent,
         )
 
     def _resume(self, files: Path) -> Journal:
@@ -244,7 +271,7 @@ class AttachedSite:
             self.begun = f"anew, and what was half done is lost: {error}"
             self._given.clear()
             self._passed = 0
-            self._order = Ordering(self._order.lateness)
+            self._order = Ordering(self._order.lateness, self._order.max_jump)
             instance = uuid4().hex[:8]
             self._run = SiteRun(self._placement, self.service.name, instance=instance)
             journal.begin_afresh(Header(self._digest, instance))
@@ -264,6 +291,8 @@ class AttachedSite:
                 raise SnapshotError("the library or the sites have changed since")
             self._run = SiteRun.restored(self._placement, self.service.name, saved.site)
             self._order.restore(saved.latest, saved.waiting)
+            self._order.dissent = saved.dissent
+            self._events_read = saved.events_read
             self._given, self._passed = deque(saved.given), saved.first_given
             instance = saved.site.instance
         elif (logged := journal.instance) is not None:

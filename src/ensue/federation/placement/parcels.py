@@ -8,7 +8,7 @@ so that a repeated one is dropped and a lost one is noticed. On the wire a parce
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -111,30 +111,40 @@ def to_event(parcel: Parcel) -> Event:
 def from_event(event: Event, types: TypeSystem) -> Parcel:
     """The parcel that a CloudEvent carries. Raises `EventError` if it carries none."""
     try:
-        data = event.data
+        data = msgspec.convert(event.data, _Written)
         return Parcel(
-            data["sender"],
-            event.extensions[DESTINATION],
-            data["instance"],
-            data["number"],
-            tuple(_load(each, types) for each in data["loads"]),
-            tuple(
-                Reset(rule, key, (_place(since[0]), since[1]))
-                for rule, key, since in data["resets"]
-            ),
-            _place(data["mark"]),
-            {rule: _place(mark) for rule, mark in data["marks"].items()},
+            data.sender,
+            str(event.extensions[DESTINATION]),
+            data.instance,
+            data.number,
+            tuple(_load(each, types) for each in data.loads),
+            tuple(Reset(*each) for each in data.resets),
+            data.mark,
+            data.marks,
         )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise EventError([f"`{event.id}` is no parcel of a site: {error!r}"]) from None
 
 
-def _load(given: dict[str, Any], types: TypeSystem) -> Load:
-    event = given["event"] and restored(event_of(dict(given["event"])), types)
-    purposes = (Carried(rule, frozenset(ports), _place(at)) for rule, ports, at in given["for"])
-    return Load(_place(given["place"]), event, tuple(purposes))
+class _WrittenLoad(msgspec.Struct):
+    place: Place
+    event: dict[str, Any] | None
+    purposes: list[tuple[str, list[str], Place]] = msgspec.field(name="for")
 
 
-def _place(given: Any) -> Place:
-    time, kind, first, second, third, depth, way = given
-    return (time, kind, first, second, third, depth, tuple(way))
+class _Written(msgspec.Struct):
+    """A parcel as it stands in an event. Anybody can send one, so every value has its type."""
+
+    sender: str
+    instance: str
+    number: Annotated[int, msgspec.Meta(ge=0)]
+    loads: list[_WrittenLoad]
+    resets: list[tuple[str, str, Since]]
+    mark: Place
+    marks: dict[str, Place]
+
+
+def _load(given: _WrittenLoad, types: TypeSystem) -> Load:
+    event = given.event and restored(event_of(given.event), types)
+    purposes = (Carried(rule, frozenset(ports), at) for rule, ports, at in given.purposes)
+    return Load(given.place, event or None, tuple(purposes))

@@ -186,8 +186,10 @@ class SiteRun:
     def receive(self, parcel: Parcel) -> Made:
         """Take a parcel of another site: in the order of their numbers, each once.
 
-        Raises `EventError` if so many have come after one that it must be lost.
+        Raises `EventError` if so many have come after one that it must be lost, and for a parcel
+        that no site of this placement has made.
         """
+        self._require_known(parcel)
         received = self._received.get(parcel.sender)
         if received is None or received.instance != parcel.instance:
             # One of the two sites has begun anew: what was before it is of no use to it.
@@ -204,6 +206,21 @@ class SiteRun:
             received.number += 1
             made += self._open(following)
         return made
+
+    def _require_known(self, parcel: Parcel) -> None:
+        strange = [parcel.sender] if parcel.sender not in self.placement.sites.names else []
+        strange += [each.rule for each in parcel.resets if each.rule not in self._outposts]
+        strange += [
+            each.rule
+            for load in parcel.loads
+            for each in load.purposes
+            if each.rule not in self._homes
+            or not each.ports <= self.placement.rules[each.rule].fields.keys()
+        ]
+        if strange:
+            raise EventError(
+                [f"a parcel of site `{parcel.sender}` is of another placement: `{strange[0]}`"]
+            )
 
     def _open(self, parcel: Parcel) -> Made:
         for reset in parcel.resets:

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +39,7 @@ from ensue.subscriptions import Filter
 TABLES = ("site", "place")
 SITE_KEYS = ("name", "types", "sources", "where", "rates")
 PLACE_KEYS = ("rule", "at")
+_MOST = 1e12
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,8 @@ def _rates(given: Any, library: CheckedLibrary, place: str, findings: Findings) 
         if name not in wires:
             hint = did_you_mean(name, wires)
             findings.add(place, f"the library has no event type `{name}`: {hint}")
-        elif isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < inf:
-            findings.add(f"{place}.{name}", "events a second are needed, a number from 0 on")
+        elif isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= _MOST:
+            findings.add(f"{place}.{name}", f"events a second are needed, from 0 to {_MOST:g}")
         else:
             found[wires[name]] = float(rate)
     return found
@@ -217,7 +217,8 @@ def _chosen(
     if not isinstance(tables, list):
         findings.add("[[place]]", "a list of tables is needed: `[[place]]`")
         return
-    rules = [each.name for each in library.correlations]
+    rules = {each.name for each in library.correlations}
+    names = {each.name for each in sites}
     for number, table in enumerate(tables, 1):
         place = f"[[place]] {number}"
         if not isinstance(table, Mapping):
@@ -225,7 +226,6 @@ def _chosen(
             continue
         _refuse_unknown(table, PLACE_KEYS, place, findings)
         rule, at = table.get("rule"), table.get("at")
-        names = [each.name for each in sites]
         if rule not in rules:
             hint = did_you_mean(str(rule), rules)
             findings.add(f"{place} rule", f"the library has no correlation `{rule}`: {hint}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 from uuid import uuid4
 
 import msgspec
@@ -21,6 +21,14 @@ from ensue.events.event import Event
 from ensue.subscriptions import Filter
 
 PREFIX = "ensue.control."
+
+MOST_HOPS = 64
+"""Gateways that pass a request on, one after the other; by then it goes round."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+"""Of gateways, services and requests; what anybody can say is kept, so it has a bound."""
+MOST_GRANTS = 1_000
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 Verb = Literal["subscribe", "unsubscribe", "announce", "unannounce", "publish"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
@@ -34,23 +42,23 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
     `turn` asks for a turn at the service, and `grants` answers others who ask (`routing.turns`).
     """
 
-    gateway: str
-    instance: str
-    root: str
-    cost: int
-    beat: int
-    digest: str = ""
-    follows: tuple[str, int, str] | None = None
-    turn: int = 0
-    grants: dict[str, int] = {}
+    gateway: Name
+    instance: Name
+    root: Name
+    cost: Count
+    beat: Count
+    digest: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    follows: tuple[Name, Count, Name] | None = None
+    turn: Count = 0
+    grants: Annotated[dict[Name, Count], msgspec.Meta(max_length=MOST_GRANTS)] = {}
 
 
 class Stated(msgspec.Struct, frozen=True, tag="stated", omit_defaults=True):
     """What clients of this service want, as the gateway knows, and what is wanted behind it."""
 
-    gateway: str
-    instance: str
-    digest: str
+    gateway: Name
+    instance: Name
+    digest: Annotated[str, msgspec.Meta(max_length=256)]
     wants: tuple[str, ...] = ()
     interest: tuple[str, ...] = ()
 
@@ -58,33 +66,35 @@ class Stated(msgspec.Struct, frozen=True, tag="stated", omit_defaults=True):
 class Asked(msgspec.Struct, frozen=True, tag="asked", omit_defaults=True):
     """Every gateway here is to say hello, and what it wants."""
 
-    gateway: str
-    instance: str
+    gateway: Name
+    instance: Name
 
 
 class Request(msgspec.Struct, frozen=True, tag="request", omit_defaults=True):
     """`at` is the service that asks; `services` is the distribution list.
 
     For `publish`, the event goes to the services of the list. `id` is what makes a request be
-    applied once, whatever ways it takes.
+    applied once, whatever ways it takes; `hops` ends one that goes round.
     """
 
-    id: str
+    id: Name
     verb: Verb
     at: str = ""
     services: tuple[str, ...] = ()
     where: str = "TRUE"
     event: str = ""
+    hops: Count = 0
 
 
 class Done(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
     """A gateway has applied a request, or says why not."""
 
-    id: str
-    request: str
-    gateway: str
+    id: Name
+    request: Name
+    gateway: Name
     services: tuple[str, ...] = ()
     problem: str = ""
+    hops: Count = 0
 
 
 Control = Hello | Stated | Asked | Request | Done

@@ -33,6 +33,14 @@ FEWEST_FOR_COLUMNS = 24
 """From so many events on, to look them up in columns takes less than one by one."""
 
 
+MOST_REQUESTS = 100_000
+"""Requests at one service; each is a filter that every event is asked by."""
+MOST_STATING = 1_000
+"""Neighbours at one service whose statements are known."""
+MOST_STATED = 128 * 1024 * 1024
+"""Characters of all that neighbours at one service have stated."""
+
+
 class Entry(NamedTuple):
     """A filter in the index: what matches goes to the service, to clients or in transit."""
 
@@ -51,6 +59,10 @@ class Statement:
     heard: float
     texts: Stated
 
+    @property
+    def size(self) -> int:
+        return _size(self.texts)
+
 
 @dataclass
 class Place:
@@ -58,6 +70,16 @@ class Place:
 
     requests: dict[Filter, int] = field(default_factory=dict)
     stated: dict[str, Statement] = field(default_factory=dict)
+
+    def make_room(self, service: str, stated: Stated) -> None:
+        """Raises `UsageError` if neighbours have said as much as is kept."""
+        others = [each for name, each in self.stated.items() if name != stated.gateway]
+        size = sum(each.size for each in others) + _size(stated)
+        if len(others) >= MOST_STATING or size > MOST_STATED:
+            raise UsageError(
+                f"service `{service}`: what gateway `{stated.gateway}` wants finds no room: at most"
+                f" {MOST_STATING:,} neighbours and {MOST_STATED:,} characters are kept"
+            )
 
 
 class Interest:
@@ -97,6 +119,11 @@ class Interest:
         requests = self._places[service].requests
         if wanted in requests:
             return False
+        if len(requests) >= MOST_REQUESTS:
+            raise UsageError(
+                f"service `{service}` has {MOST_REQUESTS:,} requests, the most that a gateway"
+                " keeps: take some back"
+            )
         if asks_concepts(wanted) and not self._has_ontology:
             raise UsageError(
                 f"`{wanted}` asks an ontology, and the gateway has none: give it one with"
@@ -117,11 +144,15 @@ class Interest:
         return True
 
     def state(self, service: str, stated: Stated, now: float) -> bool:
-        """What a neighbour wants at a service, in place of what it wanted before."""
+        """What a neighbour wants at a service, in place of what it wanted before.
+
+        Raises `UsageError` where there is no room for it.
+        """
         known = self._places[service].stated.get(stated.gateway)
         if known is not None and known.digest == stated.digest:
             known.heard = now
             return False
+        self._places[service].make_room(service, stated)
         self._places[service].stated[stated.gateway] = Statement(
             _filters(stated.wants), _filters(stated.interest), stated.digest, now, stated
         )
@@ -289,6 +320,10 @@ def _services(found: Iterable[Entry]) -> dict[str, bool]:
     for service, in_transit, _ in found:
         services[service] = services.get(service, True) and in_transit
     return services
+
+
+def _size(stated: Stated) -> int:
+    return sum(map(len, stated.wants)) + sum(map(len, stated.interest)) + len(stated.gateway)
 
 
 def _filters(texts: Iterable[str]) -> frozenset[Filter]:

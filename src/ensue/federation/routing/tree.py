@@ -28,6 +28,9 @@ Vector = tuple[str, int, str]
 """The root that a gateway believes in, how far away it is, and the name of the gateway."""
 MOST_HOPS = 64
 """Of a root that is gone, gateways tell each other longer and longer ways: such a way is none."""
+MOST_NEIGHBOURS = 1_000
+"""Gateways that are known at one service. Names can be made up."""
+MOST_ROOTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,12 @@ class Tree:
         """Take in what a neighbour says; tell whether the gateway is new at the service."""
         known = self._heard[service]
         is_new = hello.gateway not in known
+        if is_new and len(known) >= MOST_NEIGHBOURS:
+            self._forget_silent(service, now)
+            if len(known) >= MOST_NEIGHBOURS:
+                return False
+        if hello.root not in self._beats and len(self._beats) >= MOST_ROOTS:
+            self._forget_roots(now)
         known[hello.gateway] = Neighbour(hello.root, hello.cost, hello.gateway, now, hello.follows)
         self._awaited[service].pop(hello.gateway, None)
         beat, _ = self._beats.get(hello.root, (-1, now))
@@ -110,7 +119,7 @@ class Tree:
         A root counts milliseconds, so that it goes on from there when it comes back.
         """
         if self.root != self.name:
-            return self._beats[self.root][0]
+            return self._beats.get(self.root, (0, 0.0))[0]
         self._own_beat = max(self._own_beat + 1, now_in_milliseconds)
         return self._own_beat
 
@@ -143,8 +152,9 @@ class Tree:
 
     def expect(self, service: str, gateway: str, now: float) -> None:
         """A gateway is at a service, and has not said its place in the tree yet."""
-        if gateway not in self._heard[service]:
-            self._awaited[service].setdefault(gateway, now + self._patience)
+        awaited = self._awaited[service]
+        if gateway not in self._heard[service] and len(awaited) < MOST_NEIGHBOURS:
+            awaited.setdefault(gateway, now + self._patience)
 
     def waits_for(self, service: str, now: float) -> list[str]:
         """The gateways without whose word a link does not open; of an active one that may, none."""
@@ -165,6 +175,25 @@ class Tree:
     def carry(self, service: str) -> None:
         """Events go over a link from now on."""
         self.open |= {service} & self.active
+
+    def _forget_silent(self, service: str, now: float) -> None:
+        for name in [
+            name
+            for name, each in self._heard[service].items()
+            if now - each.heard >= self._patience
+        ]:
+            del self._heard[service][name]
+
+    def _forget_roots(self, now: float) -> None:
+        """Keep the beats of roots that somebody has named lately."""
+        named = {each.root for heard in self._heard.values() for each in heard.values()}
+        self._beats = {
+            root: (beat, moved)
+            for root, (beat, moved) in self._beats.items()
+            if root in named or root == self.root or now - moved < self._patience
+        }
+        while len(self._beats) >= MOST_ROOTS:
+            self._beats.pop(next(each for each in self._beats if each != self.root))
 
     def _credible(self, service: str, now: float) -> list[Neighbour]:
         found = []

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ensue.federation.routing.control import MOST_GRANTS
+
 
 @dataclass
 class _Service:
@@ -41,6 +43,8 @@ class Turns:
     def hear(self, service: str, gateway: str, wanted: int, grants: Mapping[str, int]) -> None:
         """What another gateway says: the number that it asks for, and what it grants."""
         here = self._services[service]
+        if gateway not in here.others and len(here.others) >= MOST_GRANTS:
+            return
         here.others[gateway] = wanted
         here.granted[gateway] = grants.get(self._name, 0)
 

@@ -40,13 +40,13 @@ from ensue.history.store import (
     Window,
 )
 from ensue.history.stores import blocks, schema, statements
+from ensue.history.stores.identities import Identities, halves_of
 from ensue.history.stores.migrating import migrate
 from ensue.history.stores.rows import (
     AT_ONCE,
     SPAN,
     Place,
     half_of,
-    halves_of,
     insert_rows,
     place_of,
     portions,
@@ -54,9 +54,8 @@ from ensue.history.stores.rows import (
     stored,
 )
 from ensue.history.stores.schema import OPEN_BIT, OVERFLOW_BIT, UNCERTAIN_BIT
+from ensue.history.stores.sqlite import HISTORY, claim
 
-_RECENT: Final = 200_000
-"""Publications whose identities are moved at once."""
 _PROBED: Final = 128
 """Publications of a window whose keys are looked at first."""
 _FIRST_BLOCKS: Final = 64
@@ -75,6 +74,7 @@ class SqlStore:
         self._connection: Connection | None = None
         self._state: Mapping[str, int] = {}
         self._is_writing = False
+        self._identities = Identities()
         self._prepare()
 
     # --- transactions ---------------------------------------------------------------------------
@@ -117,6 +117,9 @@ class SqlStore:
             try:
                 with self._transaction():
                     yield
+            except BaseException:
+                self._identities.forget()
+                raise
             finally:
                 self._is_writing = False
 
@@ -147,6 +150,9 @@ class SqlStore:
 
     def _prepare(self) -> None:
         with self._engine.begin() as connection:
+            if self._engine.dialect.name == "sqlite":
+                place = str(self._engine.url.database)
+                claim(connection.exec_driver_sql, HISTORY, place)
             schema.metadata.create_all(connection)
         with self._engine.begin() as connection:
             found = connection.execute(statements.STATE).first()
@@ -178,12 +184,9 @@ class SqlStore:
     # --- writing --------------------------------------------------------------------------------
 
     def by_keys(self, keys: Sequence[bytes]) -> Mapping[bytes, Stored]:
-        numbers: list[int] = []
-        # In their order, each page of the index is looked at once.
-        for some in portions(sorted(halves_of(keys))):
-            for table in (schema.recent, schema.identities):
-                statement = statements.identified(table, self._engine.dialect, len(some))
-                numbers += [seq for (seq,) in self._open.exec_driver_sql(statement, some)]
+        state = self._state
+        halves = halves_of(keys)
+        numbers = self._identities.numbers(self._open, halves, state["last"], state["count"])
         found = {row.key: row for row in self.numbered(numbers).values()} if numbers else {}
         wanted = set(keys)
         return {key: row for key, row in found.items() if key in wanted}
@@ -220,15 +223,12 @@ class SqlStore:
         state = dict(self._state)
         for span in spans:
             _note_span(span, state)
-        found = sorted(zip(halves_of(keys), count(state["last"] + 1), strict=False))
+        first = state["last"] + 1
         state["last"] += len(keys)
         state["count"] += len(keys)
         self._state = state
         self._insert(schema.publications, values)
-        self._insert(schema.recent, list(chain.from_iterable(found)))
-        if state["last"] // _RECENT > (state["last"] - len(keys)) // _RECENT:
-            for each in statements.MOVE_RECENT:
-                self._open.execute(each)
+        self._identities.insert(self._open, halves_of(keys), first)
 
     def _post(self, entries: Mapping[bytes, list[int]]) -> None:
         if OVERFLOW in entries:

@@ -2,9 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from sqlalchemy import Engine, create_engine, event
+
+from ensue.errors import UsageError
+
+HISTORY: Final = 0x456E7301
+"""What a file says that it is of, in its head (`application_id`): `Ens`, and a number."""
+JOURNAL: Final = 0x456E7302
+
+
+def claim(ask: Callable[[str], Any], application: int, place: str, own: str | None = None) -> None:
+    """Say of a new file whose it is. Raises `UsageError` for a file of another application.
+
+    `ask` runs a statement; out of it come rows. Tables of others may stand beside ours, unless
+    `own` names one that must be there.
+    """
+    marked = int(next(iter(ask("PRAGMA application_id")))[0])
+    found = {row[0] for row in ask("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    is_ours = not marked and (own is None or own in found)
+    if marked != application and found and not is_ours:
+        shown = ", ".join(f"`{each}`" for each in sorted(map(str, found))[:3])
+        raise UsageError(
+            f"`{place}` is a database of something else (there is {shown}): give a file that is not"
+            " there yet, or one that ensue has made for this"
+        )
+    if not found:
+        ask(f"PRAGMA application_id = {application}")
 
 
 def sqlite_engine(path: str, durable: bool = True) -> Engine:

@@ -80,6 +80,8 @@ MOVE_RECENT: Final = (
     ),
     delete(schema.recent),
 )
+ALL_HALVES: Final = [select(each.c.half) for each in (schema.recent, schema.identities)]
+IDENTITIES_SINCE: Final = select(_P.identity).where(_P.seq > _value("since"))
 DELETE: Final = delete(schema.publications).where(_P.seq == _value("old_seq"))
 FORGET_REVISION: Final = delete(schema.revisions).where(schema.revisions.c.seq == _value("old_seq"))
 REVISE: Final = (

@@ -1,7 +1,7 @@
 // The page: which view is shown for which address, the keys, the pulse at the top.
 
 import { ask, channel } from "./api.js";
-import { fill, h, notice, number, s } from "./dom.js";
+import { counted, fill, h, notice, number, s, span } from "./dom.js";
 import { gateways } from "./gateways.js";
 import { libraries } from "./libraries.js";
 import { outputs } from "./outputs.js";
@@ -54,6 +54,12 @@ function show() {
   leave = make(main, wanted) || (() => {});
 }
 
+function pace(samples) {
+  // Rules fire seldom: where it is less than one output a second, the last minute tells more.
+  const all = samples.reduce((sum, each) => sum + each.outputs, 0);
+  return all < samples.length ? `${counted(all, "output")}/min` : `${number(all / Math.max(1, samples.length))} outputs/s`;
+}
+
 function pulse() {
   const place = document.getElementById("pulse");
   const past = [];
@@ -71,9 +77,9 @@ function pulse() {
         s("svg", { viewBox: "0 0 60 18", class: "spark", "aria-hidden": "true" },
           s("polyline", { points: points.join(" ") })),
         h("span", `${number(last.events)} events/s`),
-        h("span.strong", `${number(last.outputs)} outputs/s`),
+        h("span.strong", pace(samples)),
       );
-      place.title = `${number(figures.events)} events, ${number(figures.outputs)} outputs, up ${Math.round(figures.uptime)} s`;
+      place.title = `${number(figures.events)} events, ${number(figures.outputs)} outputs, up for ${span(figures.uptime)}`;
       place.classList.remove("down");
     } catch (error) {
       place.classList.add("down");

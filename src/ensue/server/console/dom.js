@@ -61,7 +61,18 @@ export function number(value) {
   if (Math.abs(value) >= 1e6) return `${(value / 1e6).toFixed(1)} M`;
   if (Math.abs(value) >= 1e4) return `${(value / 1e3).toFixed(1)} k`;
   if (Number.isInteger(value)) return String(value);
-  return value.toFixed(value < 10 ? 2 : 1);
+  return String(+value.toFixed(Math.abs(value) < 10 ? 2 : 1));
+}
+
+export function counted(count, one, many = `${one}s`) {
+  return `${number(count)} ${count === 1 ? one : many}`;
+}
+
+export function span(seconds) {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 129600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86400)} days`;
 }
 
 export function clock(text) {
@@ -76,10 +87,7 @@ export function ago(text) {
   const seconds = (Date.now() - new Date(text).getTime()) / 1000;
   if (seconds < 0) return clock(text);
   if (seconds < 1.5) return "just now";
-  if (seconds < 90) return `${Math.round(seconds)} s ago`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  if (seconds < 129600) return `${Math.round(seconds / 3600)} h ago`;
-  return `${Math.round(seconds / 86400)} days ago`;
+  return `${span(seconds)} ago`;
 }
 
 export function json(value) {

@@ -38,6 +38,11 @@ export class Editor {
     this.draw();
   }
 
+  fit(fewest, most) {
+    // As high as the text, within bounds: what follows below is the nearer.
+    this.field.rows = Math.min(most, Math.max(fewest, this.text.split("\n").length + 1));
+  }
+
   get text() {
     return this.field.value;
   }

@@ -2,7 +2,7 @@
 // the links between them.
 
 import { ask } from "./api.js";
-import { fill, h, number } from "./dom.js";
+import { counted, fill, h, number } from "./dom.js";
 
 export function gateways(main) {
   const place = h("div.stack");
@@ -33,7 +33,7 @@ export function gateways(main) {
         h("thead", h("tr", ["link", "what", "brought over", "state"].map((each) => h("th", each)))),
         h("tbody", links.map((each) => h("tr",
           h("td", `${each.from} → ${each.to}`),
-          h("td", [each.kinds.join(", "), each.library ? ` of ${each.library}` : "", each.where ? h("code", ` ${each.where}`) : ""]),
+          h("td", [each.kinds.map((kind) => `${kind}s`.replace("lates", "late")).join(", "), each.library ? ` of ${each.library}` : "", each.where ? [" where ", h("code", each.where)] : ""]),
           h("td", number(each.delivered)),
           h("td", each.problem ? h("span.bad", each.problem) : h("span.good", "well"))))))) : null);
   }
@@ -54,7 +54,7 @@ export function gateways(main) {
     const state = !each.connected ? h("span.bad", "not connected") : each.active ? h("span.good", "connected") : "connected, at rest";
     return h("tr",
       h("td", each.service), h("td", each.kind),
-      h("td", state, each.reconnects ? h("span.note", ` ${number(each.reconnects)} times again`) : null,
+      h("td", state, each.reconnects ? h("span.note", ` ${counted(each.reconnects, "time")} again`) : null,
         each.last_error ? h("div.note", each.last_error) : null),
       [each.in, each.out, each.filtered, each.duplicates].map((count) => h("td.number", number(count))),
       h("td.number", dropped.length ? dropped.map(([why, count]) => `${number(count)} ${why}`).join(", ") : "0"),

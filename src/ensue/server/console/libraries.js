@@ -1,7 +1,7 @@
 // Libraries: their text, changed and tried over the history before it goes live; their versions.
 
 import { ask } from "./api.js";
-import { ago, fill, h, later, notice, number } from "./dom.js";
+import { ago, counted, fill, h, later, notice, number } from "./dom.js";
 import { Editor } from "./editor.js";
 
 export function libraries(main, { parts }) {
@@ -16,10 +16,10 @@ function list(main) {
       fill(body, found.length ? found.map((each) => h("tr", { tabindex: "0", "data-row": true, onclick: () => { location.hash = `#/libraries/${encodeURIComponent(each.name)}`; } },
         h("td", h("a", { href: `#/libraries/${encodeURIComponent(each.name)}` }, each.name)),
         h("td.number", each.version),
-        h("td", each.enabled ? `${each.rules.length} rules run` : h("span.note", "rests")),
+        h("td", each.enabled ? counted(each.rules.length, "rule runs", "rules run") : h("span.note", "rests")),
         h("td.number", number(each.outputs)),
         h("td", ago(each.at), h("span.note", ` by ${each.author}`)),
-        h("td.note", each.refused ? `${number(each.refused)} events could not be read` : each.note))) : h("tr", h("td.note", { colSpan: 6 }, "There is none yet.")));
+        h("td.note", each.refused ? `${counted(each.refused, "event")} could not be read` : each.note))) : h("tr", h("td.note", { colSpan: 6 }, "There is none yet.")));
     } catch (error) {
       fill(body, h("tr", h("td.problem", { colSpan: 6 }, error.message)));
     }
@@ -48,14 +48,14 @@ function one(main, name) {
     try {
       const found = await ask(path);
       fill(head, h("h1", name, h("span.note", ` version ${found.version}, ${ago(found.at)} by ${found.author}`)),
-        h("p", found.enabled ? `${found.rules.length} rules run: ` : "It rests, and no rule of it runs. ",
+        h("p", found.enabled ? `${counted(found.rules.length, "rule runs", "rules run")}: ` : "It rests, and no rule of it runs. ",
           found.rules.map((each) => [h("a", { href: `#/rules/${encodeURIComponent(name)}/${encodeURIComponent(each)}` }, each), " "])),
-        found.refusals.length ? h("details", h("summary", `${found.refused} events could not be read`),
+        found.refusals.length ? h("details", h("summary", `${counted(found.refused, "event")} could not be read`),
           h("ul", found.refusals.map((each) => h("li", `${each.type} ${each.id}: ${each.problems.join("; ")}`)))) : null,
         h("div.row",
           h("button", { onclick: () => act(found.enabled ? "disable" : "enable") }, found.enabled ? "let it rest" : "let it run"),
           h("button.danger", { onclick: remove }, "delete")));
-      if (!editor.text) { editor.text = found.text; check(); }
+      if (!editor.text) { editor.text = found.text; editor.fit(10, 24); check(); }
       const past = await ask(`${path}/versions`);
       fill(versions, past.map((each) => h("tr",
         h("td.number", each.version), h("td", ago(each.at), h("span.note", ` by ${each.author}`)), h("td.note", each.note),
@@ -104,7 +104,7 @@ function one(main, name) {
     try {
       const found = await ask(`${path}/dry-run`, { method: "POST", body });
       const other = found.difference;
-      fill(tried, h("h2", `It would have fired ${number(found.outputs)} times`, h("span.note", ` (${found.seconds} s)`)),
+      fill(tried, h("h2", `It would have fired ${counted(found.outputs, "time")}`, h("span.note", ` (${found.seconds} s)`)),
         found.whole ? null : h("p.problem", found.why),
         h("table", h("thead", h("tr", h("th", "rule"), h("th.number", "outputs"), h("th.number", "keys"), h("th", "most often for"))),
           h("tbody", found.rules.map((each) => h("tr", h("td", each.rule), h("td.number", number(each.outputs)), h("td.number", number(each.keys)),
@@ -117,6 +117,7 @@ function one(main, name) {
       if (error.document?.diagnostics) editor.find(error.document.diagnostics);
       fill(tried, h("p.problem", error.message));
     }
+    tried.scrollIntoView({ block: "nearest" });
   }
 
   fill(main, h("p", h("a", { href: "#/libraries" }, "← all libraries")), head,

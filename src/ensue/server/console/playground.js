@@ -21,8 +21,8 @@ export function playground(main, { query }) {
   const changed = () => { remember(); run(); };
   // On a phone what follows is below: the nearer, the better.
   const isNarrow = matchMedia("(max-width: 44rem)").matches;
-  const rules = new Editor("rules", "", changed, { rows: isNarrow ? 14 : 22 });
-  const events = new Editor("events", "", changed, { rules: false, rows: isNarrow ? 9 : 16 });
+  const rules = new Editor("rules", "", changed, { rows: isNarrow ? 14 : 17 });
+  const events = new Editor("events", "", changed, { rules: false, rows: isNarrow ? 9 : 14 });
   const until = h("input", { size: "8", placeholder: "last event", "aria-label": "time at the end", id: "until", oninput: changed });
   const choose = h("select", { "aria-label": "examples", onchange: () => take(EXAMPLES[choose.selectedIndex]) },
     EXAMPLES.map((each) => h("option", each.name)));

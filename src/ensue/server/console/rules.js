@@ -69,7 +69,7 @@ function one(main, library, rule, query) {
   const reasons = h("div", { role: "status" });
   const keys = h("datalist", { id: "keys" });
   const key = h("input", {
-    type: "search", list: "keys", value: query.get("key") || "", placeholder: "key; empty for the nearest",
+    type: "search", list: "keys", value: query.get("key") || "", placeholder: "any key",
     "aria-label": "key", id: "why-key", oninput: later(400, why),
   });
   const recent = h("tbody");
@@ -139,8 +139,9 @@ function one(main, library, rule, query) {
 
   fill(main,
     h("p", h("a", { href: "#/rules" }, "← all rules")), head, picture,
-    h("div.columns", text,
+    h("div.columns.wide-left", text,
       h("section.panel", h("h2", "Why has it not fired?"),
+        h("p.note", "For one key, or for those that have come nearest."),
         h("div.bar", key, keys, h("button", { onclick: why }, "ask")), reasons)),
     h("section.panel", h("h2", "Latest outputs"), h("div.scroll", h("table", recent))));
   look();

@@ -1,6 +1,6 @@
 // The live stream: events and outputs as they come, with a filter, a pause, and each opened.
 
-import { Stream } from "./api.js";
+import { Stream, ask } from "./api.js";
 import { go } from "./app.js";
 import { clock, fill, h, json, later } from "./dom.js";
 
@@ -95,7 +95,22 @@ export function stream(main, { query }) {
       json(data));
   }
 
+  async function introduce() {
+    // Only the demonstration needs words: who runs a server knows what it is sent.
+    const { demo } = await ask("/v1/figures?seconds=1");
+    if (!demo || sessionStorage.getItem("ensue-introduced")) return;
+    const close = () => { sessionStorage.setItem("ensue-introduced", "yes"); introduction.hidden = true; };
+    introduction.hidden = false;
+    fill(introduction,
+      h("p", "A demonstration: made-up readings of vans that must stay cold, and logins of an office. ",
+        h("a", { href: "#/rules" }, "Rules"), " read them as they come; what they put out is marked, and opens to what caused it. ",
+        "Write a rule of your own in the ", h("a", { href: "#/playground" }, "playground"), "."),
+      h("button.quiet", { onclick: close, "aria-label": "close the introduction" }, "✕"));
+  }
+
+  const introduction = h("section.panel.introduction", { hidden: true });
   fill(main,
+    introduction,
     h("div.bar", filter, ...kinds.map(({ label }) => label), pause, state),
     problem,
     h("div.split",
@@ -104,5 +119,6 @@ export function stream(main, { query }) {
         body)),
       detail));
   restart();
+  introduce().catch(() => {});
   return () => source?.close();
 }

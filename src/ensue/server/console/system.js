@@ -1,7 +1,7 @@
 // How the server does: throughput, latency, queues, the history behind; changes of rules.
 
 import { ask } from "./api.js";
-import { ago, fill, h, number, s } from "./dom.js";
+import { ago, fill, h, number, s, span } from "./dom.js";
 
 const WIDTH = 460;
 const HEIGHT = 150;
@@ -26,7 +26,7 @@ export function system(main) {
   function draw(found) {
     const samples = found.samples;
     const told = [
-      ["version", found.version], ["up for", `${number(Math.round(found.uptime))} s`], ["events", number(found.events)],
+      ["version", found.version], ["up for", span(found.uptime)], ["events", number(found.events)],
       ["outputs", number(found.outputs)], ["late", number(found.late)], ["rejected", number(found.rejected)],
       ["sent again", number(found.duplicates)], ["subscribers", number(found.subscribers)],
       ["positions", `${number(found.first_position)} to ${number(found.position)}`],
@@ -34,7 +34,7 @@ export function system(main) {
     fill(facts, h("dl.facts.many", told.map(([name, value]) => h("div", h("dt", name), h("dd", value)))));
     fill(plots,
       plot("Throughput", "a second", samples, [["events", "events", (each) => each.events], ["outputs", "outputs", (each) => each.outputs], ["delivered", "delivered", (each) => each.delivered]]),
-      plot("From publishing to acknowledgement", "ms", samples, [["median", "median", (each) => each.median_ms], ["p99", "99th of 100", (each) => each.p99_ms]]),
+      plot("From publishing to acknowledgement", "ms", samples, [["median", "median", (each) => each.median_ms], ["p99", "99 of 100 within", (each) => each.p99_ms]]),
       plot("Waiting to be read", "events", samples, [["waiting", "waiting", (each) => each.waiting]]),
       plot("Journal entries that the history lacks", "entries", samples, [["lag", "behind", (each) => each.history_lag]]));
   }
@@ -75,7 +75,7 @@ function plot(title, unit, samples, lines) {
     });
     drawing.append(s("path", { class: `line line-${at}`, d: path || "M0 0" }));
   });
-  drawing.append(s("text", { class: "axis end", x: 44, y: HEIGHT - 6 }, `${samples.length} s ago`), s("text", { class: "axis now", x: WIDTH - 10, y: HEIGHT - 6 }, "now"));
+  drawing.append(s("text", { class: "axis end", x: 44, y: HEIGHT - 6 }, `${span(samples.length)} ago`), s("text", { class: "axis now", x: WIDTH - 10, y: HEIGHT - 6 }, "now"));
   const last = samples[samples.length - 1];
   return h("section.panel", h("h2", title, h("span.note", ` ${unit}`)), drawing,
     h("p.legend", lines.map(([, name, of], at) => h(`span.series.series-${at}`, `${name} ${last ? number(of(last)) : "–"}`))));

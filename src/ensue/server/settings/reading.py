@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,8 @@ from typing import Any
 
 import msgspec
 
+from ensue.configuration.secrets import replaced
+from ensue.configuration.toml import MOST_PROBLEMS, STOPPED, read_settings_file
 from ensue.errors import EnsueError, UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
@@ -42,8 +43,9 @@ from ensue.subscriptions import Filter
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 """What a library, a token or a webhook may be called."""
+LARGEST_NUMBER = 10**12
+"""More than any limit can mean, and far inside 64 bits."""
 LOOPBACK_NAMES = ("localhost",)
-_reference = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 @dataclass(frozen=True)
@@ -102,17 +104,8 @@ def read_settings(path: str | os.PathLike[str] | None) -> Settings:
     if path is None:
         return Settings(server=ServerTable(demo=True))
     place = Path(path)
-    try:
-        text = place.read_text("utf-8")
-        tables = tomllib.loads(text)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"`{place}` cannot be read: {reason}: give the file of a server") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"`{place}` is not UTF-8: byte {error.start + 1} is none") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"`{place}` is no TOML: {str(error)[0].lower()}{str(error)[1:]}") from None
-    return settings_of(tables, text, str(place), place.parent)
+    file = read_settings_file(place, "give the file of a server")
+    return settings_of(file.tables, file.text, str(place), place.parent)
 
 
 def settings_of(tables: Mapping[str, Any], text: str, where: str, folder: Path) -> Settings:
@@ -150,8 +143,7 @@ class _Reader:
             where=self._where,
         )
         self._check(made)
-        lines = [f"{self._where}:{line}: {what}" for line, what in sorted(self._problems)]
-        lines += self._gateway_problems(gateway)
+        lines = self._told() + self._gateway_problems(gateway)
         if lines:
             raise UsageError("\n".join(lines))
         return made
@@ -183,6 +175,9 @@ class _Reader:
             self._problem((name,), f"there may be several of `{name}`: write `[[{name}]]`")
             return
         for number, each in enumerate(given):
+            if not isinstance(each, dict):
+                self._problem((name,), f"`{name}` has tables in it: write `[[{name}]]` for each")
+                continue
             made = self._struct(ARRAYS[name], each, (name, number))
             if made is not None:
                 yield made
@@ -215,24 +210,15 @@ class _Reader:
             return [self._resolved(each, path) for each in value]
         if not isinstance(value, str):
             return value
-
-        def found(match: re.Match[str]) -> str:
-            kind, name = match[1], match[2]
-            if kind == "env":
-                if name not in os.environ:
-                    self._problem(path, f"`{match[0]}`: the environment has no `{name}`: set it")
-                return os.environ.get(name, "")
-            try:
-                return Path(name).read_text("utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                reason = getattr(error, "strerror", None) or "it is no text"
-                self._problem(path, f"`{match[0]}` cannot be read: {reason.lower()}")
-                return ""
-
-        return _reference.sub(found, value)
+        return replaced(value, lambda problem: self._problem(path, f"`{path[-1]}`: {problem}"))
 
     def _problem(self, path: places.Path, what: str) -> None:
         self._problems.append((places.line_of(self._lines, path), what))
+        if len(self._problems) >= MOST_PROBLEMS:
+            raise UsageError("\n".join([*self._told(), STOPPED]))
+
+    def _told(self) -> list[str]:
+        return [f"{self._where}:{line}: {what}" for line, what in sorted(self._problems)]
 
     # --- what values mean -----------------------------------------------------------------------
 
@@ -240,8 +226,8 @@ class _Reader:
         self._check_address(made)
         self._check_durations(made)
         for name, value in msgspec.structs.asdict(made.limits).items():
-            if not isinstance(value, str) and value <= 0:
-                self._problem(("limits", name), f"`{name}` is {value}, and must be more than 0")
+            self._check_number(value, ("limits", name))
+        self._check_number(made.history.max_count, ("history", "max_count"))
         for number, library in enumerate(made.libraries):
             self._check_name(library.name, ("library", number, "name"))
             if not (made.folder / library.file).is_file():
@@ -306,6 +292,15 @@ class _Reader:
         for path, text in texts.items():
             self._check_duration(text, path)
 
+    def _check_number(self, value: Any, path: places.Path) -> None:
+        # Not so easily told the other way round: NaN is neither.
+        if isinstance(value, int | float) and not 0 < value <= LARGEST_NUMBER:
+            given = value if abs(value) < LARGEST_NUMBER else "a number out of range"
+            self._problem(
+                path,
+                f"`{path[-1]}` is {given}, and must be more than 0, and {LARGEST_NUMBER:,} at most",
+            )
+
     def _check_duration(self, text: str | None, path: places.Path) -> None:
         try:
             _ = None if text is None else duration_microseconds(text)
@@ -323,6 +318,7 @@ class _Reader:
             for key in ("lateness", "max_age"):
                 text = getattr(channel, key)
                 self._check_duration(text, ("channel", number, key))
+            self._check_number(channel.max_count, ("channel", number, "max_count"))
         self._check_unique("channel", [each.name for each in made.channels])
         if any(each.name == MAIN for each in made.channels):
             self._problem(("channel",), f"every server has a channel `{MAIN}`: leave it out")
@@ -361,6 +357,7 @@ class _Reader:
             )
         if token.sha256 is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", token.sha256):
             self._problem(("token", number, "sha256"), "`sha256` must have 64 hexadecimal digits")
+        self._check_number(token.events_per_second, ("token", number, "events_per_second"))
         if not token.roles:
             self._problem(("token", number, "roles"), f"token `{token.name}` has no role")
 
@@ -373,11 +370,13 @@ class _Reader:
             )
 
     def _check_unique(self, table: str, names: Sequence[str]) -> None:
+        seen: set[str] = set()
         for number, name in enumerate(names):
-            if name in names[:number]:
+            if name in seen:
                 self._problem(
                     (table, number, "name"), f"`{name}` is the name of another `[[{table}]]`"
                 )
+            seen.add(name)
 
 
 def _behind(name: str, reached: Mapping[str, set[str]]) -> set[str]:
@@ -395,7 +394,7 @@ def split_address(text: str) -> tuple[str, int]:
     """Host and port of `127.0.0.1:8420` or `[::1]:8420`. Raises `UsageError`."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isdigit() or int(port) > 65535:
+    if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
         raise UsageError(f"`{text}` is no address: write a host and a port, as `127.0.0.1:8420`")
     return host, int(port)
 

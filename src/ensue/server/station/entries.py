@@ -8,7 +8,9 @@ follow from them, and are kept so that nothing has to be worked out twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from ensue.events.event import Event
 
@@ -26,7 +28,11 @@ KIND_NAMES: Final = {EVENT: "event", OUTPUT: "output", LATE: "late"}
 KINDS: Final = {name: kind for kind, name in KIND_NAMES.items()}
 
 
-class Entry(NamedTuple):
+# There are two of these objects for each event. They refer to nothing that refers back to them, so
+# that the garbage collector need not look at them.
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One row of the journal. `body` is the event as JSON; of a `TIME`, its microseconds as text.
 
     An output also has the library and the correlation that it comes from, its key and its id. A
@@ -42,7 +48,7 @@ class Entry(NamedTuple):
     id: str | None = None
 
 
-class Live(NamedTuple):
+class Live(msgspec.Struct, frozen=True, gc=False):
     """An entry that was just written, with its event, and the temporal subscriptions it matches.
 
     A `TIME` has no event.
@@ -55,4 +61,4 @@ class Live(NamedTuple):
 
 def weight_of(live: Sequence[Live]) -> int:
     """How much entries count where they wait: one each, and one more for each 4 KiB."""
-    return sum(1 + (len(each.entry.body) >> 12) for each in live)
+    return len(live) + sum([len(each.entry.body) >> 12 for each in live])

@@ -25,7 +25,8 @@ from ensue.history import History
 from ensue.server.station.entries import EVENT, Entry
 from ensue.server.station.record.journal import Journal
 
-BATCH: Final = 20_000
+BATCH: Final = 16_000
+"""Events of one transaction: a little fewer than `History.add_read` puts into one."""
 GATHER_SECONDS: Final = 4.0
 """How long events wait for others, to be put into the history in one transaction: each flush of it
 holds up those of the journal on the same disk."""
@@ -200,7 +201,9 @@ class Indexer:
             if not self._held or self._held[0].first != begin + 1:
                 return None
             last, events = begin, list[Event]()
-            while self._held and self._held[0].first == last + 1 and len(events) < BATCH:
+            while self._held and self._held[0].first == last + 1:
+                if events and len(events) + len(self._held[0].events) > BATCH:
+                    break
                 found = self._let_go()
                 events += found.events
                 last = found.last

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import nullcontext, suppress
@@ -99,8 +99,8 @@ class Owner(Protocol):
     def matched(self, event: Event) -> tuple[int, ...]:
         """The temporal subscriptions that an event matches."""
 
-    def is_new(self, event: Event) -> bool:
-        """Whether an event has not come before; remembers it."""
+    def are_new(self, events: Sequence[Event]) -> Sequence[bool]:
+        """Which events have not come before; remembers them."""
 
     def next_due(self) -> int | None: ...
 
@@ -256,52 +256,58 @@ class Line:
 
     def _read(self, publications: Sequence[Publication]) -> None:
         owner = self._owner
-        asks = owner.asks
         live: list[Live] = []
         events = 0
         # What asks the history sees each event there from the next one on; the journal is written
         # first, so that the history never holds what was not acknowledged.
-        with owner.kept_together() if asks else nullcontext():
+        with owner.kept_together() if owner.asks else nullcontext():
             for publication in publications:
-                for number, (event, body) in enumerate(publication.events):
-                    if owner.is_new(event):
-                        self._read_one(publication, number, event, body, live)
-                        events += 1
-                    else:
-                        publication.duplicates += 1
+                events += self._read_publication(publication, live)
                 publication.last = owner.seq
             self._write([each.entry for each in live])
         self._acknowledge(publications, live, events)
 
-    def _read_one(
-        self, publication: Publication, number: int, event: Event, body: bytes, live: list[Live]
-    ) -> None:
+    def _read_publication(self, publication: Publication, live: list[Live]) -> int:
+        """Let every library read the events that are new; how many are."""
         owner = self._owner
-        asks = owner.asks
-        reading = list(owner.hosted.values())
-        for hosted in owner.hosted.values():
-            if not hosted.lets_in(event, owner.most_keys, owner.is_crowded):
-                reading.remove(hosted)
-                owner.seq += 1
-                live.append(Live(Entry(owner.seq, UNREAD, b"", hosted.name), None))
-                problems = hosted.refusals[-1].problems
-                publication.unread.append((number, hosted.name, problems))
-        for hosted in reading:
-            if hosted.is_behind(event):
-                self._pass_gap(hosted, event, live)
-        owner.seq += 1
-        matched = owner.matched(event) if asks else ()
-        live.append(Live(Entry(owner.seq, EVENT, body), event, matched))
-        for hosted in reading:
-            refused = hosted.counted.refused
-            outputs = hosted.push(event)
-            if outputs or hosted.run.late:
-                self._put_out(hosted, outputs, live)
-            if hosted.counted.refused != refused:
-                problems = hosted.refusals[-1].problems
-                publication.unread.append((number, hosted.name, problems))
-        if asks:
-            owner.keep(event)
+        are_new = owner.are_new([event for event, _ in publication.events])
+        libraries = list(owner.hosted.values())
+        asks, most_keys, is_crowded = owner.asks, owner.most_keys, owner.is_crowded
+        for number, (event, body) in enumerate(publication.events):
+            if not are_new[number]:
+                continue
+            reading = libraries
+            for hosted in libraries:
+                if not hosted.lets_in(event, most_keys, is_crowded):
+                    reading = [each for each in reading if each is not hosted]
+                    owner.seq += 1
+                    live.append(Live(Entry(owner.seq, UNREAD, b"", hosted.name), None))
+                    problems = hosted.refusals[-1].problems
+                    publication.unread.append((number, hosted.name, problems))
+            for hosted in reading:
+                if hosted.is_behind(event):
+                    self._pass_gap(hosted, event, live)
+            owner.seq = seq = owner.seq + 1
+            matched = owner.matched(event) if asks else ()
+            live.append(Live(Entry(seq, EVENT, body), event, matched))
+            for hosted in reading:
+                self._let_read(hosted, publication, number, event, live)
+            if asks:
+                owner.keep(event)
+        count = sum(are_new)
+        publication.duplicates = len(are_new) - count
+        return count
+
+    def _let_read(
+        self, hosted: Hosted, publication: Publication, number: int, event: Event, live: list[Live]
+    ) -> None:
+        refused = hosted.counted.refused
+        outputs = hosted.push(event)
+        if outputs or hosted.run.late:
+            self._put_out(hosted, outputs, live)
+        if hosted.counted.refused != refused:
+            problems = hosted.refusals[-1].problems
+            publication.unread.append((number, hosted.name, problems))
 
     def _pass_gap(self, hosted: Hosted, event: Event, live: list[Live]) -> None:
         """Move the clock of a library towards an event, over very many timers, in transactions.
@@ -396,9 +402,9 @@ class Line:
     ) -> None:
         owner = self._owner
         now = time.perf_counter()
-        kinds = Counter(each.entry.kind for each in live)
-        outputs = kinds[OUTPUT]
-        owner.figures.late += kinds[LATE]
+        kinds = [each.entry.kind for each in live]
+        outputs = kinds.count(OUTPUT)
+        owner.figures.late += kinds.count(LATE)
         owner.figures.duplicates += sum(each.duplicates for each in publications)
         owner.figures.committed(events, outputs, [now - each.since for each in publications])
         with self._changed:

@@ -82,7 +82,7 @@ class Station:
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
         self._known = Known(REMEMBERED)
-        self.is_new = self._known.is_new
+        self.are_new = self._known.are_new
         self._temporal = Index(history=self.history, ontology=self.ontology)
         self._fills_history = False
         self._saved_at = time.monotonic()
@@ -158,9 +158,7 @@ class Station:
         after = max(0, self.seq - REMEMBERED)
         while rows := self.journal.inputs(after):
             after = rows[-1].seq
-            for row in rows:
-                if row.kind == EVENT:
-                    self.is_new(decode(row.body))
+            self.are_new([decode(row.body) for row in rows if row.kind == EVENT])
 
     # --- publishing -----------------------------------------------------------------------------
 
@@ -285,8 +283,9 @@ class Station:
             if is_whole:
                 self.indexer.filled(self.seq)
         elif live:
-            kept = [each.event for each in live if each.entry.kind == EVENT and each.event]
-            size = sum(len(each.entry.body) for each in live if each.entry.kind == EVENT)
+            arrived = [each for each in live if each.entry.kind == EVENT]
+            kept = [each.event for each in arrived if each.event is not None]
+            size = sum([len(each.entry.body) for each in arrived])
             self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept, size))
         if live:
             self._loop.call_soon_threadsafe(self.feed.extend, live)

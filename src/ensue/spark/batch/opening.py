@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -20,7 +19,7 @@ from ensue.errors import UsageError
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
 from ensue.events.columns import CONTEXT_COLUMNS, Layout, extension_column, is_attribute_column
 from ensue.events.mapping import Mapping as UserMapping
-from ensue.events.sources.contents import guess_delimiter
+from ensue.events.sources.contents import Content, Given, content_of
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.matching.wanted import types_read
@@ -46,6 +45,7 @@ from ensue.spark.worker.line_places import (
     SCHEME,
     file_codes,
     first_line,
+    name_of,
     plain_path,
 )
 from ensue.spark.worker.line_records import PAYLOAD_DDL, header_names, refuse_ahead
@@ -62,9 +62,10 @@ NO_OFFSET = "the offset is missing"
 class Reading:
     """How files are read: what the user has said, and what they turned out to need.
 
-    With `line_breaks` cells of CSV may hold line breaks, so that each file is read by one task.
-    With `as_events` lines become events in bytes, and with `numbered` the number of a record stands
-    in for an id that it lacks.
+    `header` has the names of the columns of CSV, where the first lines of files do not. With
+    `line_breaks` cells of CSV may hold line breaks, so that each file is read by one task. With
+    `as_events` lines become events in bytes, and with `numbered` the number of a record stands in
+    for an id that it lacks.
     """
 
     mapping: UserMapping = field(default_factory=UserMapping)
@@ -72,6 +73,7 @@ class Reading:
     line_breaks: bool = False
     as_events: bool = False
     numbered: bool = False
+    header: tuple[str, ...] | None = None
 
 
 PLAIN = Reading()
@@ -219,6 +221,10 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: Readin
         read = _open(reader, paths)
     files = paths_of(read)
     if len(files) < MOST_RANKED:
+        if elsewhere := nanoseconds.types_elsewhere(files):
+            spark.conf.set(nanoseconds.BY_VECTORS, "false")
+            schema = nanoseconds.with_types(reader, read.schema, elsewhere)
+            read = _open(_reader(spark, "parquet").schema(schema), paths)
         empty = nanoseconds.empty_columns(files, read.schema)
         read = read.withColumns({name: sf.lit(None) for name in empty}) if empty else read
     if spark.conf.get(nanoseconds.SETTING, "false") != "true":
@@ -272,9 +278,9 @@ def _lines(
     files, with_codes = _named_files(spark, paths, lines)
     mapping = reading.mapping
     header: tuple[str, ...] = ()
-    delimiter = ","
+    cells = Content(format_)
     if format_ == "csv":
-        header, delimiter = csv_header(lines, _shown(paths), reading)
+        header, cells = csv_header(lines, _shown(paths), reading)
         Layout.of(mapped_names(header, mapping), _shown(paths))
     columns = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
     said = columns, mapping.type, mapping.timezone
@@ -291,10 +297,13 @@ def _lines(
         files,
         format_,
         header,
-        delimiter,
+        cells.delimiter,
         *said,
         fields=() if fields is None or is_encoded else fields,
-        before=_numbers_before(lines, files, format_, reading) if is_numbered else None,
+        before=_numbers_before(lines, files, cells, reading) if is_numbered else None,
+        has_header=cells.header is None,
+        is_zeek=cells.is_zeek,
+        has_fields=cells.is_zeek and reading.header is None,
     )
     ddl = PAYLOAD_DDL
     if not is_encoded:
@@ -346,7 +355,7 @@ def _with_reach(records: DataFrame, allowed: float) -> DataFrame:
 
 
 def _numbers_before(
-    lines: DataFrame, files: Sequence[str], format_: str, reading: Reading
+    lines: DataFrame, files: Sequence[str], cells: Content, reading: Reading
 ) -> tuple[tuple[str, int, int], ...]:
     """How many records come before each block of the files; a pass over their bytes.
 
@@ -354,7 +363,10 @@ def _numbers_before(
     """
     if reading.line_breaks:
         return ()
-    is_record = sf.col("value").cast("string").rlike(r"\S")
+    text = sf.col("value").cast("string")
+    is_record = text.rlike(r"\S")
+    if cells.is_zeek:
+        is_record &= ~text.startswith("#")
     blocks = lines.groupBy("file", "start").agg(sf.count_if(is_record).alias("records")).collect()
     ranks = {plain_path(name): rank for rank, name in enumerate(files)}
     counted = sorted(
@@ -366,7 +378,8 @@ def _numbers_before(
     for _, start, file, records in counted:
         found.append((file, start, done))
         # The header of a file is no record.
-        done += records - (1 if format_ == "csv" and start == 0 else 0)
+        has_header = cells.format == "csv" and cells.header is None
+        done += records - (1 if has_header and start == 0 else 0)
     return tuple(found)
 
 
@@ -425,14 +438,23 @@ def unread_types(is_event: Column, type_: Column, library: CheckedLibrary) -> li
 # --- columns of lines ---------------------------------------------------------------------------
 
 
-def csv_header(lines: DataFrame, where: str, reading: Reading) -> tuple[tuple[str, ...], str]:
-    """The names in the first line of a file of CSV, and what stands between its cells."""
-    first = lines.filter(sf.col("start") == 0).select("file", "value").head()
-    if first is None or not first_line(bytes(first["value"])).strip():
+FIRST_LINES = 16
+"""A log of Zeek says in fewer lines how it is to be read."""
+
+
+def csv_header(lines: DataFrame, where: str, reading: Reading) -> tuple[tuple[str, ...], Content]:
+    """The names of the columns of CSV, and how its cells are read, by the beginning of a file."""
+    rows = lines.filter(sf.col("start") == 0).select("file", "value").head(FIRST_LINES)
+    head = [bytes(row["value"] or b"") for row in rows if row["file"] == rows[0]["file"]]
+    name = name_of(rows[0]["file"]) if rows else ""
+    first = first_line(head[0]) if head else b""
+    text = b"\n".join([first, *head[1:], b""])
+    cells = content_of(name, text, Given("csv", reading.delimiter, reading.header))
+    if cells.header is not None:
+        return cells.header, cells
+    if not first.strip():
         raise UsageError(f"{where} is empty: the first line of a CSV file names its columns")
-    line = first_line(bytes(first["value"]))
-    delimiter = reading.delimiter or guess_delimiter(PurePath(first["file"]).name, line)
-    return header_names(line, delimiter), delimiter
+    return header_names(first, cells.delimiter), cells
 
 
 def mapped_names(header: Sequence[str], mapping: UserMapping) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ columns of the source fit the rules is told when the source has been opened, bef
 
     [source]                    # format, and where: `path`, or `servers` and `topics` of Kafka
     format = "parquet"
-    path = "events/"
+    path = "events/"            # JSON lines and CSV need no `schema`; CSV may have a `delimiter`
     schema = "id string, type string, time timestamp, Sensor int, Value double"
 
     [columns]                   # where the names differ: columns, paths, numbers with a unit
@@ -41,15 +41,16 @@ columns of the source fit the rules is told when the source has been opened, bef
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
+from ensue.configuration.toml import MOST_PROBLEMS, STOPPED, parse_toml, read_settings_file
 from ensue.engine.timing.jumps import AUTO, NONE
 from ensue.errors import EnsueError, UsageError
 from ensue.events.mapping import Mapping as UserMapping
+from ensue.events.sources.contents import Given
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
 from ensue.spark.streaming.signing import key_by_reference
@@ -58,7 +59,9 @@ KAFKA = "kafka"
 CONSOLE = "console"
 PLAIN_FORMATS = ("parquet", "json", "csv", "orc")
 FILE_FORMATS = (*PLAIN_FORMATS, "delta")
-SOURCE_FORMATS = (*FILE_FORMATS, KAFKA)
+LINE_FORMATS = {"json": "jsonl", "jsonl": "jsonl", "csv": "csv"}
+"""Formats of text, by what `ensue run` calls them."""
+SOURCE_FORMATS = (*FILE_FORMATS, "jsonl", KAFKA)
 SINK_FORMATS = (*FILE_FORMATS, KAFKA, CONSOLE)
 AVAILABLE_NOW = "available now"
 
@@ -68,9 +71,10 @@ Option = str | int | float | bool
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Files have a `path`; records of Kafka have `servers`, and `topics` or a `pattern` of them.
 
-    `schema` is in Spark's words; a folder of Parquet that has files tells its own. `type` is the
-    type of all events, and `timezone` the zone of times without an offset. `start` says where a
-    topic is begun, as long as there is no checkpoint.
+    `schema` is in Spark's words, and has Spark read the files; without it a folder of Parquet that
+    has files tells its own, and text is read as `ensue run` reads it, CSV with its `delimiter` and
+    `header`. `type` is the type of all events, and `timezone` the zone of times without an offset.
+    `start` says where a topic is begun, as long as there is no checkpoint.
     """
 
     format: str
@@ -78,6 +82,8 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str | None = None
     timezone: str | None = None
     schema: str | None = None
+    delimiter: str | None = None
+    header: str | None = None
     servers: str | None = None
     topics: list[str] | None = None
     pattern: str | None = None
@@ -90,6 +96,16 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.format == KAFKA:
             return self.pattern or ", ".join(self.topics or ())
         return self.path or self.format
+
+    @property
+    def is_text(self) -> bool:
+        """Whether files are read line by line, and not by Spark's own reader."""
+        return self.format in LINE_FORMATS and self.schema is None
+
+    @property
+    def given(self) -> Given:
+        """What is said of text files. Raises `UsageError` for what cannot be."""
+        return Given.of(LINE_FORMATS[self.format], self.delimiter, self.header)
 
 
 class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -193,10 +209,9 @@ def load_config(path: str | Path) -> PipelineConfig:
     place = Path(path)
     if not place.is_file():
         raise UsageError(f"there is no file `{place}`: give the TOML file of the stream")
+    tables = read_settings_file(place, "give the TOML file of the stream").tables
     try:
-        return parse_config(place.read_text())
-    except UnicodeDecodeError:
-        raise UsageError(f"`{place}` is no text: give the TOML file of the stream") from None
+        return config_of(tables)
     except UsageError as error:
         raise UsageError(f"`{place}`: {error}") from None
 
@@ -217,12 +232,14 @@ NEEDED = {
 
 
 def parse_config(text: str) -> PipelineConfig:
+    return config_of(parse_toml(text))
+
+
+def config_of(tables: dict[str, Any]) -> PipelineConfig:
+    """The configuration that tables give. Raises `UsageError`."""
     try:
-        tables = tomllib.loads(text)
         _check_names(tables)
         config = msgspec.convert(tables, PipelineConfig)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"this is no TOML: {_lower(str(error))}") from None
     except msgspec.ValidationError as error:
         raise UsageError(_in_words(str(error))) from None
     _check_source(config)
@@ -265,6 +282,9 @@ def _check_names(tables: dict[str, Any]) -> None:
                 for key in given
                 if key not in names
             ]
+        if len(problems) >= MOST_PROBLEMS:
+            problems = [*problems[:MOST_PROBLEMS], STOPPED]
+            break
     if problems:
         raise UsageError("\n".join(problems))
 
@@ -276,8 +296,14 @@ def _check_source(config: PipelineConfig) -> None:
         _refuse("source", source, ("servers", "topics", "pattern"))
         if source.path is None:
             raise UsageError("missing required field `path`, in `[source]`")
+        _check_cells(source)
+        if source.is_text and config.stream.arrival is not None:
+            raise UsageError(
+                "`arrival` names a column, and lines of files are in order as they stand there:"
+                " leave it out"
+            )
         return
-    _refuse("source", source, ("path", "schema", "type", "timezone"))
+    _refuse("source", source, ("path", "schema", "type", "timezone", "delimiter", "header"))
     if not source.servers:
         raise UsageError('`[source]` of format `kafka` needs `servers`, as `servers = "host:9092"`')
     if bool(source.topics) == bool(source.pattern):
@@ -291,6 +317,31 @@ def _check_source(config: PipelineConfig) -> None:
                 f"`{name}` is for sources of columns; events of Kafka are CloudEvents, and are in"
                 " order by partition and offset: leave it out"
             )
+
+
+def _check_cells(source: Source) -> None:
+    """Raises `UsageError` for what is said of cells where there are none, or not as it is read."""
+    if source.is_text and source.format == "csv":
+        _ = source.given
+        for name in source.options:
+            if name.lower() in ("sep", "delimiter", "header"):
+                own = "header" if name.lower() == "header" else "delimiter"
+                raise UsageError(
+                    f"`{name}` in the `options` of `[source]` is for Spark's reader, which is used"
+                    f" with a `schema`: give one, or say `{own}` in `[source]`. A first line that"
+                    " names the columns needs nothing"
+                )
+        return
+    for name in ("delimiter", "header"):
+        if getattr(source, name) is None:
+            continue
+        if source.format == "csv":
+            option = "sep" if name == "delimiter" else "header"
+            raise UsageError(
+                f"`{name}` in `[source]` is for CSV without a `schema`: leave out the `schema`, or"
+                f" give Spark's reader its own `options`, as `{option}`"
+            )
+        _refuse("source", source, (name,))
 
 
 def _check_sink(name: str, sink: Sink, config: PipelineConfig) -> None:

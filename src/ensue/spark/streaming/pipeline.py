@@ -21,8 +21,9 @@ from ensue.spark.kafka.connector import with_kafka
 from ensue.spark.streaming.checkpoint_folder import check_location, lock
 from ensue.spark.streaming.checkpoint_rules import record_rules, rules_of_planned_batch
 from ensue.spark.streaming.config import KAFKA, PipelineConfig
-from ensue.spark.streaming.job import correlate_stream
+from ensue.spark.streaming.job import StreamOptions, correlate_stream
 from ensue.spark.streaming.kafka import correlate_kafka
+from ensue.spark.streaming.lines import correlate_lines, open_lines
 from ensue.spark.streaming.sinks import (
     check_sinks,
     splits_batches,
@@ -36,6 +37,18 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
     """The stream of outputs, not started. Raises `UsageError` for what cannot work."""
     stream = config.stream
     mapping = UserMapping.of(config.columns, config.source.type, config.source.timezone)
+    if config.source.is_text:
+        options = StreamOptions(
+            stream.lateness,
+            stream.buckets,
+            stream.correlations,
+            config.sink.format == KAFKA,
+            max_jump=stream.max_jump,
+            idle=stream.idle,
+            key=stream.signing_key,
+        )
+        lines = open_lines(spark, config.source)
+        return correlate_lines(lines, library, config.source.given, mapping, options)
     counted = {each.path for each in mapping.columns.values() if each.unit is not None}
     events = open_source(spark, config.source, counted)
     # A topic gets whole events as JSON, files get columns.

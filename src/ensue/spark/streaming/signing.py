@@ -8,19 +8,16 @@ Without a key bytes stay as they are. Offsets and commits are Spark's own, and a
 from __future__ import annotations
 
 import hmac
-import os
-import re
 from pathlib import Path
 from typing import Final
 
+from ensue.configuration.secrets import REFERENCE, secret, secret_in
 from ensue.errors import SnapshotError, UsageError
 
 SHORTEST_KEY: Final = 16
 _MARK: Final = b"ensue signed state\n"
 _SIZE: Final = 32
 _COMMENT: Final = "// signed by hmac-sha256: "
-
-_REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 def signed(body: bytes, key: bytes | None, place: str) -> bytes:
@@ -91,19 +88,15 @@ def key_by_reference(text: str | None) -> bytes | None:
     """The key that a file of a pipeline refers to. Raises `UsageError`; never shows a key."""
     if text is None:
         return None
-    found = _REFERENCE.fullmatch(text)
+    found = REFERENCE.fullmatch(text)
     if found is None:
         raise UsageError(
             "`key` in `[stream]` says where the key is, and not the key itself: give"
             " `${env:NAME}` or `${file:PATH}`"
         )
     way, name = found.groups()
-    if way == "env":
-        if name not in os.environ:
-            raise UsageError(f"`key` in `[stream]`: the environment has no variable `{name}`")
-        return checked_key(os.environ[name].encode())
     try:
-        return checked_key(Path(name).read_bytes().strip())
-    except OSError as error:
-        reason = (error.strerror or "it cannot be opened").lower()
-        raise UsageError(f"`key` in `[stream]`: `{name}` cannot be read: {reason}") from None
+        key = secret_in(Path(name)) if way == "file" else secret(found).encode()
+    except UsageError as error:
+        raise UsageError(f"`key` in `[stream]`: {error}") from None
+    return checked_key(key)

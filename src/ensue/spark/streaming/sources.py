@@ -1,22 +1,26 @@
-"""The source of a pipeline: a folder of files, or topics of Kafka.
+"""The source of a pipeline: a folder of files in columns, or topics of Kafka.
 
 In come a session and the `[source]` of a configuration; out goes a streaming DataFrame: columns for
-files, records for Kafka. Errors that show without reading are raised here: an unknown schema, Kafka
-servers that do not answer.
+files, records for Kafka. Text files are opened in `lines`. Errors that show without reading are
+raised here: an unknown schema, Kafka servers that do not answer.
 """
 
 from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Collection
-from typing import Any
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.spark.batch import nanoseconds
+from ensue.spark.batch.opening import MOST_RANKED
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.kafka.connector import with_kafka
 from ensue.spark.streaming.config import KAFKA, Source
@@ -32,16 +36,27 @@ def open_source(spark: SparkSession, source: Source, counted: Collection[str] = 
     """
     if source.format == KAFKA:
         return _open_topics(spark, source)
-    schema: Any = source.schema
-    times: dict[str, bool] = {}
-    if schema is None:
-        schema, times = _schema_of_files(spark, source)
+    told = FileColumns(source.schema)
+    if source.schema is None:
+        told = _columns_of_files(spark, source)
+    elif source.format == "parquet" and has_null_types(source):
+        spark.conf.set(nanoseconds.BY_VECTORS, "false")
     try:
-        reader = spark.readStream.format(source.format).schema(schema).options(**source.options)
+        form = "json" if source.format == "jsonl" else source.format
+        reader = spark.readStream.format(form).schema(told.schema).options(**source.options)
         opened = reader.load(source.path)
     except FAILURES as error:
         raise UsageError(f"the source `{source.path}` cannot be read: {reason_of(error)}") from None
-    for name, is_local in times.items():
+    if told.empty:
+        names = ", ".join(f"`{name}`" for name in told.empty)
+        warnings.warn(
+            f"no file of `{source.path}` has a value in {names}, nor says of what type they are:"
+            " they are read as null, also where later files have values. If they are to come, say"
+            " the types of all columns as `schema` in `[source]`",
+            stacklevel=2,
+        )
+        opened = opened.withColumns({name: sf.lit(None) for name in told.empty})
+    for name, is_local in told.nanoseconds.items():
         if name in counted:
             continue
         number = sf.col(f"`{name}`")
@@ -99,17 +114,28 @@ def _open_topics(spark: SparkSession, source: Source) -> DataFrame:
         raise UsageError(f"the topics `{source.name}` cannot be read: {reason_of(error)}") from None
 
 
-def _schema_of_files(spark: SparkSession, source: Source) -> tuple[Any, dict[str, bool]]:
-    """The columns of the files, and those that hold nanoseconds, by whether they have no zone."""
-    if source.format not in ("parquet", "orc", "delta"):
-        raise UsageError(
-            f"a source of format `{source.format}` needs a `schema` in `[source]`, as"
-            ' `schema = "id string, type string, time timestamp, ..."`'
-        )
+def has_null_types(source: Source) -> bool:
+    """Whether a file of this machine has a column of which it says no type."""
+    files = sorted(Path(source.path or "").rglob("*.parquet"))[:MOST_RANKED]
+    return any(
+        pa.types.is_null(field.type)
+        for file in files
+        for field in nanoseconds.schema_here(str(file)) or ()
+    )
+
+
+class FileColumns(NamedTuple):
+    """The columns of files: those of nanoseconds, by whether they have no zone, and those of which
+    no file says the type, since none has a value."""
+
+    schema: Any
+    nanoseconds: Mapping[str, bool] = {}
+    empty: Sequence[str] = ()
+
+
+def _columns_of_files(spark: SparkSession, source: Source) -> FileColumns:
     try:
         files = spark.read.format(source.format).load(source.path)
-        if source.format != "parquet" or spark.conf.get(nanoseconds.SETTING, "false") != "true":
-            return files.schema, {}
     except FAILURES as error:
         if nanoseconds.SIGN not in str(error):
             raise UsageError(
@@ -118,5 +144,14 @@ def _schema_of_files(spark: SparkSession, source: Source) -> tuple[Any, dict[str
             ) from None
         spark.conf.set(nanoseconds.SETTING, "true")
         files = spark.read.format(source.format).load(source.path)
+    if source.format != "parquet":
+        return FileColumns(files.schema)
     paths = sorted(plain_path(each) for each in files.inputFiles())
-    return files.schema, nanoseconds.nanosecond_columns(paths, files.schema)
+    schema = files.schema
+    if elsewhere := nanoseconds.types_elsewhere(paths[:MOST_RANKED]):
+        spark.conf.set(nanoseconds.BY_VECTORS, "false")
+        schema = nanoseconds.with_types(spark.read.format(source.format), schema, elsewhere)
+    empty = nanoseconds.empty_columns(paths[:MOST_RANKED], schema)
+    if spark.conf.get(nanoseconds.SETTING, "false") != "true":
+        return FileColumns(schema, empty=empty)
+    return FileColumns(schema, nanoseconds.nanosecond_columns(paths, schema), empty)

@@ -28,7 +28,7 @@ from ensue.events.files.lines import LineChunks
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.events.mapping import Origin
 from ensue.events.nesting import value_at
-from ensue.events.sources import LINES
+from ensue.events.sources import LINES, zeek
 from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.line_places import (
     BYTE_ORDER_MARK,
@@ -64,7 +64,9 @@ Rows = npt.NDArray[np.int64]
 class LinesTask(NamedTuple):
     """Files of lines for a worker, as plain data.
 
-    `header` has the names of the columns of CSV. `columns`, `type` and `timezone` are the mapping
+    `header` has the names of the columns of CSV; with `has_header` they stand in the first line of
+    each file, and else that line is a record. `is_zeek` is for logs of Zeek, with `has_fields` if
+    their own names are used. `columns`, `type` and `timezone` are the mapping
     of the user. `fields` has the typed columns to make, each with its kind; without any, events
     are made in bytes. `before` says, by file and start of a block, how many records come before it;
     without it records are not numbered.
@@ -80,6 +82,15 @@ class LinesTask(NamedTuple):
     timezone: str | None = None
     fields: tuple[tuple[str, str], ...] = ()
     before: tuple[tuple[str, int, int], ...] | None = None
+    has_header: bool = True
+    is_zeek: bool = False
+    has_fields: bool = False
+
+    def cleaned(self, lines: bytes) -> bytes:
+        """Whole lines of a log of Zeek as CSV. Raises `UsageError` for a log of other columns."""
+        if self.has_fields:
+            zeek.check_fields(lines, self.header)
+        return zeek.cleaned(lines)
 
     def mapping(self) -> UserMapping:
         columns = {name: Origin(path, unit) for name, path, unit in self.columns}
@@ -119,6 +130,9 @@ class LinesReader:
     def read(self, places: pa.Table, lines: pa.Array) -> Batches:
         """The records in lines, with their places."""
         lines = self._without_firsts(np.flatnonzero(is_first(places)), lines.fill_null(b""))
+        if self._task.is_zeek:
+            whole = self._task.cleaned(_joined(lines.cast(pa.binary())))
+            lines = pa.array(whole.removesuffix(b"\n").split(b"\n"), pa.binary())
         is_blank = np.asarray(pc.equal(_trimmed_lengths(lines), 0))
         files = places.column("file").combine_chunks()
         codes = np.asarray(files.indices)
@@ -135,7 +149,7 @@ class LinesReader:
             return lines
         texts = lines.to_pylist()
         for number in firsts.tolist():
-            if self._task.format == LINES:
+            if self._task.format == LINES or not self._task.has_header:
                 texts[number] = texts[number].removeprefix(BYTE_ORDER_MARK)
             else:
                 check_header(texts[number], self._task.header, self._task.delimiter)

@@ -79,8 +79,9 @@ def _records(
 ) -> Iterator[Numbered]:
     """Records with the numbers of their lines."""
     records = CsvRecords(_ended(task, lines), task.delimiter)
-    # The first line has been checked, and is read so that lines are numbered from it.
-    records.header(name_of(file))
+    if task.has_header:
+        # The first line has been checked, and is read so that lines are numbered from it.
+        records.header(name_of(file))
     reader = CellReader(task.header, types, name_of(file), task.mapping())
     row = before
     while True:
@@ -105,5 +106,7 @@ def _ended(task: LinesTask, lines: Iterable[bytes]) -> Iterator[bytes]:
     for number, line in enumerate(lines):
         if number == 0:
             line = line.removeprefix(BYTE_ORDER_MARK)
-            check_header(line, task.header, task.delimiter)
-        yield line + b"\n"
+            if task.has_header:
+                check_header(line, task.header, task.delimiter)
+        line += b"\n"
+        yield task.cleaned(line) if task.is_zeek else line

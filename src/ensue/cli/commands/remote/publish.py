@@ -101,6 +101,10 @@ def _batches(
         yield [_single(type_, data, source)]
         return
     assert file is not None
+    if str(file) == "-":
+        from ensue.events.sources import standard_input
+
+        standard_input()
     with sys.stdin if str(file) == "-" else file.open(encoding="utf-8") as lines:
         waiting: list[str] = []
         for line in lines:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,7 +84,8 @@ def request(
 
 def _read_event(path: Path) -> str:
     from ensue.events.cloudevents import encode
+    from ensue.events.sources import standard_input
     from ensue.federation.messages.bindings import read_structured
 
-    text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
+    text = standard_input().read().decode() if str(path) == "-" else path.read_text("utf-8")
     return encode(read_structured(text)).decode()

@@ -217,7 +217,7 @@ def recipe_for(
 
 
 _SINGLE = """
-def emit(name, source, outputs, {arguments}, time, trigger):
+def run(outputs, held, time, trigger):
     made = []
     {partition}
     {prepare}
@@ -395,21 +395,27 @@ def causes_of(bound: list[tuple[int, str]]) -> str:
     return ",".join(dict.fromkeys([identity for _, identity in bound]))
 
 
-def compile_single(recipe: Recipe) -> Callable[..., list[Event]]:
-    """`emit(name, source, outputs, *noted, time, trigger)` for one rule, one noted event a port."""
+def compile_single(
+    recipe: Recipe, name: str, bound: Sequence[str], values: Mapping[str, Any]
+) -> Callable[..., list[Event]]:
+    """`run(outputs, held, time, trigger)` for the rule of a name.
+
+    `bound` has an expression over `held` for each port of the recipe, which gives the noted event;
+    `values` are what these expressions name.
+    """
     writing = _Writing(recipe)
     key = ":{partition}" if recipe.keyed else ""
     identity = f"f'{{name}}:{{trigger}}@{{time}}{key}:{{number}}'"
     count = "number = outputs.number(time, trigger)"
     text = filled(
         _SINGLE,
-        arguments=["".join(f"n{n}, " for n in range(len(recipe.ports))).rstrip(", ") or "*none"],
         partition=["partition = outputs.key_text"] if recipe.keyed else [],
-        prepare=[f"w{n}, e{n} = n{n}" for n in range(len(recipe.ports))] + writing.prepare(),
+        prepare=[f"w{n}, e{n} = {each}" for n, each in enumerate(bound)] + writing.prepare(),
         statements=writing.statements([identity] * recipe.count, count),
     )
-    emit: Callable[..., list[Event]] = compiled(text, "emit", writing.scope)
-    return emit
+    scope = {**writing.scope, **values, "name": name, "source": f"ensue/{name}"}
+    run: Callable[..., list[Event]] = compiled(text, "run", scope)
+    return run
 
 
 def compile_for_cells(recipe: Recipe) -> Callable[..., None]:

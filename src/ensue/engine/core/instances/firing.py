@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from ensue.engine.core.instances.compiling import compiled, filled
 from ensue.engine.core.instances.emitting import (
     Recipe,
     Value,
@@ -85,11 +84,6 @@ class Access:
 
 IN_LIST = Access(lambda place, constant: f"held[{constant(place)}]", lambda held: held)
 
-_RUN = """
-def run(outputs, held, time, trigger):
-    return emit(name, source, outputs, {bound}time, trigger)
-"""
-
 
 class Firing:
     """One branch that fires with certain labels and places, in a rule that changes no labels.
@@ -152,17 +146,11 @@ class Firing:
 
     def _written_out(self, name: str, recipe: Recipe) -> Run:
         """The firing as Python: from its places to its events."""
-        scope: dict[str, Any] = {
-            "emit": compile_single(recipe),
-            "name": name,
-            "source": f"ensue/{name}",
-            "choose": min if self._first else max,
-            "number": _number,
-        }
+        values: dict[str, Any] = {"choose": min if self._first else max, "number_of": _number}
 
         def constant(number: int) -> str:
-            called = f"p{len(scope)}"
-            scope[called] = number
+            called = f"p{len(values)}"
+            values[called] = number
             return called
 
         bound = []
@@ -171,10 +159,8 @@ class Firing:
                 self._access.text(place, constant) for place, port in self._pairs if port == each
             ]
             one = len(held) == 1
-            bound.append(held[0] if one else f"choose({', '.join(held)}, key=number)")
-        text = filled(_RUN, bound=["".join(f"{each}, " for each in bound)])
-        run: Run = compiled(text, "run", scope)
-        return run
+            bound.append(held[0] if one else f"choose({', '.join(held)}, key=number_of)")
+        return compile_single(recipe, name, bound, values)
 
 
 def data_of(values: Iterable[Value], found: Mapping[str, Noted]) -> dict[str, Any]:

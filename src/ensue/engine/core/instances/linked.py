@@ -8,14 +8,16 @@ key forgets by letting go of these matches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 from ensue.engine.core.instances.firing import IN_LIST, Firing, Noted
 from ensue.engine.core.instances.keys import Facts, FastKey, KeyInstance, whole_key
+from ensue.engine.core.instances.windows import BEGINS, NOTHING, FirstMove
 from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.relating.having import Held, having_of
-from ensue.engine.core.relating.links import Linked, Match, chain_of
+from ensue.engine.core.relating.links import Linked, Match, Read, chain_of
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
@@ -25,16 +27,27 @@ from ensue.lang.derived.parts import labels_in
 from ensue.lang.syntax import EventPort, FilterCorrelation, TimerPort
 from ensue.machine.stepping import Fired
 
-NO_STEPS: dict[int, Any] = {}
+
+class Taken:
+    """What an event does to a key where it completes nothing: it is taken in, and that is all.
+
+    It has what a move of `rows` has.
+    """
+
+    __slots__ = ("bind", "to")
+
+    is_noop = False
+    is_quiet = True
+
+    def __init__(self, to: LinkedRow, bind: Callable[[Any, Noted], None]) -> None:
+        self.to = to
+        self.bind = bind
 
 
-class Nothing:
-    """What an event does to a key that has not started, where it begins no match."""
+LinkedRow = dict[int, Taken]
 
-    is_noop = True
-
-
-NOTHING = Nothing()
+NO_LASTS: list[Linked | None] = []
+"""What keys of rules share that need no last events by themselves."""
 
 
 class LinkedFacts(Facts):
@@ -78,6 +91,54 @@ class LinkedFacts(Facts):
         """Whether an event does anything to a key that has not started."""
         return bool(mask & self.chain.masks[0])
 
+    # --- what is known of masks, once an event of each has come ---------------------------------
+
+    @cached_property
+    def row(self) -> LinkedRow:
+        """The events that are only taken in."""
+        return {}
+
+    @cached_property
+    def first_steps(self) -> dict[int, FirstMove | Taken]:
+        """What events do to a key that has not started."""
+        return {}
+
+    @cached_property
+    def reads(self) -> dict[int, Read]:
+        return {}
+
+    def first_step(self, mask: int) -> FirstMove | Taken:
+        known: FirstMove | Taken = BEGINS if self.may_begin(mask) else NOTHING
+        if known is BEGINS:
+            known = self.row.get(mask, BEGINS)
+        self.first_steps[mask] = known
+        return known
+
+    def learn(self, mask: int) -> Read:
+        """How events of a mask are read from now on."""
+        read = self.reads[mask] = self.chain.reader(mask)
+        if not mask & (self.chain.masks[-1] | self.unless):
+            self.row[mask] = Taken(self.row, self._taking(mask, read))
+            self.first_steps.pop(mask, None)
+        return read
+
+    def _taking(self, mask: int, read: Read) -> Callable[[Any, Noted], None]:
+        width = self.width
+        lasts = [place for place, bit in enumerate(self.bits) if mask & bit]
+
+        def take(held: LinkedFilter, noted: Any) -> None:
+            read(held.links, (noted[0] << width | mask, noted[1]))
+
+        def take_last(held: LinkedFilter, noted: Any) -> None:
+            linked = (noted[0] << width | mask, noted[1])
+            read(held.links, linked)
+            for place in lasts:
+                held.lasts[place] = linked
+
+        return take_last if self.binds_last else take
+
+    # --- one key --------------------------------------------------------------------------------
+
     @property
     def most_events(self) -> int | None:
         """How many events a key has at most; None where there is no such number."""
@@ -107,10 +168,7 @@ def linked_facts(correlation: FilterCorrelation, types: TypeSystem) -> LinkedFac
 class LinkedFilter(KeyInstance):
     """One key."""
 
-    __slots__ = ("_lasts", "_links", "facts")
-
-    row = NO_STEPS
-    """No step of it is known beforehand."""
+    __slots__ = ("facts", "lasts", "links", "row")
 
     def __init__(
         self,
@@ -121,8 +179,9 @@ class LinkedFilter(KeyInstance):
     ) -> None:
         KeyInstance.__init__(self, timers, outputs, started)
         self.facts: LinkedFacts = facts
-        self._links = facts.chain.links()
-        self._lasts: list[Linked | None] = [None] * len(facts.bits) if facts.binds_last else []
+        self.row = facts.row
+        self.links = facts.chain.links()
+        self.lasts: list[Linked | None] = [None] * len(facts.bits) if facts.binds_last else NO_LASTS
 
     def branches(self) -> Sequence[LinkedFilter]:
         """The branches of the filter; this is the only one."""
@@ -133,14 +192,15 @@ class LinkedFilter(KeyInstance):
 
     def read(self, reading: Reading) -> list[Event]:
         assert reading.event is not None, "such a rule has no timers"
-        numbers = [each[0] for match in (*self._links.all(), self._lasts) for each in match if each]
+        numbers = [each[0] for match in (*self.links.all(), self.lasts) for each in match if each]
         noted = ((max(numbers, default=0) >> self.facts.width) + 1, reading.event)
         return self.step(self.facts.mask_of(reading.ports), reading.time, noted)
 
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
         facts = self.facts
         linked: Any = (noted[0] << facts.width | mask, noted[1])
-        match: Any = self._links.read(mask, linked)
+        read = facts.reads.get(mask) or facts.learn(mask)
+        match: Any = read(self.links, linked)
         if facts.binds_last:
             self._note_last(mask, linked)
         made: list[Event] = []
@@ -148,32 +208,40 @@ class LinkedFilter(KeyInstance):
             facts.window is None or facts.chain.begun(match) >= time - facts.window
         ):
             if facts.binds_last:
-                match = self._lasts
+                match = self.lasts
             having = facts.having
             if having is None or having(match):
-                made = facts.fire(self.outputs, match, time, linked[1].id)
+                said = self._said
+                outputs = said if said.__class__ is Outputs else self.outputs
+                made = facts.fire(outputs, match, time, linked[1].id)
                 if facts.forgets:
-                    self._links.forget()
+                    self.links.forget()
                     return made
                 if facts.keeps_last:
-                    self._links.keep_only(mask, linked)
+                    self._forget_before(mask, linked)
         if mask & facts.unless:
-            self._links.keep_only(mask, linked)
+            self._forget_before(mask, linked)
         return made
+
+    def _forget_before(self, mask: int, linked: Linked) -> None:
+        """Forget all but an event that was read."""
+        self.links.forget()
+        self.facts.reads[mask](self.links, linked)
 
     def _note_last(self, mask: int, linked: Linked) -> None:
         for place, bit in enumerate(self.facts.bits):
             if mask & bit:
-                self._lasts[place] = linked
+                self.lasts[place] = linked
 
     # --- what is remembered ---------------------------------------------------------------------
 
     def is_idle(self, now: int) -> bool:
-        return not any(self._alive(now))
+        begin, window = self.links.latest_begin(), self.facts.window
+        return begin is None or (window is not None and begin < now - window)
 
     def _alive(self, now: int | None) -> Iterator[Match]:
         window = self.facts.window
-        for match in self._links.all():
+        for match in self.links.all():
             if window is None or now is None or self.facts.chain.begun(match) >= now - window:
                 yield match
 
@@ -200,6 +268,6 @@ class LinkedFilter(KeyInstance):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)
             linked = (number << self.facts.width | mask, reading.event)
-            self._links.read(mask, linked)
+            self.facts.chain.reader(mask)(self.links, linked)
             if self.facts.binds_last:
                 self._note_last(mask, linked)

@@ -20,7 +20,7 @@ from ensue.engine.core.instances.filters import (
     WindowedFilter,
 )
 from ensue.engine.core.instances.keys import FastKey, fast_key, whole_key
-from ensue.engine.core.instances.linked import NOTHING, LinkedFacts, LinkedFilter, Nothing
+from ensue.engine.core.instances.linked import LinkedFacts, LinkedFilter, Taken
 from ensue.engine.core.instances.rows import Move, RowTable, SharedTables
 from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
 from ensue.engine.counts import Counts
@@ -80,7 +80,6 @@ class Rule:
         saved: SavedForm | None = None,
     ) -> None:
         self.order = 0
-        self._begins: dict[int, Nothing] = {}
         self.is_fed_from = False
         self.is_fed = False
         self.correlation = correlation
@@ -163,22 +162,21 @@ class Rule:
         return self.correlation.name
 
     @property
-    def first_steps(self) -> Mapping[int, Move | FirstMove | Nothing]:
+    def first_steps(self) -> Mapping[int, Move | FirstMove | Taken]:
         """What events do to a key that has not started, as far as it is known."""
         if not self.forgets_idle_keys:
             return {}
         if self.steps is not None:
             return self.steps.first_steps
         if self.linked is not None:
-            return self._begins
+            return self.linked.first_steps
         return self.rows.first if self.rows is not None else {}
 
-    def _first_step(self, mask: int) -> Move | FirstMove | Nothing | None:
+    def _first_step(self, mask: int) -> Move | FirstMove | Taken | None:
         if self.steps is not None:
             return self.steps.first_step(mask)
-        if self.linked is not None and not self.linked.may_begin(mask):
-            self._begins[mask] = NOTHING
-            return NOTHING
+        if self.linked is not None:
+            return self.linked.first_step(mask)
         return None if self.rows is None else self.rows.step(self.rows.first, mask)
 
     def take_over(self, old: Rule) -> None:

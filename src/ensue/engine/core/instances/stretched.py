@@ -295,7 +295,7 @@ class StretchedFilter(LinkedFilter):
             for column in columns:
                 column.drop_before_time(edge)
         linked: Any = (noted[0] << facts.width | mask, noted[1])
-        match = self._links.read(mask, linked) if facts.binds_latest else None
+        match = facts.chain.reader(mask)(self.links, linked) if facts.binds_latest else None
         last = self._take(mask, linked)
         made: list[Event] = []
         if mask & facts.last_mask and self._is_complete(last):
@@ -369,20 +369,24 @@ class StretchedFilter(LinkedFilter):
         return held
 
     def _forget(self) -> None:
-        self._links.forget()
+        self.links.forget()
         for column in self._columns:
             column.clear()
 
     def _keep_only(self, mask: int, linked: Linked) -> None:
         facts = self.facts
         if facts.binds_latest:
-            self._links.keep_only(mask, linked)
+            self.links.forget()
+            facts.chain.reader(mask)(self.links, linked)
         for number, column in enumerate(self._columns):
             column.clear()
             if mask & facts.column_bits[number] and facts.first_groups[number] == 0:
                 column.append(linked)
 
     # --- what is remembered ---------------------------------------------------------------------
+
+    def is_idle(self, now: int) -> bool:
+        return not any(self._alive(now))
 
     def _alive(self, now: int | None) -> Iterator[Match]:
         window = self.facts.window
@@ -416,7 +420,7 @@ class StretchedFilter(LinkedFilter):
             mask = self.facts.mask_of(reading.ports)
             linked = (number << self.facts.width | mask, reading.event)
             if self.facts.binds_latest:
-                self._links.read(mask, linked)
+                self.facts.chain.reader(mask)(self.links, linked)
             self._take(mask, linked)
         if tallies is not None:
             self._restore(tallies)

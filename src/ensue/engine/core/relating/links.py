@@ -12,9 +12,12 @@ What a match is good for (the window, `having`, what is forgotten) is asked by `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
+from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, compiled
 from ensue.engine.core.relating.form import Groups
 from ensue.events.event import Event
 
@@ -22,6 +25,8 @@ Linked = tuple[int, Event]
 """An event of a match: when it was read and, in the lowest bits of that, the mask of its ports."""
 
 Match = tuple[Linked, ...]
+Read = Callable[[Any, Linked], Match | None]
+"""Takes an event into the links of a key; says which match of the whole chain it completes."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +37,30 @@ class Chain:
     groups: tuple[tuple[int, ...], ...]
     masks: tuple[int, ...]
 
-    @property
-    def inner(self) -> tuple[int, ...]:
-        """The places that have others on both sides, from the last to the first."""
-        return tuple(range(len(self.bits) - 2, 0, -1))
+    @cached_property
+    def is_of_ports(self) -> bool:
+        """Whether each group is a single port."""
+        return all(len(group) == 1 for group in self.groups)
+
+    @cached_property
+    def no_matches(self) -> tuple[None, ...]:
+        return (None,) * (len(self.bits) - 1)
+
+    @cached_property
+    def _readers(self) -> dict[int, Read]:
+        return {}
+
+    def reader(self, mask: int) -> Read:
+        """What events of these ports do to the links of a key."""
+        known = self._readers.get(mask)
+        if known is None:
+            if self.is_of_ports:
+                places = tuple(n for n, bit in enumerate(self.bits) if mask & bit)
+                known = _written(len(self.bits), places)
+            else:
+                known = partial(GroupLinks.read, mask=mask)
+            self._readers[mask] = known
+        return known
 
     def begun(self, match: Match) -> int:
         """The time of the first event of a match, or of its part up to some place."""
@@ -46,9 +71,7 @@ class Chain:
 
     def links(self) -> Links:
         """What a key holds that has read nothing."""
-        if all(len(group) == 1 for group in self.groups):
-            return PortLinks(self)
-        return GroupLinks(self)
+        return PortLinks(self.no_matches) if self.is_of_ports else GroupLinks(self)
 
 
 def chain_of(groups: Groups, bit_of: Mapping[str, int]) -> Chain:
@@ -60,60 +83,64 @@ def chain_of(groups: Groups, bit_of: Mapping[str, int]) -> Chain:
     )
 
 
+@lru_cache(maxsize=TEXTS_REMEMBERED)
+def _written(count: int, places: tuple[int, ...]) -> Read:
+    """The function for events of these places in a chain of so many."""
+    lines = ["def read(matches, linked):"]
+    is_last = count - 1 in places
+    if is_last:
+        lines.append("    found = (linked,)" if count == 1 else f"    found = matches[{count - 2}]")
+    # From the last to the first, so that an event never follows itself.
+    for place in sorted(places, reverse=True):
+        if 0 < place < count - 1:
+            lines.append(f"    before = matches[{place - 1}]")
+            lines.append(f"    if before is not None: matches[{place}] = (*before, linked)")
+        elif place < count - 1:
+            lines.append("    matches[0] = (linked,)")
+    if is_last and count > 1:
+        lines.append("    return None if found is None else (*found, linked)")
+    else:
+        lines.append("    return found" if is_last else "    return None")
+    read: Read = compiled("\n".join(lines), "read", {})
+    return read
+
+
 class Links:
     """The latest matches of one key."""
 
     __slots__ = ()
 
-    def read(self, mask: int, linked: Linked) -> Match | None:
-        """Take in an event; the latest match of the chain in which it takes part, if it does."""
-        raise NotImplementedError
-
     def forget(self) -> None:
         raise NotImplementedError
-
-    def keep_only(self, mask: int, linked: Linked) -> None:
-        """Forget all but an event that was read."""
-        self.forget()
-        self.read(mask, linked)
 
     def all(self) -> Iterator[Match]:
         """The latest match up to each place."""
         raise NotImplementedError
 
+    def latest_begin(self) -> int | None:
+        """When the match begins that begins last, if there is one."""
+        raise NotImplementedError
 
-class PortLinks(Links):
-    """Of a chain of single ports: the latest match up to each place but the last."""
 
-    __slots__ = ("_bits", "_inner", "_matches")
+class PortLinks(Links, list["Match | None"]):
+    """Of a chain of single ports: the latest match up to each place but the last.
 
-    def __init__(self, chain: Chain) -> None:
-        self._bits, self._inner = chain.bits, chain.inner
-        self._matches: list[Match | None] = [None] * (len(chain.bits) - 1)
+    It is the list of them: there may be millions of these, and an object less for each is one less
+    that is far away in memory when an event comes.
+    """
 
-    def read(self, mask: int, linked: Linked) -> Match | None:
-        bits, matches = self._bits, self._matches
-        found: Match | None = None
-        if mask & bits[-1]:
-            if not matches:
-                return (linked,)
-            before = matches[-1]
-            if before is not None:
-                found = (*before, linked)
-        for place in self._inner:
-            if mask & bits[place]:
-                before = matches[place - 1]
-                if before is not None:
-                    matches[place] = (*before, linked)
-        if matches and mask & bits[0]:
-            matches[0] = (linked,)
-        return found
+    __slots__ = ()
 
     def forget(self) -> None:
-        self._matches = [None] * len(self._matches)
+        self[:] = [None] * len(self)
 
     def all(self) -> Iterator[Match]:
-        return (each for each in self._matches if each is not None)
+        return (each for each in self if each is not None)
+
+    def latest_begin(self) -> int | None:
+        # What goes on from a first event has begun with this one or before it.
+        first = self[0] if self else None
+        return None if first is None else first[0][1].time
 
 
 class GroupLinks(Links):
@@ -128,7 +155,7 @@ class GroupLinks(Links):
     def forget(self) -> None:
         self._held: list[tuple[Match, Linked] | None] = [None] * len(self._chain.bits)
 
-    def read(self, mask: int, linked: Linked) -> Match | None:
+    def read(self, linked: Linked, mask: int) -> Match | None:
         chain, held = self._chain, self._held
         found: Match | None = None
         last = len(chain.groups) - 1
@@ -155,6 +182,9 @@ class GroupLinks(Links):
 
     def all(self) -> Iterator[Match]:
         return ((*held[0], held[1]) for held in self._held if held is not None)
+
+    def latest_begin(self) -> int | None:
+        return max(map(self._chain.begun, self.all()), default=None)
 
 
 def _when(held: tuple[Match, Linked]) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ensue.engine.core.instances.keys import FastKey, fast_key
-from ensue.engine.core.instances.linked import Nothing
+from ensue.engine.core.instances.linked import Taken
 from ensue.engine.core.instances.rows import Move
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.instances.windows import FirstMove
@@ -34,7 +34,7 @@ PLANS_REMEMBERED = 4096
 KeyNames = tuple[str, ...]
 Entry = tuple[
     Mapping[Any, Any],
-    Mapping[int, Move | FirstMove | Nothing],
+    Mapping[int, Move | FirstMove | Taken],
     int,
     int,
     "Rule | SplitReading",

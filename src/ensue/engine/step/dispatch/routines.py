@@ -14,7 +14,6 @@ plans are handed over as values, so that nothing a user wrote is ever read as Py
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -109,24 +108,19 @@ def _reading(done: str, note: str) -> list[str]:
     return filled(_READ, done=[done], note=[note]).splitlines()[1:]
 
 
-_IN_ORDER = "if time < ordering.latest: return unusual(event)"
-_IN_REACH = "if not 0 <= time - ordering.latest <= max_jump: return unusual(event)"
-"""With a bound on how far the clock may jump: a comparison costs what a rule's step does."""
-
 _PUSH = filled(
     """
 def push(event):
     {checks}
     {exceptions}
     time = event.time
-    {order}
+    if not ordering.latest <= time <= ordering.reach: return unusual(event)
     ordering.latest = time
     counts.events += 1
-    if alarms and alarms[0].due <= time: return after_alarms(event)
+    {alarms}
     {answers}
     {tests}
-    try: plan, instances, first, mask, {number}, rule, ports = known[tests]
-    except KeyError: plan, instances, first, mask, {number}, rule, ports = plan_of(tests)
+    {plan}
     {alarms_of_groups}
     if plan is None:
         {keys}
@@ -155,6 +149,10 @@ def push(event):
     read_alone=_reading(done="return []", note=_NOTED),
     read_in_turn=_reading(done="continue", note=f"if noted is None: {_NOTED}"),
 )
+
+_ALARMS = "if alarms and alarms[0].due <= time: return after_alarms(event)"
+
+_PLAN = "plan, instances, first, mask, {number}, rule, ports"
 
 _ALARMS_OF_GROUPS = (
     "if earliest[0] <= time and plan.__class__ is not MixedReadPlan: return after_alarms(event)"
@@ -193,8 +191,8 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
     """The whole way of an event of this type that comes in order.
 
     `around` has what is common to all types: the order, the alarms (`earliest` those of groups, if
-    any has some), the counts, and the general ways. A type with an attribute that cannot be a
-    variable has no such routine.
+    any has some) and whether a rule can have one, the counts, and the general ways. A type with an
+    attribute that cannot be a variable has no such routine.
     """
     writing = RoutineText(routines, checked=True)
     try:
@@ -204,22 +202,30 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
         return None
     variables = writing.key_variables()
     several = len(variables) > 1
+    number = "number" if several else "_"
+    known: dict[int, _Known] = {}
+    scope = {**around, "known": known, "plan_of": partial(_plan_of, routines, known)}
+    found = _PLAN.format(number=number)
+    plan = [f"try: {found} = known[tests]", f"except KeyError: {found} = plan_of(tests)"]
+    if not (routines.predicates or routines.sources):
+        # Of every event of the type the same is known, before any has come.
+        scope["only_plan"] = _plan_of(routines, known, 0)
+        tests, plan = [], [f"{found} = only_plan"]
     text = filled(
         _PUSH,
         checks=checks,
+        alarms=[_ALARMS] if around["has_clock"] else [],
         alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in around else [],
         count_reading=[_COUNT_READING] if routines.has_timer_ports else [],
         exceptions=exceptions,
-        order=[_IN_ORDER if around["max_jump"] == math.inf else _IN_REACH],
         answers=answers,
         tests=tests,
+        plan=plan,
         keys=keys,
         names=["".join(f"{name}, " for name in variables)],
-        number=["number" if several else "_"],
+        number=[number],
         choose=[f"key = ({', '.join(variables)})[number]"] if several else [],
     )
-    known: dict[int, _Known] = {}
-    scope = {**around, "known": known, "plan_of": partial(_plan_of, routines, known)}
     push: Push = _compiled(text, "push", routines, writing.constants, scope)
     return push
 

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from ensue.errors import EventError, LinkError, UsageError
+from ensue.errors import LinkError, UsageError
 from ensue.federation.adapters.base import (
     Adapter,
     Capabilities,
@@ -29,6 +29,8 @@ from ensue.federation.adapters.base import (
     Service,
     broken,
     driver,
+    header_text,
+    incoming_of,
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.messages.attributes import EXPIRY, PRIORITY, expiry_of, priority_of
@@ -264,15 +266,9 @@ class AmqpAdapter(Adapter):
 
 
 def _incoming(message: Any, in_transit: bool) -> Incoming:
-    headers = {
-        _header(name): value.decode() if isinstance(value, bytes) else str(value)
-        for name, value in (message.headers or {}).items()
-    }
-    try:
-        event = BINDING.read(Message(message.body, message.content_type or "", headers))
-    except EventError as error:
-        return Incoming(None, message.delivery_tag, in_transit, error.problems)
-    return Incoming(event, message.delivery_tag, in_transit)
+    headers = {_header(name): header_text(value) for name, value in (message.headers or {}).items()}
+    read = Message(message.body, message.content_type or "", headers)
+    return incoming_of(BINDING.read, read, message.delivery_tag, in_transit)
 
 
 def _header(name: str) -> str:

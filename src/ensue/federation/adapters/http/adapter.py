@@ -29,7 +29,7 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.http.messages import write_batch, write_request
-from ensue.federation.adapters.http.server import Server
+from ensue.federation.adapters.http.server import LARGEST_ON_A_SOCKET, Server, too_large
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.ending import end
 from ensue.federation.messages.bindings import read_structured
@@ -43,6 +43,7 @@ _NO_SOCKET_STATUS = 403
 """What many servers answer at a path that has no WebSocket."""
 _PASSING_STATUS = frozenset({408, 425, 429})
 _SECONDS_TO_ANSWER = 35
+_LARGEST_ANSWER = 64 * 1024
 
 
 class HttpOptions(ProtectedOptions, frozen=True, kw_only=True):
@@ -201,7 +202,9 @@ class HttpAdapter(Adapter):
         """A WebSocket to an address. Who has none there is a webhook, and is posted to only."""
         target = self._target(address, is_socket=True)
         try:
-            socket = await self._session.ws_connect(target, heartbeat=20, max_msg_size=0)
+            socket = await self._session.ws_connect(
+                target, heartbeat=20, max_msg_size=LARGEST_ON_A_SOCKET
+            )
         except aiohttp.WSServerHandshakeError as error:
             is_webhook = error.status == _NO_SOCKET_STATUS and not self._is_socket_only
             if error.status in _REFUSED_STATUS and not is_webhook:
@@ -225,7 +228,7 @@ class HttpAdapter(Adapter):
                     continue
                 in_transit = address == service.transit_address
                 try:
-                    incoming = Incoming(read_structured(body), None, in_transit)
+                    incoming = Incoming(read_structured(body), None, in_transit, size=len(body))
                 except EventError as error:
                     incoming = Incoming(None, None, in_transit, error.problems)
                 await self._events.put_when_free(incoming)
@@ -240,6 +243,8 @@ class HttpAdapter(Adapter):
             raise LinkError(f"service `{self.service.name}`: there is no WebSocket at its address")
         try:
             for body in bodies:
+                if len(body) > LARGEST_ON_A_SOCKET:
+                    raise RefusedError(too_large(self.service, body))
                 await socket.send_str(body.decode())
         except (aiohttp.ClientError, OSError) as error:
             raise broken(self.service, "cannot publish", error) from None
@@ -250,7 +255,8 @@ class HttpAdapter(Adapter):
                 self._target(address), data=body, headers=headers
             ) as answer:
                 status = answer.status
-                await answer.read()
+                # What an answer holds besides is of no interest, and may have no end.
+                await answer.content.read(_LARGEST_ANSWER)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise broken(self.service, "cannot post", error) from None
         if 200 <= status < 300:

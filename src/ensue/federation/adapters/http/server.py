@@ -2,7 +2,8 @@
 
 A posted event is answered when the gateway has acknowledged it (204), so that who posts knows that
 it is at its destinations; 503 means that it is to be posted again. Who connects by WebSocket sends
-events and gets all that are published at the service.
+events and gets all that are published at the service; who does not read them is cut off. How many
+callers there may be, and what their bodies may take, is the matter of `federation.doors`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,18 @@ from typing import Any
 
 from ensue.errors import EventError, LinkError, UsageError
 from ensue.events.event import Event
-from ensue.federation.adapters.base import Incoming, Service, driver
+from ensue.federation.adapters.base import Incoming, RefusedError, Service, driver
 from ensue.federation.adapters.http.messages import read_request
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
+from ensue.federation.doors import Doors, TooMuchError
 from ensue.federation.messages.bindings import read_structured
 
 web: Any = driver("aiohttp.web", "http")
 
+LARGEST_ON_A_SOCKET = 4 * 1024 * 1024
 _SECONDS_TO_PASS_ON = 30.0
-_LARGEST = 64 << 20
+_SECONDS_TO_READ = 10.0
+_MOST_SOCKETS = 256
 
 
 class Server:
@@ -36,8 +40,9 @@ class Server:
         self._place = place
         self._tls = tls
         self._admitted = None if admit is None else f"Bearer {admit}".encode()
-        self._runner: Any = None
-        self._sockets: dict[str, set[Any]] = {}
+        self._doors: Doors | None = None
+        self._sockets: dict[str, dict[Any, Any]] = {}
+        """By address, the open WebSockets with the connection of each."""
         self.events: Inbox[Incoming] = Inbox()
         self.control = ControlInbox()
         self.is_listening: bool | None = None
@@ -45,21 +50,19 @@ class Server:
 
     async def start(self) -> None:
         service = self._service
-        application = web.Application(client_max_size=_LARGEST, middlewares=[self._admit()])
+        application = web.Application(middlewares=[self._admit()])
         self._sockets = {
-            address: set()
+            address: {}
             for address in (service.address, service.transit_address, service.control_address)
         }
         for address in self._sockets:
             path = f"/{address.strip('/')}"
             application.router.add_post(path, self._posted(address))
             application.router.add_get(path, self._opened(address))
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
-        await self._runner.setup()
+        self._doors = Doors(application)
         host, _, port = self._place.rpartition(":")
         try:
-            site = web.TCPSite(self._runner, host or None, int(port), ssl_context=self._tls)
-            await site.start()
+            await self._doors.open(host.strip("[]") or None, int(port), self._tls)
         except (OverflowError, ValueError) as error:
             raise UsageError(f"service `{service.name}`: `listen`: {error}") from None
         except OSError as error:
@@ -69,7 +72,8 @@ class Server:
         """Refuses whoever does not show the token that is asked for."""
 
         async def admit(request: Any, handler: Any) -> Any:
-            shown = request.headers.get("Authorization", "").encode()
+            # A header may hold bytes that are no text.
+            shown = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
             if self._admitted is not None and not compare_digest(shown, self._admitted):
                 return web.Response(status=401, headers={"WWW-Authenticate": "Bearer"})
             return await handler(request)
@@ -81,34 +85,46 @@ class Server:
         for sockets in self._sockets.values():
             for each in tuple(sockets):
                 await each.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._doors is not None:
+            await self._doors.close()
 
     async def send(self, address: str, bodies: Sequence[bytes]) -> int:
         """Send to all WebSockets at an address; out goes how many there are."""
-        sockets = tuple(self._sockets.get(address, ()))
-        for each in sockets:
+        sockets = tuple(self._sockets.get(address, {}).items())
+        for body in bodies:
+            if sockets and len(body) > LARGEST_ON_A_SOCKET:
+                raise RefusedError(too_large(self._service, body))
+        for socket, transport in sockets:
             for body in bodies:
-                # Who has gone meanwhile is removed by its own task.
-                try:
-                    await each.send_str(body.decode())
-                except (ConnectionError, RuntimeError):
+                if not await _sent(socket, transport, body.decode()):
                     break
         return len(sockets)
 
     def _posted(self, address: str) -> Any:
         async def answer(request: Any) -> Any:
-            body = await request.read()
+            assert self._doors is not None
+            try:
+                body = await self._doors.body_of(request)
+            except TooMuchError as error:
+                return web.Response(
+                    status=error.status, headers={"Retry-After": "1", "Connection": "close"}
+                )
+            try:
+                return await self._answered(address, request, bytes(body))
+            finally:
+                self._doors.leave(body)
+
+        return answer
+
+    async def _answered(self, address: str, request: Any, body: bytes) -> Any:
+        try:
             if address == self._service.control_address:
                 await self._take_control(body, None)
                 return web.Response(status=204)
-            try:
-                events = read_request(request.headers, body)
-            except EventError as error:
-                return web.json_response({"problems": error.problems}, status=400)
-            return await self._take(address, events)
-
-        return answer
+            events = read_request(request.headers, body)
+        except EventError as error:
+            return web.json_response({"problems": error.problems}, status=400)
+        return await self._take(address, events)
 
     async def _take(self, address: str, events: Sequence[Event]) -> Any:
         if self.is_listening is None:
@@ -117,10 +133,10 @@ class Server:
             return web.Response(status=204)
         done = [asyncio.get_running_loop().create_future() for _ in events]
         in_transit = address == self._service.transit_address
-        for event, future in zip(events, done, strict=True):
-            await self.events.put_when_free(Incoming(event, future, in_transit))
         try:
             async with asyncio.timeout(_SECONDS_TO_PASS_ON):
+                for event, future in zip(events, done, strict=True):
+                    await self.events.put_when_free(Incoming(event, future, in_transit))
                 await asyncio.gather(*done)
         except (TimeoutError, LinkError):
             return web.Response(status=503, headers={"Retry-After": "1"})
@@ -128,11 +144,13 @@ class Server:
 
     def _opened(self, address: str) -> Any:
         async def converse(request: Any) -> Any:
-            socket = web.WebSocketResponse(heartbeat=20, max_msg_size=_LARGEST)
+            socket = web.WebSocketResponse(heartbeat=20, max_msg_size=LARGEST_ON_A_SOCKET)
             if not socket.can_prepare(request):
                 return web.Response(status=426, headers={"Upgrade": "websocket"})
+            if sum(map(len, self._sockets.values())) >= _MOST_SOCKETS:
+                return web.Response(status=503, headers={"Retry-After": "5"})
             await socket.prepare(request)
-            self._sockets[address].add(socket)
+            self._sockets[address][socket] = request.transport
             try:
                 async for message in socket:
                     if message.type in (web.WSMsgType.TEXT, web.WSMsgType.BINARY):
@@ -140,28 +158,57 @@ class Server:
                         body = data.encode() if isinstance(data, str) else data
                         await self._received(address, body, socket)
             finally:
-                self._sockets[address].discard(socket)
+                self._sockets[address].pop(socket, None)
             return socket
 
         return converse
 
     async def _received(self, address: str, body: bytes, socket: Any) -> None:
-        if address == self._service.control_address:
-            await self._take_control(body, socket)
-        elif self.is_listening:
-            in_transit = address == self._service.transit_address
-            try:
-                incoming = Incoming(read_structured(body), None, in_transit)
-            except EventError as error:
-                incoming = Incoming(None, None, in_transit, error.problems)
-            await self.events.put_when_free(incoming)
+        in_transit = address == self._service.transit_address
+        try:
+            if address == self._service.control_address:
+                return await self._take_control(body, socket)
+            if not self.is_listening:
+                return None
+            incoming = Incoming(read_structured(body), None, in_transit, size=len(body))
+        except EventError as error:
+            incoming = Incoming(None, None, in_transit, error.problems)
+        return await self.events.put_when_free(incoming)
 
     async def _take_control(self, body: bytes, sender: Any) -> None:
-        """A control message is for every gateway at the service: pass it on to the others."""
+        """A control message is for every gateway at the service: pass it on to the others.
+
+        Raises `EventError` for bytes that are no text, and for more than a WebSocket takes.
+        """
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            raise EventError(["a control message is JSON, in UTF-8"]) from None
+        if len(body) > LARGEST_ON_A_SOCKET:
+            raise EventError([f"a control message has {LARGEST_ON_A_SOCKET:,} bytes at most"])
         self.control.put(body)
-        for each in tuple(self._sockets[self._service.control_address]):
-            if each is not sender:
-                try:
-                    await each.send_str(body.decode())
-                except (ConnectionError, RuntimeError):
-                    continue
+        for socket, transport in tuple(self._sockets[self._service.control_address].items()):
+            if socket is not sender:
+                await _sent(socket, transport, text)
+
+
+async def _sent(socket: Any, transport: Any, text: str) -> bool:
+    """Send to a WebSocket; false if its reader has gone, or does not read and is cut off."""
+    try:
+        async with asyncio.timeout(_SECONDS_TO_READ):
+            await socket.send_str(text)
+    except TimeoutError:
+        if transport is not None:
+            transport.abort()
+        return False
+    except (ConnectionError, RuntimeError):
+        # Its own task removes it.
+        return False
+    return True
+
+
+def too_large(service: Service, body: bytes) -> str:
+    return (
+        f"service `{service.name}`: an event of {len(body):,} bytes; a WebSocket takes"
+        f" {LARGEST_ON_A_SOCKET:,}: post it, or keep its data elsewhere"
+    )

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from ensue.errors import EventError, LinkError
+from ensue.errors import LinkError
 from ensue.events.event import Event
 from ensue.federation.adapters.base import (
     Adapter,
@@ -30,6 +30,8 @@ from ensue.federation.adapters.base import (
     Service,
     broken,
     driver,
+    header_text,
+    incoming_of,
 )
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.messages.attributes import KEY
@@ -404,15 +406,11 @@ class KafkaAdapter(Adapter):
         token = record.topic(), record.partition(), record.offset()
         in_transit = token[0] == self.service.transit_address
         headers = {
-            name.lower(): (value or b"").decode("utf-8", "replace")
-            for name, value in record.headers() or ()
+            name.lower(): header_text(value or b"") for name, value in record.headers() or ()
         }
         content_type = headers.pop(CONTENT_TYPE, "")
-        try:
-            event = BINDING.read(Message(record.value() or b"", content_type, headers))
-        except EventError as error:
-            return Incoming(None, token, in_transit, error.problems)
-        return Incoming(event, token, in_transit)
+        message = Message(record.value() or b"", content_type, headers)
+        return incoming_of(BINDING.read, message, token, in_transit)
 
     def _broken(self, doing: str, error: Any) -> LinkError:
         return broken(self.service, doing, RuntimeError(error.args[0].str()))

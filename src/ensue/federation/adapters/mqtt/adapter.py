@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from ensue.errors import EventError, LinkError, UsageError
-from ensue.events.event import Event
+from ensue.errors import LinkError, UsageError
 from ensue.federation.adapters.base import (
     Adapter,
     Capabilities,
@@ -29,6 +28,7 @@ from ensue.federation.adapters.base import (
     Service,
     broken,
     driver,
+    incoming_of,
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.adapters.mqtt.buffering import BufferedSocket
@@ -207,7 +207,8 @@ class MqttAdapter(Adapter):
             self._control.put(bytes(message.payload))
             client.ack(message.mid, message.qos)
         else:
-            self._events.put(self._incoming(message, topic == self.service.transit_address))
+            incoming = self._incoming(message, topic == self.service.transit_address)
+            self._events.put_or_fail(incoming, self.service.name)
 
     def _logged(self, _client: Any, _data: Any, level: int, text: str) -> None:
         """A connection that breaks before it stands is told in the log alone."""
@@ -226,11 +227,8 @@ class MqttAdapter(Adapter):
         token = (message.mid, message.qos)
         headers = dict(getattr(message.properties, "UserProperty", ()))
         content_type = getattr(message.properties, "ContentType", "")
-        try:
-            event: Event = BINDING.read(Message(bytes(message.payload), content_type, headers))
-        except EventError as error:
-            return Incoming(None, token, in_transit, error.problems)
-        return Incoming(event, token, in_transit)
+        read = Message(bytes(message.payload), content_type, headers)
+        return incoming_of(BINDING.read, read, token, in_transit)
 
     async def _do(self, doing: str, call: Any) -> None:
         try:

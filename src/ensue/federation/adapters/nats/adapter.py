@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from ensue.errors import EventError, LinkError, UsageError
+from ensue.errors import LinkError, UsageError
 from ensue.events.event import Event
 from ensue.federation.adapters.base import (
     Adapter,
@@ -28,6 +28,7 @@ from ensue.federation.adapters.base import (
     Service,
     broken,
     driver,
+    incoming_of,
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.ending import end
@@ -382,11 +383,9 @@ class JetStreamAdapter(NatsAdapter):
 def incoming(message: Any, token: Any, in_transit: bool) -> Incoming:
     headers = {name.lower(): value for name, value in (message.headers or {}).items()}
     content_type = headers.pop(CONTENT_TYPE, "")
-    try:
-        event = BINDING.read(Message(message.data, content_type, headers))
-    except EventError as error:
-        return Incoming(None, token, in_transit, error.problems)
-    return Incoming(event, token, in_transit)
+    return incoming_of(
+        BINDING.read, Message(message.data, content_type, headers), token, in_transit
+    )
 
 
 def _headers(message: Message) -> dict[str, str] | None:

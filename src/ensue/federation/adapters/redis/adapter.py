@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ensue.errors import EventError, LinkError, UsageError
+from ensue.errors import LinkError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.federation.adapters.base import (
@@ -36,10 +36,11 @@ from ensue.federation.adapters.base import (
     Service,
     broken,
     driver,
+    incoming_of,
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.ending import end
-from ensue.federation.messages.bindings import read_structured
+from ensue.federation.messages.bindings import STRUCTURED_TYPE, Message, read_structured
 from ensue.subscriptions import Filter
 
 redis: Any = driver("redis.asyncio", "redis")
@@ -88,7 +89,7 @@ class RedisAdapter(Adapter):
         self._options: RedisOptions = service.options or RedisOptions()
         self._client: Any = None
         self._subscriber: Any = None
-        self._reader: asyncio.Task[None] | None = None
+        self._readers: list[asyncio.Task[None]] = []
         self._control = ControlInbox()
         self._events: Inbox[Incoming] = Inbox()
 
@@ -125,7 +126,7 @@ class RedisAdapter(Adapter):
             raise broken(service, "cannot connect", error) from None
         except ValueError as error:
             raise UsageError(f"service `{service.name}`: {error}") from None
-        self._reader = asyncio.create_task(self._read())
+        self._readers = [asyncio.create_task(self._read(self._subscriber))]
 
     async def tell(self, message: bytes) -> None:
         await self._do(
@@ -136,30 +137,27 @@ class RedisAdapter(Adapter):
         return await self._control.take()
 
     async def close(self) -> None:
-        reader, subscriber, client = self._reader, self._subscriber, self._client
-        self._reader = self._subscriber = self._client = None
-        if reader is not None:
-            await end([reader])
+        readers, subscriber, client = self._readers, self._subscriber, self._client
+        self._readers, self._subscriber, self._client = [], None, None
+        await end(readers)
         for each in (subscriber, client):
             if each is not None:
                 with contextlib.suppress(exceptions.RedisError, OSError):
                     await each.aclose()
 
-    async def _read(self) -> None:
+    async def _read(self, subscriber: Any) -> None:
         """Messages of pub/sub, for as long as the connection stands."""
         service = self.service
         try:
             while True:
-                message = await self._subscriber.get_message(
-                    ignore_subscribe_messages=True, timeout=None
-                )
+                message = await subscriber.get_message(ignore_subscribe_messages=True, timeout=None)
                 if message is None:
                     continue
                 channel = message["channel"].decode()
                 if channel == service.control_address:
                     self._control.put(message["data"])
                 else:
-                    self._events.put(
+                    await self._events.put_when_free(
                         incoming(message["data"], None, channel == service.transit_address)
                     )
         except (exceptions.RedisError, OSError) as error:
@@ -271,7 +269,8 @@ class StreamAdapter(RedisAdapter):
             for entry, fields in entries:
                 pairs = dict(zip(fields[::2], fields[1::2], strict=True)) if fields else {}
                 body = pairs.get(FIELD.decode())
-                found.append(incoming(body, (name, entry), self._streams[name]))
+                given = None if body is None else body.encode()
+                found.append(incoming(given, (name, entry), self._streams[name]))
         return found
 
     async def acknowledge(self, tokens: Sequence[Any]) -> None:
@@ -295,7 +294,8 @@ class StreamAdapter(RedisAdapter):
         if self._adds_many:
             try:
                 added = self._client.eval(_ADD_MANY, 1, stream, longest or "", *bodies)
-                return await self._do("cannot publish", added)
+                await self._do("cannot publish", added)
+                return
             except LinkError as error:
                 if not _NO_SCRIPTS.search(str(error)):
                     raise
@@ -304,7 +304,6 @@ class StreamAdapter(RedisAdapter):
             for body in bodies:
                 pipeline.xadd(stream, {FIELD: body}, maxlen=longest)
             await self._do("cannot publish", pipeline.execute())
-        return None
 
     async def recall(self) -> list[Event]:
         found: list[Event] = []
@@ -354,13 +353,33 @@ class PubSubAdapter(RedisAdapter):
         protection=("TLS", "user and password", "client certificate"),
     )
 
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self._listener: Any = None
+
     async def listen(self, wanted: Sequence[Filter]) -> None:
+        if self._listener is not None:
+            return
+        # A connection of its own: where events wait for room, control messages must not.
+        self._listener = self._client.pubsub()
         channels = (self.service.address, self.service.transit_address)
-        await self._do("cannot subscribe", self._subscriber.subscribe(*channels))
+        await self._do("cannot subscribe", self._listener.subscribe(*channels))
+        self._readers.append(asyncio.create_task(self._read(self._listener)))
 
     async def unlisten(self) -> None:
-        channels = (self.service.address, self.service.transit_address)
-        await self._do("cannot unsubscribe", self._subscriber.unsubscribe(*channels))
+        listener, self._listener = self._listener, None
+        if listener is None:
+            return
+        await end([self._readers.pop()])
+        await self._do("cannot unsubscribe", listener.unsubscribe())
+        await self._do("cannot unsubscribe", listener.aclose())
+
+    async def close(self) -> None:
+        listener, self._listener = self._listener, None
+        await super().close()
+        if listener is not None:
+            with contextlib.suppress(exceptions.RedisError, OSError):
+                await listener.aclose()
 
     async def receive(self) -> list[Incoming]:
         return await self._events.take()
@@ -374,14 +393,12 @@ class PubSubAdapter(RedisAdapter):
             await self._do("cannot publish", pipeline.execute())
 
 
-def incoming(body: bytes | str | None, token: Any, in_transit: bool) -> Incoming:
+def incoming(body: bytes | None, token: Any, in_transit: bool) -> Incoming:
     """A message from the JSON of an entry."""
     if body is None:
         return Incoming(None, token, in_transit, ("the entry has no field `event`",))
-    try:
-        return Incoming(read_structured(body), token, in_transit)
-    except EventError as error:
-        return Incoming(None, token, in_transit, error.problems)
+    message = Message(body, STRUCTURED_TYPE, {})
+    return incoming_of(lambda each: read_structured(each.body), message, token, in_transit)
 
 
 def _pairs(group: Any) -> list[Any]:

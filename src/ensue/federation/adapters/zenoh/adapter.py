@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from ensue.errors import EventError, UsageError
+from ensue.errors import UsageError
 from ensue.federation.adapters.base import (
     Adapter,
     Capabilities,
@@ -25,6 +25,7 @@ from ensue.federation.adapters.base import (
     Service,
     broken,
     driver,
+    incoming_of,
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.messages.bindings import Binding, Message
@@ -203,14 +204,20 @@ class ZenohAdapter(Adapter):
         self._control.put(bytes(sample.payload))
 
     def _receive(self, sample: Any, in_transit: bool) -> None:
-        attached = sample.attachment
-        headers: dict[str, str] = {} if attached is None else json.loads(bytes(attached))
+        headers = attached_headers(sample.attachment)
         content_type = headers.pop("content-type", "")
-        try:
-            event = BINDING.read(Message(bytes(sample.payload), content_type, headers))
-        except EventError as error:
-            return self._events.put(Incoming(None, None, in_transit, error.problems))
-        return self._events.put(Incoming(event, None, in_transit))
+        message = Message(bytes(sample.payload), content_type, headers)
+        incoming = incoming_of(BINDING.read, message, None, in_transit)
+        self._events.put_or_fail(incoming, self.service.name)
+
+
+def attached_headers(attachment: Any) -> dict[str, str]:
+    """The headers in an attachment; none in one that somebody else has made."""
+    try:
+        found = {} if attachment is None else json.loads(bytes(attachment))
+    except (ValueError, RecursionError):
+        return {}
+    return {name: str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 
 
 def _key(address: str) -> str:

@@ -16,6 +16,7 @@ import msgspec
 
 from ensue.engine.core.saved.machines import PlainMachine
 from ensue.engine.core.saved.rules import SavedRule
+from ensue.engine.timing.agreeing import Dissent
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.federation.placement.parcels import Carried, Parcel, Reset
@@ -127,6 +128,8 @@ class Attached(msgspec.Struct, frozen=True):
     waiting: list[Event]
     given: list[Event]
     first_given: int
+    events_read: int = 0
+    dissent: Dissent = msgspec.field(default_factory=Dissent)
 
 
 def write(attached: Attached) -> bytes:

@@ -237,6 +237,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Figures": record(
         version=TEXT,
+        demo=YES_NO,
         uptime=REAL,
         samples=array(
             record(

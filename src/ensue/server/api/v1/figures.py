@@ -22,6 +22,7 @@ async def figures(request: Request) -> Response:
     samples = station.figures.samples
     body = {
         "version": __version__,
+        "demo": station.settings.server.demo,
         "uptime": round(time.time() - station.figures.started, 1),
         "position": station.seq,
         "first_position": station.feed.floor + 1,

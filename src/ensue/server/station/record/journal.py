@@ -13,15 +13,22 @@ by rule and id, have a row each.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from msgspec.structs import astuple
 
 from ensue.errors import HistoryError, UsageError
+from ensue.history.stores.sqlite import JOURNAL, claim
 from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, Entry
 from ensue.server.station.record.carrying import Carrier
+
+T = TypeVar("T")
 
 FORMAT: Final = 3
 READABLE: Final = (None, 1, 2, FORMAT)
@@ -73,6 +80,7 @@ class Journal:
         self.path = path
         try:
             self.writer = _connected(path)
+            claim(self.writer.execute, JOURNAL, str(path), "journal")
             self.writer.executescript(SCHEMA)
             self._reader = _connected(path)
         except sqlite3.Error as error:
@@ -155,7 +163,19 @@ class Journal:
 
     def mark(self, name: str) -> int | None:
         found = self.ask("SELECT value FROM marks WHERE name = ?", (name,))
-        return int(found[0][0]) if found else None
+        if found and not isinstance(found[0][0], int):
+            raise self.damaged(f"the mark `{name}` is no number")
+        return found[0][0] if found else None
+
+    def damaged(self, what: str) -> HistoryError:
+        return HistoryError(f"the journal `{self.path}` is damaged: {what}; restore it from a copy")
+
+    def typed(self, kind: type[T], rows: Iterable[Sequence[Any]]) -> list[T]:
+        """Rows as named tuples. SQLite keeps any value in any column, so types are looked at."""
+        try:
+            return [msgspec.convert(row, kind) for row in rows]
+        except msgspec.ValidationError as error:
+            raise self.damaged(f"{kind.__name__}: {error}") from None
 
     @property
     def last(self) -> int:
@@ -166,7 +186,7 @@ class Journal:
     def first(self) -> int:
         """The number of the first entry that is still here; 0 if there is none."""
         rows = self.ask(f"SELECT {_COLUMNS} FROM journal ORDER BY seq LIMIT 1")
-        return next(_entries(rows[0])).seq if rows else 0
+        return next(self._entries(rows[0])).seq if rows else 0
 
     def page(self, after: int, until: int, limit: int = PAGE) -> list[Entry]:
         """Entries behind a number, up to another, in their order."""
@@ -189,7 +209,7 @@ class Journal:
             cursor = self._reader.execute(statement, (after, *values))
             try:
                 for row in cursor:
-                    found += [each for each in _entries(row) if after < each.seq <= until]
+                    found += [each for each in self._entries(row) if after < each.seq <= until]
                     size += len(row[2])
                     if len(found) >= limit or row[0] >= until or size >= PAGE_BYTES:
                         break
@@ -233,7 +253,7 @@ class Journal:
             cursor = self._reader.execute(statement, (*values, limit))
             try:
                 while size < most_bytes and (row := cursor.fetchone()) is not None:
-                    found.append(Entry(*row))
+                    found += self._entries(row)
                     size += len(row[2])
             finally:
                 cursor.close()
@@ -243,7 +263,7 @@ class Journal:
         rows = self.ask(
             f"SELECT {_COLUMNS} FROM journal WHERE seq >= ? ORDER BY seq LIMIT 1", (seq,)
         )
-        return next((each for row in rows for each in _entries(row) if each.seq == seq), None)
+        return next((each for row in rows for each in self._entries(row) if each.seq == seq), None)
 
     def output_by_id(self, identity: str) -> Entry | None:
         """The latest output of an id. What `push a` sends on has the id of its event."""
@@ -251,7 +271,7 @@ class Journal:
             f"SELECT {_COLUMNS} FROM journal WHERE kind = ? AND id = ? ORDER BY seq DESC LIMIT 1",
             (OUTPUT, identity),
         )
-        return Entry(*rows[0]) if rows else None
+        return next(self._entries(rows[0])) if rows else None
 
     def events_containing(self, text: bytes, until: int, limit: int) -> list[Entry]:
         """Events whose JSON holds a text, the latest first, up to a number."""
@@ -264,7 +284,7 @@ class Journal:
         found = [
             each
             for row in rows
-            for each in reversed(list(_entries(row)))
+            for each in reversed(list(self._entries(row)))
             if each.seq <= until and text in each.body
         ]
         return found[:limit]
@@ -286,6 +306,18 @@ class Journal:
                 cursor.close()
         return first
 
+    def _entries(self, row: tuple[Any, ...]) -> Iterator[Entry]:
+        """The entries of a row."""
+        if not isinstance(row[1], int) or not isinstance(row[2], bytes):
+            raise self.damaged(f"entry {row[0]} is of no known form")
+        if row[1] != RUN:
+            yield self.typed(Entry, [row])[0]
+            return
+        # JSON has no line ends outside of its texts, where they are escaped.
+        bodies = row[2].split(b"\n")
+        for seq, body in enumerate(bodies, row[0] - len(bodies) + 1):
+            yield Entry(seq, EVENT, body)
+
 
 def _rows(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
     """Rows of entries, with events that follow on each other in runs."""
@@ -303,21 +335,10 @@ def _rows(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
             rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
             waiting, size = [], 0
         if entry.kind != EVENT:
-            rows.append(entry)
+            rows.append(astuple(entry))
     if waiting:
         rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
     return rows
-
-
-def _entries(row: tuple[Any, ...]) -> Iterator[Entry]:
-    """The entries of a row."""
-    if row[1] != RUN:
-        yield Entry(*row)
-        return
-    # JSON has no line ends outside of its texts, where they are escaped.
-    bodies = row[2].split(b"\n")
-    for seq, body in enumerate(bodies, row[0] - len(bodies) + 1):
-        yield Entry(seq, EVENT, body)
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -14,8 +14,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from ensue.errors import LibraryError, SnapshotError, UsageError
+import msgspec
+
+from ensue.errors import EventError, LibraryError, SnapshotError, UsageError
 from ensue.events.cloudevents import decode
+from ensue.events.event import Event
 from ensue.history import History
 from ensue.library import Library
 from ensue.server.station.entries import EVENT, OUTPUT, TIME, UNREAD, Entry
@@ -56,7 +59,7 @@ def _resumed(registry: Registry, read: ReadLibrary, wanted: InForce, history: Hi
         made = Hosted.resumed(
             wanted.name, wanted.version, library, saved.state, saved.counts, history
         )
-    except (LibraryError, SnapshotError) as error:
+    except (LibraryError, SnapshotError, msgspec.MsgspecError) as error:
         raise UsageError(
             f"library `{wanted.name}` (version {wanted.version}) cannot go on from its saved"
             f" state: {error}"
@@ -78,7 +81,7 @@ def _replay(journal: Journal, hosted: dict[str, Hosted]) -> None:
             if entry.kind == UNREAD:
                 excepted.add(entry.library)
             elif entry.kind in (EVENT, TIME):
-                event = decode(entry.body) if entry.kind == EVENT else None
+                event, moment = _input(journal, entry)
                 for each in hosted.values():
                     if entry.seq <= each.saved_seq:
                         continue
@@ -86,14 +89,14 @@ def _replay(journal: Journal, hosted: dict[str, Hosted]) -> None:
                         each.counted.refused += 1
                         each.counted.full += 1
                     elif entry.library in (None, each.name):
-                        outputs = each.push(event) if event else each.run.advance(int(entry.body))
+                        outputs = each.push(event) if event else each.run.advance(moment)
                         made[each.name] += len(outputs) + len(each.run.late)
                         each.run.late = []
                 if event:
                     excepted.clear()
             elif entry.library in hosted and entry.seq > hosted[entry.library].saved_seq:
                 made[entry.library] -= 1
-                _count(hosted[entry.library], entry)
+                _count(journal, hosted[entry.library], entry)
     for name, difference in made.items():
         if difference:
             log.error(
@@ -104,8 +107,21 @@ def _replay(journal: Journal, hosted: dict[str, Hosted]) -> None:
             )
 
 
-def _count(hosted: Hosted, entry: Entry) -> None:
+def _input(journal: Journal, entry: Entry) -> tuple[Event | None, int]:
+    """The event of an entry, or the time that it brings."""
+    try:
+        if entry.kind == EVENT:
+            return decode(entry.body), 0
+        return None, int(entry.body)
+    except (EventError, ValueError) as error:
+        raise journal.damaged(f"entry {entry.seq}: {error}") from None
+
+
+def _count(journal: Journal, hosted: Hosted, entry: Entry) -> None:
     if entry.kind == OUTPUT:
-        hosted.count(decode(entry.body), entry.seq)
+        try:
+            hosted.count(decode(entry.body), entry.seq)
+        except EventError as error:
+            raise journal.damaged(f"entry {entry.seq}: {error}") from None
     else:
         hosted.counted.late += 1

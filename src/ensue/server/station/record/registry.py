@@ -63,7 +63,9 @@ class Registry:
 
     def in_force(self) -> list[InForce]:
         rows = self._journal.ask("SELECT name, version, enabled FROM libraries ORDER BY name")
-        return [InForce(name, version, bool(enabled)) for name, version, enabled in rows]
+        return self._journal.typed(
+            InForce, [(name, version, bool(enabled)) for name, version, enabled in rows]
+        )
 
     def versions(self, name: str) -> list[Version]:
         """The versions of a library, the latest first."""
@@ -72,7 +74,7 @@ class Registry:
             " ORDER BY version DESC",
             (name,),
         )
-        return [Version(*row) for row in rows]
+        return self._journal.typed(Version, rows)
 
     def version(self, name: str, version: int) -> Version | None:
         rows = self._journal.ask(
@@ -80,7 +82,7 @@ class Registry:
             " WHERE name = ? AND version = ?",
             (name, version),
         )
-        return Version(*rows[0]) if rows else None
+        return self._journal.typed(Version, rows)[0] if rows else None
 
     def add_version(self, version: Version, keep: int) -> None:
         """Write a version, and give up the oldest beyond `keep`."""
@@ -125,7 +127,7 @@ class Registry:
         rows = self._journal.ask(
             "SELECT name, version, seq, state, counts FROM snapshots WHERE name = ?", (name,)
         )
-        return Saved(*rows[0]) if rows else None
+        return self._journal.typed(Saved, rows)[0] if rows else None
 
     # --- the audit log --------------------------------------------------------------------------
 
@@ -141,13 +143,13 @@ class Registry:
             " WHERE number < ? ORDER BY number DESC LIMIT ?",
             (2**62 if before is None else before, limit),
         )
-        return [Audited(*row) for row in rows]
+        return self._journal.typed(Audited, rows)
 
     # --- webhooks -------------------------------------------------------------------------------
 
     def webhooks(self) -> list[SavedWebhook]:
         rows = self._journal.ask("SELECT name, author, settings, seq FROM webhooks ORDER BY name")
-        return [SavedWebhook(*row) for row in rows]
+        return self._journal.typed(SavedWebhook, rows)
 
     def put_webhook(self, webhook: SavedWebhook) -> None:
         self._journal.writer.execute("INSERT OR REPLACE INTO webhooks VALUES (?, ?, ?, ?)", webhook)

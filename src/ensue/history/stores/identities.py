@@ -1,0 +1,134 @@
+"""Where publications are in a database, by halves of their identities, and which are surely new.
+
+In come halves, numbers of eight bytes; out go numbers of publications that may have them. Nearly
+every event is new, so that most questions to the database would find nothing. A `Sieve` in memory
+answers those: a Bloom filter of the halves that the database holds, made when many are first asked
+for and made anew, larger, when it is full. It is told of what this process writes; what others have
+written is read from the rows since. A half that the sieve lets through is asked of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy import Connection, Select
+
+from ensue.history.stores import schema, statements
+from ensue.history.stores.rows import insert_rows, portions
+
+Halves = npt.NDArray[np.int64]
+
+RECENT: Final = 200_000
+"""Publications whose identities are moved at once."""
+FEWEST: Final = 500
+"""Fewer halves are asked of the database, without a sieve."""
+PAGE: Final = 50_000
+BITS_EACH: Final = 12
+"""Bits of a sieve for each half: with four probes, one of a hundred is let through in vain."""
+SMALLEST: Final = 1 << 22
+LARGEST: Final = 1 << 28
+"""Bits: half a megabyte, up to 32. With more halves than fit, more are let through in vain."""
+
+
+class Sieve:
+    """A set of halves that may find too much, and never too little."""
+
+    def __init__(self, count: int) -> None:
+        """Room for twice as many halves as there are."""
+        wanted = max(SMALLEST, 2 * count * BITS_EACH)
+        self._bits = min(LARGEST, 1 << (wanted - 1).bit_length())
+        self._bytes = np.zeros(self._bits >> 3, np.uint8)
+        self._room = max(self._bits // BITS_EACH, 2 * count)
+        self._count = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._count > self._room
+
+    def add(self, halves: Halves) -> None:
+        self._count += len(halves)
+        for place, bit in self._probes(halves):
+            np.bitwise_or.at(self._bytes, place, bit)
+
+    def may_hold(self, halves: Halves) -> npt.NDArray[np.bool_]:
+        found = np.ones(len(halves), np.bool_)
+        for place, bit in self._probes(halves):
+            found &= self._bytes[place] & bit != 0
+        return found
+
+    def _probes(
+        self, halves: Halves
+    ) -> Iterator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint8]]]:
+        """Bytes and bits of each half. Halves are of digests, and so are random as they are."""
+        begin = halves.view(np.uint64)
+        step = begin >> np.uint64(31) | np.uint64(1)
+        for number in range(4):
+            probe = begin + np.uint64(number) * step & np.uint64(self._bits - 1)
+            yield probe >> np.uint64(3), np.uint8(1) << (probe & np.uint64(7)).astype(np.uint8)
+
+
+class Identities:
+    """The tables of identities, with a sieve over them. Used inside of transactions."""
+
+    def __init__(self) -> None:
+        self._sieve: Sieve | None = None
+        self._last = 0
+
+    def numbers(self, connection: Connection, halves: Halves, last: int, count: int) -> list[int]:
+        """Numbers of publications that may have halves; there are `count`, up to number `last`."""
+        if len(halves) >= FEWEST:
+            halves = halves[self._current(connection, last, count).may_hold(halves)]
+        found: list[int] = []
+        # In their order, each page of the index is looked at once.
+        for some in portions(np.sort(halves).tolist()):
+            for table in (schema.recent, schema.identities):
+                statement = statements.identified(table, connection.dialect, len(some))
+                found += [seq for (seq,) in connection.exec_driver_sql(statement, some)]
+        return found
+
+    def insert(self, connection: Connection, halves: Halves, first: int) -> None:
+        """Halves of new publications, numbered from `first` on."""
+        if self._sieve is not None and self._last == first - 1:
+            self._sieve.add(halves)
+            self._last += len(halves)
+        order = np.argsort(halves, kind="stable")
+        rows = np.column_stack((halves[order], order + first))
+        insert_rows(connection, schema.recent, rows.ravel().tolist())
+        last = first + len(halves) - 1
+        if last // RECENT > (first - 1) // RECENT:
+            for each in statements.MOVE_RECENT:
+                connection.execute(each)
+
+    def forget(self) -> None:
+        """A transaction has failed: what the sieve was told of it is not so."""
+        self._sieve = None
+
+    def _current(self, connection: Connection, last: int, count: int) -> Sieve:
+        """The sieve with every publication up to a number."""
+        sieve = self._sieve
+        if sieve is not None and self._last < last:
+            for rows in _pages(connection, statements.IDENTITIES_SINCE, {"since": self._last}):
+                sieve.add(halves_of([bytes(identity) for (identity,) in rows]))
+        if sieve is None or sieve.is_full or self._last > last:
+            sieve = self._sieve = Sieve(count)
+            for statement in statements.ALL_HALVES:
+                for rows in _pages(connection, statement, {}):
+                    sieve.add(np.fromiter((half for (half,) in rows), np.int64, len(rows)))
+        self._last = last
+        return sieve
+
+
+def _pages(
+    connection: Connection, statement: Select[Any], values: dict[str, int]
+) -> Iterator[Sequence[Any]]:
+    found = connection.execute(statement, values)
+    while rows := found.fetchmany(PAGE):
+        yield rows
+
+
+def halves_of(keys: Sequence[bytes]) -> Halves:
+    """Half of each identity, which has sixteen bytes, as a number."""
+    return np.frombuffer(b"".join(keys), ">i8")[::2].astype(np.int64)

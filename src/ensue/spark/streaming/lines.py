@@ -1,0 +1,178 @@
+"""Rules over a stream of text files: JSON lines, CSV and logs of Zeek, as `ensue run` reads them.
+
+In comes a stream of lines with the paths of their files (`open_lines`); out goes a stream of
+outputs, late events and rejected records. Each file is read by one task from begin to end, so that
+its first lines can say how it is to be read, a cell may hold line breaks, and the number of a
+record stands in for an id that it lacks. A file of which nothing can be read is one rejected
+record, since a stream goes on with the next.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from ensue.engine.timing import jumps
+from ensue.errors import UsageError
+from ensue.events.dead_letters import shown
+from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping, Origin
+from ensue.events.reading import read_text
+from ensue.events.sources.contents import Given
+from ensue.events.types import TypeSystem
+from ensue.library import LibraryLike, as_library
+from ensue.spark.failures import FAILURES, reason_of
+from ensue.spark.outputs import output_columns
+from ensue.spark.plan import plan_of
+from ensue.spark.streaming.chunks import CHUNK_DDL, StreamTask, pack_read, planned
+from ensue.spark.streaming.config import Source
+from ensue.spark.streaming.figures import OBSERVED_INPUT, observed_input
+from ensue.spark.streaming.job import StreamOptions, bucket_outputs, rows_held
+from ensue.spark.streaming.signing import checked_key
+from ensue.spark.worker.line_places import name_of, plain_path
+from ensue.spark.worker.remote_call import for_workers
+
+WHOLE_FILES = {
+    "spark.sql.files.maxPartitionBytes": str(1 << 60),
+    "spark.sql.files.openCostInBytes": str(1 << 40),
+}
+"""With these settings Spark cuts no file of less than a terabyte into blocks."""
+LINES_A_FILE = 1 << 40
+_FILE_CODES = 1 << 22
+
+
+def open_lines(spark: SparkSession, source: Source) -> DataFrame:
+    """The lines of the files of a source, in columns `file` and `value`.
+
+    Raises `UsageError` for a folder that cannot be read.
+    """
+    for name, value in WHOLE_FILES.items():
+        spark.conf.set(name, value)
+    # Only a line feed ends a line, and bytes that are no UTF-8 reach the worker as they are.
+    reader = spark.readStream.format("text").option("recursiveFileLookup", "true")
+    reader = reader.options(**source.options).option("lineSep", "\n")
+    try:
+        opened = reader.load(source.path)
+    except FAILURES as error:
+        raise UsageError(f"the source `{source.path}` cannot be read: {reason_of(error)}") from None
+    return opened.select(
+        sf.col("_metadata.file_path").alias("file"), sf.col("value").cast("binary")
+    )
+
+
+class TextTask(NamedTuple):
+    """Text files of a stream for a worker, as plain data: the `StreamTask`, what was said of the
+    files, and the mapping."""
+
+    stream: tuple[Any, ...]
+    format: str
+    delimiter: str | None
+    header: tuple[str, ...] | None
+    columns: tuple[tuple[str, str, str | None], ...]
+    type: str | None
+    timezone: str | None
+
+    @property
+    def given(self) -> Given:
+        return Given(self.format, self.delimiter, self.header)
+
+    @property
+    def mapping(self) -> Mapping:
+        columns = {name: Origin(path, unit) for name, path, unit in self.columns}
+        return Mapping(columns, self.type, self.timezone)
+
+
+def correlate_lines(
+    lines: DataFrame, library: LibraryLike, given: Given, mapping: Mapping, options: StreamOptions
+) -> DataFrame:
+    """The outputs of a library over lines of `open_lines`, as `correlate` gives them of a stream.
+
+    Events of equal times are read by file, in an order of their own, and line.
+    """
+    loaded = as_library(library).plain()
+    plan = plan_of(loaded.checked, options.correlations)
+    stream = StreamTask(
+        str(loaded),
+        plan.selected,
+        options.lateness_microseconds,
+        options.buckets_for(lines),
+        "events",
+        has_arrival=True,
+        with_event=options.whole_events,
+        idle=options.idle_microseconds,
+        max_jump=jumps.max_jump(loaded.checked, options.max_jump),
+        key=checked_key(options.key),
+        rows_held=rows_held(lines),
+    )
+    task = TextTask(
+        tuple(stream),
+        given.format or "jsonl",
+        given.delimiter,
+        given.header,
+        tuple((name, each.path, each.unit) for name, each in mapping.columns.items()),
+        mapping.type,
+        mapping.timezone,
+    )
+    packed = lines.mapInArrow(for_workers(pack_files, task), CHUNK_DDL)
+    packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))
+    return bucket_outputs(packed, stream, output_columns(plan, with_event=options.whole_events))
+
+
+# --- workers ------------------------------------------------------------------------------------
+
+
+def pack_files(
+    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Lines of files, one file after the other, as chunks of events for buckets."""
+    task = TextTask(*given)
+    stream = StreamTask(*task.stream)
+    types = planned(stream.library, stream.selected)[0].library.types
+    yield from pack_read(stream, read_files(task, types, batches))
+
+
+def read_files(
+    task: TextTask, types: TypeSystem, batches: Iterable[pa.RecordBatch]
+) -> Iterator[tuple[int, Event | Rejected]]:
+    """The records of files, each with its arrival."""
+    lines = chain.from_iterable(map(_named_lines, batches))
+    for file, of_file in groupby(lines, key=itemgetter(0)):
+        first = zlib.crc32(file.encode()) % _FILE_CODES * LINES_A_FILE
+        records = _records(task, types, file, (line for _, line in of_file))
+        for place, record in enumerate(records):
+            yield first + place, record
+
+
+def _named_lines(batch: pa.RecordBatch) -> Iterator[tuple[str, bytes]]:
+    files = batch.column("file").dictionary_encode()
+    names = files.dictionary.to_pylist()
+    lines = batch.column("value").to_pylist()
+    for code, line in zip(files.indices.to_pylist(), lines, strict=True):
+        yield names[code], (line or b"") + b"\n"
+
+
+def _records(
+    task: TextTask, types: TypeSystem, file: str, lines: Iterator[bytes]
+) -> Iterator[Event | Rejected]:
+    first = next(lines)
+    every = chain([first], lines)
+    try:
+        for record in read_text(every, types, name_of(file), task.given, task.mapping):
+            yield record if isinstance(record, Event) else _told(record, file)
+    except UsageError as error:
+        yield _told(Rejected(1, first.rstrip(b"\r\n"), (str(error),)), file)
+
+
+def _told(record: Rejected, file: str) -> Rejected:
+    """The record as JSON, with its place."""
+    path = plain_path(file)
+    told = {"file": path.removeprefix("file:"), **shown(record)}
+    return Rejected(record.number, msgspec.json.encode(told), record.problems)
