@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
 from ensue.engine.timing.jumps import NONE, UNBOUNDED, check_advance, jump_problem
-from ensue.errors import EventError
+from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
@@ -111,6 +111,10 @@ class SparkRun:
     @property
     def max_jump(self) -> float:
         return self._max_jump
+
+    def next_due(self) -> int | None:
+        """Raises `UsageError`: the timers are in executors, and gone with their tasks."""
+        raise UsageError("a run on Spark does not know its timers: choose another engine")
 
     def push(self, event: Event) -> list[Event]:
         return list(self.push_iter(event))
